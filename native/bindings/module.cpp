@@ -1,0 +1,110 @@
+// The module tenfold._native: registration of ops and hooks, options, counters, caches, fork.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../counters.h"
+#include "../lock.h"
+#include "../pool.h"
+#include "python.h"
+
+namespace tenfold::bindings {
+
+bool bind_symbol(const char* text, const Op* op);
+PyObject* apply(const Op* op, PyObject* inputs, PyObject* params);
+
+namespace {
+
+const Op& known_op(uint32_t id) {
+    const Op* op = find_op(id);
+    if (!op) throw nb::index_error("no such op");
+    return *op;
+}
+
+uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
+                           bool whole_exponent) {
+    Op& op = declare_op(name);
+    op.python = python.release().ptr();
+    op.view = view;
+    op.can_fail = can_fail;
+    op.whole_exponent = whole_exponent;
+    return op.id;
+}
+
+void set_hooks(nb::kwargs functions) {
+    auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
+    hooks = {take("infer"), take("convert"), take("refuse_scalar"), take("evaluate"), take("get_item"),
+             take("set_item"), take("assign"), take("scalar_of"), take("origin"), take("format")};
+}
+
+nb::dict read_counters() {
+    nb::dict totals;
+    for (std::size_t i = 0; i < COUNTERS; ++i)
+        totals[counter_names[i]] = counters[i].load(std::memory_order_relaxed);
+    return totals;
+}
+
+void count_by_name(const std::string& name, int64_t by) {
+    for (std::size_t i = 0; i < COUNTERS; ++i)
+        if (name == counter_names[i]) return count(Counter(i), by);
+    throw nb::key_error(name.c_str());
+}
+
+nb::dict statistics() {
+    nb::dict all;
+    PoolStatistics pool = pool_statistics();
+    MemoStatistics memo = memo_statistics();
+    all["live_bytes"] = pool.live_bytes;
+    all["peak_bytes"] = pool.peak_bytes;
+    all["kept_bytes"] = pool.kept_bytes;
+    all["kept_bytes_cap"] = pool.cap_bytes;
+    all["inference_entries"] = memo.entries;
+    all["inference_capacity"] = memo.capacity;
+    all["inference_hits"] = memo.hits;
+    all["inference_misses"] = memo.misses;
+    all["live_types"] = live_types();
+    return all;
+}
+
+} // namespace
+} // namespace tenfold::bindings
+
+NB_MODULE(_native, module) {
+    using namespace tenfold;
+    using namespace tenfold::bindings;
+    using namespace nb::literals;
+
+    // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
+    nb::set_leak_warnings(false);
+    if (!make_array_type(module.ptr())) nb::raise_python_error();
+    declare_tables(module);
+    declare_nodes(module);
+
+    nb::class_<Options>(module, "Options")
+        .def("__init__", [](Options* self, bool strict, uint8_t device, uint32_t pending_depth) {
+            new (self) Options{strict, device, pending_depth};
+        }, "strict"_a, "device"_a, "pending_depth"_a);
+    module.def("set_options_variable", [](nb::handle variable) { set_options_variable(variable.ptr()); });
+    module.def("set_process_options", set_process_options);
+    module.def("set_hooks", set_hooks);
+
+    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a, "whole_exponent"_a);
+    module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
+        if (!bind_symbol(symbol.c_str(), &known_op(op))) throw nb::value_error("no such operator symbol");
+    });
+    module.def("apply", [](uint32_t op, nb::handle inputs, nb::handle params) {
+        PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());
+        if (!result) nb::raise_python_error();
+        return nb::steal(result);
+    });
+
+    module.def("read_counters", read_counters);
+    module.def("count", count_by_name, "name"_a, "by"_a = 1);
+    module.def("statistics", statistics);
+    module.def("set_pool_cap", set_pool_cap, "bytes"_a);
+    module.def("trim", [] {
+        clear_memo();
+        return trim_pool();
+    });
+    module.def("hold_all_locks", hold_all_locks);
+    module.def("release_all_locks", release_all_locks);
+}

@@ -1,0 +1,278 @@
+// Nodes and Values as Python sees them, and make_node: memoised inference, then a node.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "../walk.h"
+#include "python.h"
+
+namespace tenfold::bindings {
+
+nb::object type_to_python(Ref<Type> type);
+Ref<Type> type_from_python(nb::handle handle);
+
+namespace {
+
+PyObject* options_variable = nullptr;
+Options process_options; // what holds where no `tn.options` block is open; written under the GIL
+
+struct NodeHandle {
+    Ref<Node> node;
+};
+struct ValueHandle {
+    Ref<Value> value;
+};
+
+nb::object params_to_python(const Params* params) {
+    if (!params) return nb::make_tuple();
+    return nb::borrow(static_cast<PyObject*>(params->python));
+}
+
+// Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes, kind).
+Ref<Inference> infer(const MemoQuery& query) {
+    nb::list types;
+    for (Type* type : query.types) types.append(type_to_python(Ref<Type>(type)));
+    nb::object params = params_to_python(query.params);
+    nb::object answer = nb::steal(PyObject_CallFunction(hooks.infer, "OOOO", query.op->python,
+                                                        nb::tuple(types).ptr(), params.ptr(),
+                                                        query.strict ? Py_True : Py_False));
+    if (!answer.is_valid()) return {};
+    auto inference = Ref<Inference>::adopt(new Inference);
+    for (nb::handle type : answer[0]) inference->results.push_back(type_from_python(type));
+    for (nb::handle dtype : answer[1]) {
+        int id = dtype_id(dtype.ptr());
+        if (id < 0) nb::raise_python_error();
+        inference->operands.push_back(uint16_t(id));
+    }
+    inference->kind = nb::cast<uint8_t>(answer[2]);
+    return inference;
+}
+
+// What takes the place of an operation whose integer scalar its dtype cannot hold; most ops refuse.
+Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Inference& inference, std::size_t at) {
+    nb::list types;
+    for (Node* input : inputs) types.append(type_to_python(Ref<Type>(input->type)));
+    nb::object scalar = nb::steal(scalar_to_python(inputs[at]->scalar));
+    nb::object result = nb::steal(PyObject_CallFunction(
+        hooks.refuse_scalar, "OOnOO", op->python, nb::tuple(types).ptr(), Py_ssize_t(at), scalar.ptr(),
+        dtype_object(inference.operands[at])));
+    return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
+}
+
+Ref<Origin> origin() {
+    nb::object place = nb::steal(PyObject_CallNoArgs(hooks.origin));
+    if (!place.is_valid()) nb::raise_python_error();
+    auto found = Ref<Origin>::adopt(new Origin);
+    found->file = nb::cast<std::string>(place[0]);
+    found->line = nb::cast<int>(place[1]);
+    return found;
+}
+
+} // namespace
+
+void set_options_variable(PyObject* variable) { options_variable = Py_NewRef(variable); }
+
+void set_process_options(const Options& options) { process_options = options; }
+
+const Options& current_options() {
+    PyObject* value = nullptr;
+    if (!options_variable || PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value) return process_options;
+    const Options& options = *nb::inst_ptr<Options>(value);
+    Py_DECREF(value); // the context keeps it while this thread runs
+    return options;
+}
+
+Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params) {
+    std::array<Type*, 8> few;
+    std::vector<Type*> many;
+    if (inputs.size() > few.size()) many.resize(inputs.size());
+    std::span<Type*> types{many.empty() ? few.data() : many.data(), inputs.size()};
+    bool scalars = false;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        types[i] = inputs[i]->type;
+        scalars |= inputs[i]->is_scalar();
+    }
+    MemoQuery query{op, params.get(), current_options().strict, types};
+    Ref<Inference> inference = recall(query);
+    if (!inference) {
+        // The rules are Python: they may drop the last Array that names an input.
+        std::vector<Ref<Node>> kept;
+        for (Node* input : inputs) kept.emplace_back(input);
+        inference = infer(query);
+        if (!inference) return {};
+        remember(query, inference);
+    }
+    if (scalars)
+        if (std::size_t bad = first_scalar_out_of_range(*op, *inference, inputs))
+            return refuse_scalar(op, inputs, *inference, bad - 1);
+    Ref<Node> node = operation_node(op, std::move(params), std::move(inference), inputs);
+    if (op->can_fail) node->origin = origin();
+    return node;
+}
+
+namespace {
+
+nb::object node_to_python(Ref<Node> node) { return nb::cast(NodeHandle{std::move(node)}); }
+
+nb::object op_of(const NodeHandle& self) {
+    const Op* op = self.node->op;
+    return op && op->python ? nb::borrow(static_cast<PyObject*>(op->python)) : nb::none();
+}
+
+nb::tuple operands_of(const NodeHandle& self) {
+    nb::list dtypes;
+    if (self.node->inference)
+        for (uint16_t id : self.node->inference->operands) dtypes.append(nb::borrow(dtype_object(id)));
+    return nb::tuple(dtypes);
+}
+
+nb::tuple types_of(const NodeHandle& self) {
+    nb::list types;
+    bool several = self.node->inference && self.node->op && self.node->op->name != "part";
+    if (!several) return nb::make_tuple(type_to_python(Ref<Type>(self.node->type)));
+    for (const Ref<Type>& type : self.node->inference->results) types.append(type_to_python(type));
+    return nb::tuple(types);
+}
+
+nb::tuple inputs_to_python(const NodeHandle& self) {
+    nb::list inputs;
+    for (Ref<Node>& input : inputs_of(self.node.get())) inputs.append(node_to_python(std::move(input)));
+    return nb::tuple(inputs);
+}
+
+std::vector<Node*> nodes_from(nb::handle sequence) {
+    std::vector<Node*> nodes;
+    for (nb::handle item : sequence) nodes.push_back(nb::cast<NodeHandle&>(item).node.get());
+    return nodes;
+}
+
+// walk(outputs) -> (nodes, inputs as positions, uses, held), four lists of equal length.
+nb::tuple walk_to_python(nb::handle outputs) {
+    nb::list nodes, inputs, uses, held;
+    std::vector<WalkedNode> walked = walk(nodes_from(outputs));
+    for (WalkedNode& entry : walked) {
+        nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.inputs.size())));
+        for (std::size_t i = 0; i < entry.inputs.size(); ++i)
+            PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i), PyLong_FromUnsignedLong(entry.inputs[i]));
+        inputs.append(positions);
+        uses.append(entry.uses);
+        held.append(entry.held);
+        nodes.append(node_to_python(std::move(entry.node)));
+    }
+    return nb::make_tuple(nodes, inputs, uses, held);
+}
+
+ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t bytes,
+                          const std::vector<int64_t>& strides, nb::object owner) {
+    auto* value = new Value;
+    value->type = type_from_python(type);
+    value->strides = strides;
+    value->buffers[0].allocation =
+        Allocation::foreign(reinterpret_cast<void*>(address), bytes, owner.release().ptr());
+    return {Ref<Value>::adopt(value)};
+}
+
+ValueHandle pool_value(nb::handle type, std::size_t bytes) {
+    Ref<Allocation> allocation = Allocation::from_pool(bytes);
+    if (!allocation) {
+        PyErr_Format(PyExc_MemoryError, "no memory for an array of %zu bytes", bytes);
+        nb::raise_python_error();
+    }
+    auto* value = new Value;
+    value->type = type_from_python(type);
+    value->buffers[0].allocation = std::move(allocation);
+    return {Ref<Value>::adopt(value)};
+}
+
+nb::object owner_of(const ValueHandle& self) {
+    void* owner = self.value->buffers[0].allocation->owner;
+    return owner ? nb::borrow(static_cast<PyObject*>(owner)) : nb::none();
+}
+
+nb::object node_origin(const NodeHandle& self) {
+    if (!self.node->origin) return nb::none();
+    return nb::make_tuple(self.node->origin->file, self.node->origin->line);
+}
+
+// The value of the index-th result, or None.
+nb::object node_value(const NodeHandle& self, std::size_t index) {
+    Ref<Value> value = value_of(self.node.get());
+    for (; value && index > 0; --index) value = value->next;
+    return value ? nb::cast(ValueHandle{std::move(value)}) : nb::none();
+}
+
+void publish_values(const NodeHandle& self, nb::handle values) {
+    Ref<Value> first;
+    Value* last = nullptr;
+    for (nb::handle item : values) {
+        Ref<Value> value = nb::cast<ValueHandle&>(item).value;
+        Value* current = value.get();
+        if (last)
+            last->next = std::move(value);
+        else
+            first = std::move(value);
+        last = current;
+    }
+    if (first) publish(self.node.get(), std::move(first));
+}
+
+int value_buffer(PyObject* self, Py_buffer* view, int flags) {
+    // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is looked at.
+    Allocation& allocation = *nb::inst_ptr<ValueHandle>(self)->value->buffers[0].allocation;
+    return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes), 0, flags);
+}
+
+PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buffer)}, {0, nullptr}};
+
+} // namespace
+
+void declare_nodes(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<ValueHandle>(module, "Value", nb::type_slots(value_slots))
+        .def_prop_ro("type", [](const ValueHandle& self) { return type_to_python(self.value->type); })
+        .def_prop_ro("strides", [](const ValueHandle& self) { return nb::tuple(nb::cast(self.value->strides)); })
+        .def_prop_ro("nbytes", [](const ValueHandle& self) { return self.value->buffers[0].allocation->bytes; })
+        .def_prop_ro("owner", owner_of)
+        .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a, "owner"_a)
+        .def_static("allocate", pool_value, "type"_a, "nbytes"_a);
+
+    nb::class_<NodeHandle>(module, "Node")
+        .def_prop_ro("op", op_of)
+        .def_prop_ro("name", [](const NodeHandle& self) { return self.node->op ? self.node->op->name : "leaf"; })
+        .def_prop_ro("params", [](const NodeHandle& self) { return params_to_python(self.node->params.get()); })
+        .def_prop_ro("inputs", inputs_to_python)
+        .def_prop_ro("type", [](const NodeHandle& self) { return type_to_python(Ref<Type>(self.node->type)); })
+        .def_prop_ro("types", types_of)
+        .def_prop_ro("operands", operands_of)
+        .def_prop_ro("kind", [](const NodeHandle& self) { return self.node->kind; })
+        .def_prop_ro("depth", [](const NodeHandle& self) { return self.node->depth; })
+        .def_prop_ro("pending", [](const NodeHandle& self) { return self.node->op && !value_of(self.node.get()); })
+        .def_prop_ro("is_scalar", [](const NodeHandle& self) { return self.node->is_scalar(); })
+        .def_prop_ro("scalar", [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
+        .def_prop_ro("origin", node_origin)
+        .def("value", node_value, "index"_a = 0)
+        .def("publish", publish_values, "values"_a)
+        .def("__eq__", [](const NodeHandle& self, nb::handle other) {
+            return nb::isinstance<NodeHandle>(other) && nb::cast<NodeHandle&>(other).node == self.node;
+        })
+        .def("__hash__", [](const NodeHandle& self) { return reinterpret_cast<std::size_t>(self.node.get()) >> 4; });
+
+    module.def("node_of", [](nb::handle array) {
+        if (!is_array(array.ptr())) throw nb::type_error("node_of() needs an Array");
+        Node* node = node_of(array.ptr());
+        if (!node) nb::raise_python_error();
+        return NodeHandle{Ref<Node>(node)};
+    });
+    module.def("array_of", [](const NodeHandle& node) { return nb::steal(new_array(node.node)); });
+    module.def("value_array", [](const ValueHandle& value) { return nb::steal(new_array(value_node(value.value))); });
+    module.def("placeholder", [](nb::handle type) {
+        return nb::steal(new_array(placeholder_node(type_from_python(type))));
+    });
+    module.def("rebind", [](nb::handle array, const NodeHandle& node) {
+        auto* object = reinterpret_cast<ArrayObject*>(array.ptr());
+        if (!is_array(array.ptr()) || object->base) throw nb::type_error("rebind() needs an Array that is no view");
+        rebind(object, node.node);
+    });
+    module.def("walk", walk_to_python, "outputs"_a);
+}
+
+} // namespace tenfold::bindings

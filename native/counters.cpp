@@ -1,0 +1,10 @@
+#include "counters.h"
+
+namespace tenfold {
+
+const std::array<const char*, COUNTERS> counter_names = {
+    "kernels",     "calls",           "launches", "batches",          "temporaries",   "gathers", "copies",
+    "allocations", "bytes_allocated", "compiles", "generic_compiles", "multiply_adds", "syncs",
+};
+
+} // namespace tenfold

@@ -1,0 +1,180 @@
+#include "memo.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "intern.h"
+#include "per_thread.h"
+
+namespace tenfold {
+namespace {
+
+constexpr std::size_t CAPACITY = 1 << 16;
+constexpr std::size_t WIDEST = 64; // inputs; a wider call is inferred anew, its key would outweigh the rule
+
+struct MemoKey {
+    const Op* op;
+    Ref<Params> params;
+    bool strict;
+    std::vector<Ref<Type>> types;
+    std::size_t hash;
+
+    bool same(const MemoQuery& query) const {
+        return op == query.op && params.get() == query.params && strict == query.strict &&
+               std::equal(types.begin(), types.end(), query.types.begin(), query.types.end(),
+                          [](const Ref<Type>& a, Type* b) { return a.get() == b; });
+    }
+};
+
+struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(const MemoKey& key) const { return key.hash; }
+    std::size_t operator()(const MemoQuery& query) const { return query.hash(); }
+};
+
+struct Same {
+    using is_transparent = void;
+    bool operator()(const MemoKey& a, const MemoKey& b) const {
+        return a.op == b.op && a.params == b.params && a.strict == b.strict && a.types == b.types;
+    }
+    bool operator()(const MemoQuery& query, const MemoKey& key) const { return key.same(query); }
+    bool operator()(const MemoKey& key, const MemoQuery& query) const { return key.same(query); }
+};
+
+using Table = std::unordered_map<MemoKey, Ref<Inference>, Hash, Same>;
+
+// Two generations stand for "least recently used": entries that are asked for move to the young one.
+struct Memo {
+    Lock lock; // protects everything here
+    Table young, old;
+    std::size_t hits = 0, misses = 0;
+
+    // Returns the generation that falls out, so that it is freed outside the lock.
+    Table insert(MemoKey key, Ref<Inference> inference) {
+        young.try_emplace(std::move(key), std::move(inference));
+        if (young.size() < CAPACITY / 2) return {};
+        Table fallen = std::move(old);
+        old = std::move(young);
+        young = Table{};
+        return fallen;
+    }
+};
+
+// In front of the memo each thread has a small direct-mapped table, so that the common case takes no
+// lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
+struct Front {
+    static constexpr std::size_t PLACES = 256, WIDTH = 3;
+    struct Entry {
+        const Op* op = nullptr;
+        Ref<Params> params;
+        bool strict = false;
+        std::size_t width = 0;
+        std::array<Ref<Type>, WIDTH> types;
+        Ref<Inference> inference;
+    };
+    std::array<Entry, PLACES> entries;
+    uint64_t epoch = 0;
+
+    Entry& at(std::size_t hash) {
+        uint64_t now = current_epoch.load(std::memory_order_relaxed);
+        if (epoch != now) {
+            entries = {};
+            epoch = now;
+        }
+        return entries[hash % PLACES];
+    }
+
+    static bool matches(const Entry& entry, const MemoQuery& query) {
+        if (entry.op != query.op || entry.params.get() != query.params || entry.strict != query.strict ||
+            entry.width != query.types.size())
+            return false;
+        for (std::size_t i = 0; i < entry.width; ++i)
+            if (entry.types[i].get() != query.types[i]) return false;
+        return true;
+    }
+
+    void put(std::size_t hash, const MemoQuery& query, const Ref<Inference>& inference) {
+        if (query.types.size() > WIDTH) return;
+        Entry& entry = at(hash);
+        entry.op = query.op;
+        entry.params = Ref<Params>(const_cast<Params*>(query.params));
+        entry.strict = query.strict;
+        entry.width = query.types.size();
+        for (std::size_t i = 0; i < entry.width; ++i) entry.types[i] = Ref<Type>(query.types[i]);
+        entry.inference = inference;
+    }
+
+    static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo is cleared
+};
+
+Memo& memo() {
+    static auto* table = new Memo; // outlives every static object
+    return *table;
+}
+
+} // namespace
+
+std::size_t MemoQuery::hash() const {
+    // Pointers differ in their middle bits: a multiply per word and one mix at the end spread them.
+    std::size_t hash = op->id * 2 + strict + reinterpret_cast<std::size_t>(params);
+    for (Type* type : types) hash = hash * 0x9e3779b97f4a7c15ULL + reinterpret_cast<std::size_t>(type);
+    return mix(0, hash);
+}
+
+namespace {
+
+Ref<Inference> recall_shared(const MemoQuery& query) {
+    Table fallen;
+    Guard guard(memo().lock);
+    if (auto found = memo().young.find(query); found != memo().young.end()) {
+        ++memo().hits;
+        return found->second;
+    }
+    if (auto found = memo().old.find(query); found != memo().old.end()) {
+        ++memo().hits;
+        auto entry = memo().old.extract(found);
+        Ref<Inference> inference = entry.mapped();
+        fallen = memo().insert(std::move(entry.key()), inference);
+        return inference;
+    }
+    ++memo().misses;
+    return {};
+}
+
+} // namespace
+
+Ref<Inference> recall(const MemoQuery& query) {
+    if (query.types.size() > Front::WIDTH) return recall_shared(query);
+    std::size_t hash = query.hash();
+    Front& front = PerThread<Front>::get();
+    const Front::Entry& entry = front.at(hash);
+    if (Front::matches(entry, query)) return entry.inference;
+    Ref<Inference> inference = recall_shared(query);
+    if (inference) front.put(hash, query, inference);
+    return inference;
+}
+
+void remember(const MemoQuery& query, Ref<Inference> inference) {
+    if (query.types.size() > WIDEST) return;
+    MemoKey key{query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
+    for (Type* type : query.types) key.types.emplace_back(type);
+    Table fallen;
+    Guard guard(memo().lock); // nothing is freed under it: the caller and `fallen` hold what leaves
+    fallen = memo().insert(std::move(key), inference);
+}
+
+MemoStatistics memo_statistics() {
+    Guard guard(memo().lock);
+    return {memo().young.size() + memo().old.size(), CAPACITY, memo().hits, memo().misses};
+}
+
+void clear_memo() {
+    Table young, old;
+    Front::current_epoch.fetch_add(1, std::memory_order_relaxed);
+    Guard guard(memo().lock);
+    young.swap(memo().young);
+    old.swap(memo().old);
+}
+
+} // namespace tenfold

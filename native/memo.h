@@ -1,0 +1,42 @@
+// The inference memo: what Python's rules said about (op, params, input Types), so that each rule runs
+// once per combination. Capped; the least recently used half is dropped when it is full.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "op.h"
+#include "params.h"
+#include "type.h"
+
+namespace tenfold {
+
+// The answer of an op's rules.
+struct Inference {
+    std::atomic<uint32_t> references{1};
+    uint8_t kind = VALUE;              // of the operation itself; a node adds its inputs' kinds
+    std::vector<Ref<Type>> results;    // one, or several for an op with several results
+    std::vector<uint16_t> operands;    // the dtype in which each input enters the computation
+
+    static void destroy(Inference* inference) { delete inference; }
+};
+
+struct MemoQuery {
+    const Op* op;
+    const Params* params;
+    bool strict;
+    std::span<Type* const> types;
+    std::size_t hash() const;
+};
+
+Ref<Inference> recall(const MemoQuery& query); // empty when unknown
+void remember(const MemoQuery& query, Ref<Inference> inference);
+
+struct MemoStatistics {
+    std::size_t entries, capacity, hits, misses;
+};
+MemoStatistics memo_statistics();
+void clear_memo();
+
+} // namespace tenfold

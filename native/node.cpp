@@ -1,0 +1,241 @@
+#include "node.h"
+
+#include <algorithm>
+
+#include "lock.h"
+#include "per_thread.h"
+
+namespace tenfold {
+namespace {
+
+// Slabs: nodes are cut from chunks of 1,024 that are never returned; free nodes form a list. Each thread
+// keeps a short list of its own, so that making a node takes no lock in the common case.
+constexpr std::size_t CHUNK = 1024;
+constexpr std::size_t LOCAL = 256;
+
+union Slot {
+    Slot* next;
+    alignas(Node) unsigned char bytes[sizeof(Node)];
+};
+
+struct Slab {
+    Lock lock; // protects free
+    Slot* free = nullptr;
+};
+
+Slab& slab() {
+    static auto* slots = new Slab; // outlives every Node
+    return *slots;
+}
+
+struct LocalList {
+    Slot* free = nullptr;
+    std::size_t length = 0;
+
+    Slot* take() {
+        if (!free) refill();
+        Slot* slot = free;
+        free = slot->next;
+        --length;
+        return slot;
+    }
+
+    void give(Slot* slot) {
+        slot->next = free;
+        free = slot;
+        if (++length > 2 * LOCAL) spill(LOCAL);
+    }
+
+    void refill() {
+        Guard guard(slab().lock);
+        while (slab().free && length < LOCAL) {
+            Slot* slot = slab().free;
+            slab().free = slot->next;
+            slot->next = free;
+            free = slot;
+            ++length;
+        }
+        if (free) return;
+        auto* chunk = static_cast<Slot*>(::operator new(CHUNK * sizeof(Slot)));
+        for (std::size_t i = 0; i < CHUNK; ++i) {
+            Slot* slot = chunk + i;
+            slot->next = i < LOCAL ? free : slab().free;
+            (i < LOCAL ? free : slab().free) = slot;
+        }
+        length = LOCAL;
+    }
+
+    void spill(std::size_t keep) {
+        Guard guard(slab().lock);
+        for (; length > keep; --length) {
+            Slot* slot = free;
+            free = slot->next;
+            slot->next = slab().free;
+            slab().free = slot;
+        }
+    }
+
+    ~LocalList() { spill(0); }
+};
+
+LocalList& local_list() { return PerThread<LocalList>::get(); }
+
+// Held for a handful of instructions, so spinning is cheaper than sleeping.
+class Hold {
+  public:
+    explicit Hold(Node* node) : node_(node) {
+        while (node_->locked.exchange(true, std::memory_order_acquire)) {}
+    }
+    ~Hold() { node_->locked.store(false, std::memory_order_release); }
+
+  private:
+    Node* node_;
+};
+
+void set_inputs(Node* node, std::span<Node* const> inputs) {
+    node->input_count = uint32_t(inputs.size());
+    if (inputs.size() > node->few.size()) node->many = std::make_unique<Node*[]>(inputs.size());
+    Node** places = node->many ? node->many.get() : node->few.data();
+    uint8_t kind = node->kind;
+    uint32_t depth = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        retain(inputs[i]);
+        places[i] = inputs[i];
+        kind |= inputs[i]->kind;
+        depth = std::max(depth, inputs[i]->depth);
+    }
+    node->kind = kind;
+    node->depth = depth + 1;
+}
+
+// Takes a count off `node`; true when it was the last.
+bool drop(Node* node) {
+    return node->references.load(std::memory_order_acquire) == 1 ||
+           node->references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
+// Frees a tree of nodes without recursion: a chain of a million must not overflow the stack.
+void free_nodes(Node* node) {
+    std::vector<Node*> dead; // stays empty, and costs nothing, when no inner node dies along
+    for (;;) {
+        for (Node* input : node->inputs()) {
+            if (!drop(input)) continue;
+            if (input->input_count == 0)
+                delete input;
+            else
+                dead.push_back(input);
+        }
+        delete node;
+        if (dead.empty()) return;
+        node = dead.back();
+        dead.pop_back();
+    }
+}
+
+bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
+    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::large || scalar.form == Scalar::huge;
+    if (!is_integer || (dtype.kind != 'i' && dtype.kind != 'u')) return true;
+    if (scalar.form == Scalar::huge) return false;
+    uint32_t bits = 8 * dtype.bytes;
+    if (scalar.form == Scalar::large) return dtype.kind == 'u' && bits == 64;
+    if (whole_exponent && scalar.whole < 0) return false;
+    if (dtype.kind == 'u') return scalar.whole >= 0 && (bits == 64 || scalar.whole >> bits == 0);
+    return bits == 64 || (scalar.whole >= -(int64_t(1) << (bits - 1)) && scalar.whole < (int64_t(1) << (bits - 1)));
+}
+
+} // namespace
+
+void* Node::operator new(std::size_t) { return local_list().take(); }
+
+void Node::operator delete(void* memory) { local_list().give(static_cast<Slot*>(memory)); }
+
+void Node::destroy(Node* node) {
+    if (node->input_count == 0)
+        delete node;
+    else
+        free_nodes(node);
+}
+
+Ref<Node> value_node(Ref<Value> value) {
+    auto* node = new Node;
+    node->type = value->type.get();
+    node->value = std::move(value);
+    return Ref<Node>::adopt(node);
+}
+
+Ref<Node> scalar_node(const Scalar& scalar, Type* type) {
+    auto* node = new Node;
+    node->type = type;
+    node->scalar = scalar;
+    return Ref<Node>::adopt(node);
+}
+
+Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> inference,
+                         std::span<Node* const> inputs) {
+    auto* node = new Node;
+    node->op = op;
+    node->kind = inference->kind;
+    node->type = inference->results[0].get();
+    node->params = std::move(params);
+    node->inference = std::move(inference);
+    set_inputs(node, inputs);
+    return Ref<Node>::adopt(node);
+}
+
+Ref<Node> placeholder_node(Ref<Type> type) {
+    auto* node = new Node;
+    node->inference = Ref<Inference>::adopt(new Inference);
+    node->type = type.get();
+    node->inference->results.push_back(std::move(type)); // the inference owns a node's Type
+    return Ref<Node>::adopt(node);
+}
+
+Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index) {
+    auto* node = new Node;
+    node->op = part;
+    node->type = whole->inference->results[index].get();
+    node->params = std::move(params);
+    node->inference = whole->inference;
+    Node* input = whole.get();
+    set_inputs(node, {&input, 1});
+    return Ref<Node>::adopt(node);
+}
+
+void publish(Node* node, Ref<Value> value) {
+    std::vector<Node*> dropped;
+    {
+        Hold hold(node);
+        if (node->value) return;
+        node->value = std::move(value);
+        dropped.assign(node->inputs().begin(), node->inputs().end());
+        node->input_count = 0;
+        node->kind = VALUE;
+        node->depth = 0;
+    }
+    for (Node* input : dropped) release(input);
+}
+
+std::vector<Ref<Node>> inputs_of(Node* node) {
+    Hold hold(node);
+    std::vector<Ref<Node>> inputs;
+    inputs.reserve(node->input_count);
+    for (Node* input : node->inputs()) inputs.emplace_back(input);
+    return inputs;
+}
+
+Ref<Value> value_of(Node* node) {
+    Hold hold(node);
+    return node->value;
+}
+
+std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference, std::span<Node* const> inputs) {
+    std::size_t known = std::min(inputs.size(), inference.operands.size());
+    for (std::size_t i = 0; i < known; ++i) {
+        if (!inputs[i]->is_scalar()) continue;
+        bool exponent = op.whole_exponent && i == 1;
+        if (!fits(inputs[i]->scalar, dtype_of(inference.operands[i]), exponent)) return i + 1;
+    }
+    return 0;
+}
+
+} // namespace tenfold

@@ -1,0 +1,78 @@
+// Node: one operation applied to inputs, or a leaf that holds a value or a Python scalar. Immutable but
+// for one step: once computed it keeps its value and drops its inputs.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "memo.h"
+#include "value.h"
+
+namespace tenfold {
+
+// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`), `real` and `imaginary`
+// the floating values; `real` of a `huge` int is its nearest double.
+struct Scalar {
+    enum Form : uint8_t { none, boolean, integer, large, huge, real_number, complex_number };
+    Form form = none; // large: 2^63 <= x < 2^64; huge: outside of int64 and uint64
+    int64_t whole = 0;
+    double real = 0, imaginary = 0;
+};
+
+// Where in the user's program an operation was written.
+struct Origin {
+    std::atomic<uint32_t> references{1};
+    std::string file;
+    int line = 0;
+    static void destroy(Origin* origin) { delete origin; }
+};
+
+struct Node {
+    std::atomic<uint32_t> references{1};
+    uint8_t kind = VALUE;
+    std::atomic<bool> locked{false};   // a spin lock: protects value, inputs, kind, depth while the node is computed
+    uint32_t input_count = 0;
+    uint32_t depth = 0;                // operations pending below and including this one
+    const Op* op = nullptr;            // null for a leaf
+    Type* type = nullptr;              // of the only, or first, result; the inference or value owns it
+    Ref<Params> params;
+    Ref<Inference> inference;          // null for a leaf
+    Ref<Value> value;
+    std::array<Node*, 2> few{};        // up to two inputs stand here
+    std::unique_ptr<Node*[]> many;     // more stand here
+    Scalar scalar;                     // of a leaf that is a Python scalar
+    Ref<Origin> origin;
+
+    std::span<Node* const> inputs() const { return {many ? many.get() : few.data(), input_count}; }
+    bool is_scalar() const { return scalar.form != Scalar::none; }
+    static void destroy(Node* node);
+    static void* operator new(std::size_t bytes);
+    static void operator delete(void* memory);
+};
+
+Ref<Node> value_node(Ref<Value> value);
+Ref<Node> scalar_node(const Scalar& scalar, Type* type); // type: one that is never freed
+Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> inference,
+                         std::span<Node* const> inputs);
+// An input that has a Type but no value: what a rule is traced on.
+Ref<Node> placeholder_node(Ref<Type> type);
+// The i-th result of an operation with several: `part` is the op that picks.
+Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index);
+
+// Gives a pending node its value; its inputs are dropped. A node that has one keeps it.
+void publish(Node* node, Ref<Value> value);
+
+// The inputs as counted references, safe against a publish by another thread.
+std::vector<Ref<Node>> inputs_of(Node* node);
+Ref<Value> value_of(Node* node);
+
+// 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the
+// position of the first that is not.
+std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference, std::span<Node* const> inputs);
+
+
+} // namespace tenfold

@@ -1,0 +1,35 @@
+#include "params.h"
+
+#include <functional>
+
+#include "intern.h"
+#include "release.h"
+
+namespace tenfold {
+namespace {
+
+Interner<Params, std::string_view>& interner() {
+    static auto* params = new Interner<Params, std::string_view>; // outlives every Params
+    return *params;
+}
+
+} // namespace
+
+Params* Params::create(std::string_view key, std::size_t hash) {
+    auto* params = new Params;
+    params->hash = hash;
+    params->bytes = key;
+    return params;
+}
+
+void Params::destroy(Params* params) {
+    interner().remove(params);
+    release_later(params->python);
+    delete params;
+}
+
+Ref<Params> intern_params(std::string_view bytes) {
+    return interner().intern(bytes, std::hash<std::string_view>{}(bytes));
+}
+
+} // namespace tenfold

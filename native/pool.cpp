@@ -1,0 +1,114 @@
+#include "pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <sys/mman.h>
+#include <unordered_map>
+#include <vector>
+
+#include "counters.h"
+#include "lock.h"
+
+namespace tenfold {
+namespace {
+
+constexpr std::size_t HUGE_PAGE = std::size_t(2) << 20;
+
+struct Pool {
+    Lock lock; // protects everything here
+    std::unordered_map<std::size_t, std::vector<void*>> kept;
+    PoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
+};
+
+Pool& pool() {
+    static auto* blocks = new Pool; // outlives every Value
+    return *blocks;
+}
+
+void* system_allocate(std::size_t bytes) {
+    if (bytes < HUGE_PAGE) return std::aligned_alloc(ALIGNMENT, bytes);
+    void* memory = std::aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (memory) madvise(memory, bytes, MADV_HUGEPAGE); // advice: a kernel without huge pages may refuse
+    return memory;
+}
+
+void* take_kept(std::size_t bytes) {
+    auto found = pool().kept.find(bytes);
+    if (found == pool().kept.end() || found->second.empty()) return nullptr;
+    void* memory = found->second.back();
+    found->second.pop_back();
+    pool().statistics.kept_bytes -= bytes;
+    return memory;
+}
+
+} // namespace
+
+std::size_t size_class(std::size_t bytes) {
+    bytes = std::max(bytes, ALIGNMENT);
+    std::size_t step = std::max(std::bit_floor(bytes) / 4, ALIGNMENT);
+    return (bytes + step - 1) / step * step;
+}
+
+void* pool_allocate(std::size_t bytes) {
+    if (bytes > (std::size_t(1) << 62)) return nullptr;
+    bytes = size_class(bytes);
+    void* memory = nullptr;
+    {
+        Guard guard(pool().lock);
+        memory = take_kept(bytes);
+    }
+    if (!memory) memory = system_allocate(bytes);
+    if (!memory && trim_pool() > 0) memory = system_allocate(bytes);
+    if (!memory) return nullptr;
+    count(Counter::allocations);
+    count(Counter::bytes_allocated, int64_t(bytes));
+    Guard guard(pool().lock);
+    pool().statistics.live_bytes += bytes;
+    pool().statistics.peak_bytes = std::max(pool().statistics.peak_bytes, pool().statistics.live_bytes);
+    return memory;
+}
+
+void pool_free(void* memory, std::size_t bytes) noexcept {
+    bytes = size_class(bytes);
+    {
+        Guard guard(pool().lock);
+        PoolStatistics& statistics = pool().statistics;
+        statistics.live_bytes -= bytes;
+        if (statistics.kept_bytes + bytes <= statistics.cap_bytes) {
+            pool().kept[bytes].push_back(memory);
+            statistics.kept_bytes += bytes;
+            return;
+        }
+    }
+    std::free(memory);
+}
+
+PoolStatistics pool_statistics() {
+    Guard guard(pool().lock);
+    return pool().statistics;
+}
+
+void set_pool_cap(std::size_t bytes) {
+    {
+        Guard guard(pool().lock);
+        pool().statistics.cap_bytes = bytes;
+        if (pool().statistics.kept_bytes <= bytes) return;
+    }
+    trim_pool();
+}
+
+std::size_t trim_pool() {
+    std::unordered_map<std::size_t, std::vector<void*>> kept;
+    std::size_t returned = 0;
+    {
+        Guard guard(pool().lock);
+        kept.swap(pool().kept);
+        std::swap(returned, pool().statistics.kept_bytes);
+    }
+    for (auto& [bytes, blocks] : kept)
+        for (void* memory : blocks) std::free(memory);
+    return returned;
+}
+
+} // namespace tenfold

@@ -1,0 +1,25 @@
+// The allocation pool: 64-byte aligned blocks in size classes (four per power of two), kept for reuse up
+// to a cap, huge pages asked for large ones.
+#pragma once
+#include <cstddef>
+
+namespace tenfold {
+
+constexpr std::size_t ALIGNMENT = 64;
+
+// The bytes a request takes from the pool: the next size class.
+std::size_t size_class(std::size_t bytes);
+
+// Uninitialised memory of at least `bytes` bytes, or nullptr. Give it back with the same number.
+void* pool_allocate(std::size_t bytes);
+void pool_free(void* memory, std::size_t bytes) noexcept;
+
+struct PoolStatistics {
+    std::size_t live_bytes, peak_bytes, kept_bytes, cap_bytes;
+};
+PoolStatistics pool_statistics();
+void set_pool_cap(std::size_t bytes);
+// Returns everything kept to the system; the bytes returned.
+std::size_t trim_pool();
+
+} // namespace tenfold

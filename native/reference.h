@@ -1,0 +1,59 @@
+// Intrusive reference counting: Ref<T> owns one count of a T that has `std::atomic<uint32_t> references`
+// and `static void destroy(T*)`.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace tenfold {
+
+template <class T> void retain(T* object) noexcept {
+    // Relaxed: a new count is only ever taken from a count that is already held.
+    object->references.fetch_add(1, std::memory_order_relaxed);
+}
+
+template <class T> void release(T* object) noexcept {
+    // Who sees 1 is the only owner, so nobody else can be counting: the last owner pays no locked
+    // instruction. Otherwise release publishes this owner's writes, and acquire lets the last owner see all.
+    if (object->references.load(std::memory_order_acquire) == 1 ||
+        object->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        T::destroy(object);
+}
+
+template <class T> class Ref {
+  public:
+    Ref() noexcept = default;
+    Ref(std::nullptr_t) noexcept {}
+    explicit Ref(T* object) noexcept : object_(object) {
+        if (object_) retain(object_);
+    }
+    Ref(const Ref& other) noexcept : Ref(other.object_) {}
+    Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+    Ref& operator=(Ref other) noexcept {
+        std::swap(object_, other.object_);
+        return *this;
+    }
+    ~Ref() {
+        if (object_) release(object_);
+    }
+
+    // Takes over a count that the caller already owns.
+    static Ref adopt(T* object) noexcept {
+        Ref ref;
+        ref.object_ = object;
+        return ref;
+    }
+    // Hands the count to the caller.
+    T* detach() noexcept { return std::exchange(object_, nullptr); }
+
+    T* get() const noexcept { return object_; }
+    T* operator->() const noexcept { return object_; }
+    T& operator*() const noexcept { return *object_; }
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+    friend bool operator==(const Ref& a, const Ref& b) noexcept { return a.object_ == b.object_; }
+
+  private:
+    T* object_ = nullptr;
+};
+
+} // namespace tenfold

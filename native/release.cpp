@@ -1,0 +1,43 @@
+#include "release.h"
+
+#include <atomic>
+#include <vector>
+
+#include "lock.h"
+
+namespace tenfold {
+namespace {
+
+struct ReleaseList {
+    Lock lock; // protects pending
+    std::vector<void*> pending;
+    std::atomic<bool> any{false};
+};
+
+ReleaseList& list() {
+    static auto* released = new ReleaseList; // outlives every static object that may release
+    return *released;
+}
+
+} // namespace
+
+void release_later(void* python) {
+    if (!python) return;
+    Guard guard(list().lock);
+    list().pending.push_back(python);
+    list().any.store(true, std::memory_order_relaxed);
+}
+
+void drain_released(void (*release)(void*)) {
+    std::vector<void*> taken;
+    {
+        Guard guard(list().lock);
+        taken.swap(list().pending);
+        list().any.store(false, std::memory_order_relaxed);
+    }
+    for (void* python : taken) release(python); // outside the lock: a release may run any Python code
+}
+
+bool anything_released() noexcept { return list().any.load(std::memory_order_relaxed); }
+
+} // namespace tenfold

@@ -1,0 +1,15 @@
+// The release list: Python references that native objects held and dropped. The core cannot touch
+// Python, so it puts them here; the bindings drain the list while they hold the GIL.
+#pragma once
+
+namespace tenfold {
+
+void release_later(void* python);
+
+// Calls `release` for everything on the list.
+void drain_released(void (*release)(void*));
+
+// True when there is something to drain; one relaxed load.
+bool anything_released() noexcept;
+
+} // namespace tenfold

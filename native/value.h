@@ -1,0 +1,40 @@
+// Value: a Type and 1 to 4 Buffers, named by the storage kind in Python. A Buffer is a place in an
+// Allocation; an Allocation is memory of the pool, or foreign memory kept alive by a Python object.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "reference.h"
+#include "type.h"
+
+namespace tenfold {
+
+struct Allocation {
+    std::atomic<uint32_t> references{1};
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    void* owner = nullptr; // foreign memory: one Python reference, given back through the release list
+
+    static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
+    static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
+    static void destroy(Allocation* allocation);
+};
+
+struct Buffer {
+    Ref<Allocation> allocation;
+    int64_t offset = 0; // bytes from allocation->data to the element at index 0
+};
+
+struct Value {
+    std::atomic<uint32_t> references{1};
+    Ref<Type> type;
+    std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
+    std::array<Buffer, 4> buffers;
+    Ref<Value> next; // the following result of an operation with several results
+
+    static void destroy(Value* value) { delete value; }
+};
+
+} // namespace tenfold

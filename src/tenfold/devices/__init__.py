@@ -1,0 +1,1 @@
+"""The devices: what computes. Each is a file that declares itself."""

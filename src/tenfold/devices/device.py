@@ -1,0 +1,29 @@
+"""Device: what the pipeline asks of whatever computes, and the table of them.
+
+Takes a Graph, hands on nothing: a device publishes each value in its node.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tenfold.ir.graph import Graph
+from tenfold.settings import declare_device
+
+
+class Device(Protocol):
+    """What computes a graph."""
+
+    name: str
+
+    def run(self, graph: Graph) -> None:
+        """Compute every output of the graph and publish it; raise where a node fails."""
+
+
+DEVICES: dict[str, Device] = {}
+
+
+def declare(device: Device) -> None:
+    """Enter a device into the table under its name."""
+    DEVICES[device.name] = device
+    declare_device(device.name)

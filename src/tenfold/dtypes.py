@@ -1,0 +1,161 @@
+"""The element types: one table, and promotion as NumPy 2 does it.
+
+Takes dtypes and Types (a Type with `weak` set is a Python scalar's), hands on NumPy dtype objects.
+
+>>> promote_dtypes(DTYPES["int32"], DTYPES["float32"])
+dtype('float64')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Protocol
+
+import ml_dtypes
+import numpy as np
+
+from tenfold import _native
+from tenfold.errors import DTypeError
+
+# Table.
+DTYPES: dict[str, np.dtype] = {
+    "bool": np.dtype(np.bool_),
+    "int8": np.dtype(np.int8),
+    "int16": np.dtype(np.int16),
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+    "uint8": np.dtype(np.uint8),
+    "uint16": np.dtype(np.uint16),
+    "uint32": np.dtype(np.uint32),
+    "uint64": np.dtype(np.uint64),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+    "complex64": np.dtype(np.complex64),
+    "complex128": np.dtype(np.complex128),
+}
+BOOL, INT64, FLOAT32, FLOAT64 = (DTYPES[n] for n in ("bool", "int64", "float32", "float64"))
+FLOAT16, BFLOAT16 = DTYPES["float16"], DTYPES["bfloat16"]
+COMPLEX64, COMPLEX128 = DTYPES["complex64"], DTYPES["complex128"]
+HALVES = (FLOAT16, BFLOAT16)
+PYTHON_TYPES = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
+
+
+def kind_of(dtype: np.dtype) -> str:
+    """Return 'b', 'i', 'u', 'f' or 'c'; bfloat16 is 'f', unlike its NumPy kind."""
+    return "f" if dtype == BFLOAT16 else dtype.kind
+
+
+for _dtype in DTYPES.values():
+    _native.declare_dtype(_dtype, kind_of(_dtype), _dtype.itemsize)
+
+
+class Typed(Protocol):
+    """What promotion needs of a Type."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def weak(self) -> bool: ...
+
+
+def canonical(dtype: object, operation: str = "dtype") -> np.dtype:
+    """Turn what a user may write for a dtype into one of the table, or raise DTypeError."""
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return DTYPES[dtype]
+    if isinstance(dtype, type) and dtype in PYTHON_TYPES:
+        return PYTHON_TYPES[dtype]
+    if dtype is None:
+        raise DTypeError(operation, "None is no dtype", remedy="name one, as in tn.float32")
+    try:
+        native = np.dtype(dtype).newbyteorder("=")  # type: ignore[call-overload]  # any object
+    except (TypeError, ValueError):
+        native = None
+    for known in DTYPES.values():
+        if native is not None and native == known:
+            return known
+    raise DTypeError(
+        operation,
+        f"dtype {dtype!r} is none of {', '.join(DTYPES)}",
+        remedy="convert the data to one of these first",
+    )
+
+
+@cache
+def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
+    """Return the dtype that holds both, as NumPy 2; bfloat16 follows float16's pattern.
+
+    bfloat16 has 8 bits of precision: 8-bit integers stay, 16-bit ones need float32, wider float64.
+    """
+    if a == b:
+        return a
+    if BFLOAT16 not in (a, b):
+        return np.result_type(a, b)
+    other = b if a == BFLOAT16 else a
+    if other == FLOAT16:
+        return FLOAT32
+    if kind_of(other) in "iu" and other.itemsize > 1:
+        return FLOAT32 if other.itemsize == 2 else FLOAT64
+    return BFLOAT16 if kind_of(other) in "biu" else other
+
+
+_ORDER = "biufc"
+
+
+def _with_weak(strong: np.dtype, weak: np.dtype) -> np.dtype:
+    """Return the dtype of an array of `strong` with a Python scalar of `weak`'s kind."""
+    rank = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    kind = kind_of(strong)
+    if rank[weak.kind] <= rank[kind]:
+        return strong
+    if weak.kind == "c" and kind == "f":
+        return COMPLEX128 if strong == FLOAT64 else COMPLEX64
+    return weak
+
+
+def promote(types: Iterable[Typed]) -> np.dtype:
+    """Return the common dtype of arrays and Python scalars; scalars are weak, as in NumPy 2."""
+    strong: np.dtype | None = None
+    weak: np.dtype | None = None
+    for type_ in types:
+        if not type_.weak:
+            strong = type_.dtype if strong is None else promote_dtypes(strong, type_.dtype)
+        elif weak is None or _ORDER.index(type_.dtype.kind) > _ORDER.index(weak.kind):
+            weak = type_.dtype
+    if strong is None:
+        return weak if weak is not None else FLOAT64
+    return strong if weak is None else _with_weak(strong, weak)
+
+
+def to_floating(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which NumPy computes a floating function of `dtype`."""
+    if kind_of(dtype) in "fc":
+        return dtype
+    return {1: FLOAT16, 2: FLOAT32}.get(dtype.itemsize, FLOAT64)
+
+
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of a sum or product of `dtype`: small integers widen, as in NumPy."""
+    kind = kind_of(dtype)
+    if kind in "bi":
+        return INT64
+    return DTYPES["uint64"] if kind == "u" else dtype
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which sums of `dtype` are accumulated: float32 for the half types."""
+    return FLOAT32 if dtype in HALVES else dtype
+
+
+def same_kind(source: np.dtype, target: np.dtype) -> bool:
+    """Whether NumPy's same-kind rule lets `source` be assigned to `target`."""
+    order = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
+    a, b = kind_of(source), kind_of(target)
+    return order[a] <= order[b] or (a == "i" and b == "i")
+
+
+def names(dtypes: Sequence[np.dtype]) -> str:
+    """Return dtypes as text for messages."""
+    return ", ".join(str(dtype) for dtype in dtypes)

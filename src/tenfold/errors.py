@@ -1,0 +1,102 @@
+"""The errors of tenfold: six classes that derive from builtins, and the one formatter of messages.
+
+A message says, in this order: the operation, the rule that was broken with its real values, each
+operand (shape, dtype, device), and the remedy.
+
+>>> print(ShapeError("add", "shapes (2, 3) and (3, 2) do not broadcast", remedy="reshape one"))
+add: shapes (2, 3) and (3, 2) do not broadcast
+  remedy: reshape one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+
+SCALAR_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
+
+
+class Described(Protocol):
+    """What a message can say about an operand."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def device(self) -> str: ...
+
+
+def message(
+    operation: str, rule: str, operands: Iterable[Described] = (), remedy: str | None = None
+) -> str:
+    """Format one error: operation and rule, a line for each operand, a line for the remedy."""
+    lines = [f"{operation}: {rule}" if rule else operation]
+    for position, operand in enumerate(operands, 1):
+        lines.append(f"  operand {position}: {describe(operand)}")
+    if remedy:
+        lines.append(f"  remedy: {remedy}")
+    return "\n".join(lines)
+
+
+def describe(operand: Described) -> str:
+    """Say an operand's shape, dtype and device; a Python scalar is named as such."""
+    if getattr(operand, "weak", False):
+        return f"a Python {SCALAR_NAMES[operand.dtype.kind]}"
+    return f"shape {tuple(operand.shape)}, {operand.dtype}, device {operand.device!r}"
+
+
+class Explained(Exception):
+    """An error made of operation, rule, operands and remedy, so that an outer operation can rename it."""
+
+    def __init__(
+        self,
+        operation: str,
+        rule: str = "",
+        operands: Iterable[Described] = (),
+        remedy: str | None = None,
+    ) -> None:
+        self.operation, self.rule, self.remedy = operation, rule, remedy
+        self.operands = tuple(operands)
+        super().__init__(message(operation, rule, self.operands, remedy))
+
+    def __reduce__(self) -> tuple[type[Explained], tuple[str]]:
+        return type(self), (str(self),)
+
+    def completed(self, operation: str, operands: Iterable[Described]) -> Explained:
+        """Return the error of a rule that knows neither the operation nor its operands, with both."""
+        return type(self)(
+            self.operation or operation, self.rule, self.operands or operands, self.remedy
+        )
+
+    def renamed(self, operation: str, operands: Iterable[Described]) -> Explained:
+        """Return the error of an inner operation as the outer one's, which the user called."""
+        return type(self)(operation, self.rule, tuple(operands) or self.operands, self.remedy)
+
+
+class ShapeError(Explained, ValueError):
+    """Shapes, axes or sizes that do not fit."""
+
+
+class DTypeError(Explained, TypeError):
+    """Dtypes that do not fit, or that tenfold does not have."""
+
+
+class DeviceError(Explained, ValueError):
+    """Operands of different devices, or a device that does not exist."""
+
+
+class UnsupportedError(Explained, NotImplementedError):
+    """Something NumPy or the standard has and tenfold does not; the remedy names the substitute."""
+
+
+class CompileError(Explained, RuntimeError):
+    """A kernel could not be compiled."""
+
+
+class RunError(Explained, RuntimeError):
+    """A computation failed for its values; raised from the original error where someone waits."""
+

@@ -1,0 +1,287 @@
+"""The decorators that declare operations: `elementwise`, `movement`, `reduction`, `operation`, `derived`.
+
+Each takes the facts of an operation and decorates a function that carries the public signature and the
+public docstring, and hands on the registered Op (or Derived).
+
+- `elementwise` with `reference`: a primitive; the body is a docstring alone.
+- `elementwise` without: the body is the element rule, in other operations on Arrays.
+- `movement`, `operation`: the body binds the arguments: it returns `Call(inputs, params)`.
+- `reduction`: the family binds `axis` and `keepdims`; the body is a docstring alone.
+- `derived`: the body makes the nodes itself.
+
+>>> from tenfold.ir.op import OPS
+>>> OPS["exp"].page
+'elementary'
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Type
+from tenfold.dtypes import HALVES, canonical, names, promote, wide
+from tenfold.errors import DTypeError
+from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, Sample, register
+from tenfold.ir.shape import Axis, Shape, broadcast, normalize_axes, reduced
+
+DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
+"""From the operands' Types to (the dtype of each operand in the computation, the result's dtype)."""
+
+
+def array(value: Any) -> Array:
+    """Return an argument of a call as an Array: an ndarray or a scalar is imported, a list refused."""
+    if type(value) is Array:
+        return value
+    made = convert(value, None)
+    if made is NotImplemented:
+        raise DTypeError(
+            "",
+            f"{type(value).__name__} is no array and no number",
+            remedy="make an array of it first, with tn.asarray(...)",
+        )
+    return made
+
+
+def convert(value: Any, peer: Any) -> Any:
+    """Import a foreign operand; set by the storage room, which knows how."""
+    return _converter(value, peer)
+
+
+_converter: Callable[[Any, Any], Any]
+
+
+def set_converter(converter: Callable[[Any, Any], Any]) -> None:
+    """Say how foreign operands are imported."""
+    global _converter
+    _converter = converter
+
+
+def _facts(function: Callable[..., Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what is seen from the function itself."""
+    facts.setdefault("name", function.__name__)
+    facts.setdefault("page", function.__module__.rpartition(".")[2])
+    facts["samples"] = tuple(facts.get("samples", ()))
+    facts["numpy"] = tuple(facts.get("numpy", ()))
+    reference = facts.get("reference")
+    if isinstance(reference, np.ufunc) and reference not in facts["numpy"]:
+        facts["numpy"] = (reference, *facts["numpy"])
+    return facts
+
+
+def _finish(op: Op[P]) -> Op[P]:
+    register(op)
+    return op
+
+
+def elementwise(
+    *, dtypes: DtypeRule | None = None, reference: Callable[..., Any] | None = None, **facts: Any
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare an operation on the elements at one index of broadcast operands.
+
+    `dtypes` may be left out for an element rule: its result is what the rule's expression has, and
+    half operands are computed in float32 and rounded once.
+    """
+
+    def declare(function: Callable[P, Array]) -> Op[P]:
+        arity = len(inspect.signature(function).parameters)
+        element = function if reference is None else None
+
+        def rule(types: tuple[Type, ...]) -> Inferred:
+            shape = broadcast(*(type_.shape for type_ in types))
+            if element is not None:
+                return _traced(element, types, shape, dtypes)
+            assert dtypes is not None, "a primitive states its dtype rule"
+            operands, result = dtypes(types)
+            return Inferred(((shape, result),), operands)
+
+        def bind(*args: Any, **kwargs: Any) -> Call:
+            if kwargs or len(args) != arity:
+                args = inspect.signature(function).bind(*args, **kwargs).args
+            return Call(args)
+
+        bind.__name__ = function.__name__
+        return _finish(
+            Op(
+                function=function,
+                kind=Kind.MAP,
+                rule=rule,
+                bind=bind,
+                element=element,
+                reference=reference,
+                dtypes=dtypes or promote,
+                **_facts(function, facts),
+            )
+        )
+
+    return declare
+
+
+def _traced(
+    element: Callable[..., Array], types: Sequence[Type], shape: Shape, dtypes: DtypeRule | None
+) -> Inferred:
+    """Infer by running the element rule on placeholders; half operands enter it as float32."""
+    if dtypes is not None:
+        operands = dtypes(types)[0]
+    else:
+        common = promote(types)
+        operands = (common,) * len(types)
+    placeholders = (
+        _native.placeholder(Type((), wide(dtype), "reference")) for dtype in operands
+    )
+    result = element(*placeholders).dtype
+    halves = [dtype for dtype in operands if dtype in HALVES]
+    if halves and result == wide(halves[0]):
+        result = halves[0]
+    return Inferred(((shape, result),), tuple(wide(dtype) for dtype in operands))
+
+
+def movement(
+    *, shape: Callable[..., Shape], reference: Callable[..., Any], **facts: Any
+) -> Callable[[Callable[P, Call]], Op[P]]:
+    """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
+
+    def declare(function: Callable[P, Call]) -> Op[P]:
+        def rule(types: tuple[Type, ...], *params: Any) -> Inferred:
+            (type_,) = types
+            return Inferred(((shape(type_.shape, *params), type_.dtype),), (type_.dtype,))
+
+        return _finish(
+            Op(
+                function=function,
+                kind=Kind.VIEW,
+                rule=rule,
+                bind=function,
+                reference=reference,
+                **_facts(function, facts),
+            )
+        )
+
+    return declare
+
+
+def reduction(
+    *,
+    dtypes: Callable[..., tuple[np.dtype, np.dtype]],
+    reference: Callable[..., Any],
+    empty: bool = True,
+    **facts: Any,
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare a reduction over axes. The function's parameters after `x` are `axis`, then what the
+    dtype rule takes, then `keepdims`; params are (axes, keepdims, *the rest).
+
+    `dtypes(type, *rest)` gives (operand, result); `empty=False`: an empty axis has no answer.
+    """
+
+    def declare(function: Callable[P, Array]) -> Op[P]:
+        signature = inspect.signature(function)
+
+        def rule(
+            types: tuple[Type, ...], axes: tuple[int, ...], keepdims: bool, *rest: Any
+        ) -> Inferred:
+            (type_,) = types
+            if not empty:
+                _refuse_empty(type_, axes)
+            operand, result = dtypes(type_, *rest)
+            return Inferred(((reduced(type_.shape, axes, keepdims), result),), (operand,))
+
+        def bind(*args: Any, **kwargs: Any) -> Call:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            x = array(bound.arguments.pop("x"))
+            axes = normalize_axes(bound.arguments.pop("axis"), x.ndim)
+            keepdims = bool(bound.arguments.pop("keepdims"))
+            rest = tuple(
+                canonical(value, function.__name__) if name == "dtype" and value is not None else value
+                for name, value in bound.arguments.items()
+            )
+            return Call((x,), (axes, keepdims, *rest))
+
+        return _finish(
+            Op(
+                function=function,
+                kind=Kind.COMPLEX,
+                rule=rule,
+                bind=bind,
+                reference=reference,
+                **_facts(function, facts),
+            )
+        )
+
+    return declare
+
+
+def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:
+    from tenfold.errors import ShapeError
+
+    if any(type_.shape[axis] == 0 for axis in axes):
+        raise ShapeError(
+            "",
+            f"axis {axes if len(axes) != 1 else axes[0]} of shape {type_.shape} is empty "
+            "and there is no identity",
+            remedy="test x.size first, or concat an identity of your own",
+        )
+
+
+def operation(
+    *,
+    rule: Callable[..., Inferred],
+    reference: Callable[..., Any],
+    kind: Kind = Kind.COMPLEX,
+    **facts: Any,
+) -> Callable[[Callable[P, Call]], Op[P]]:
+    """Declare an operation of any other form: `rule(types, *params)`, `reference(*arrays, *params)`."""
+
+    def declare(function: Callable[P, Call]) -> Op[P]:
+        return _finish(
+            Op(
+                function=function,
+                kind=kind,
+                rule=rule,
+                bind=function,
+                reference=reference,
+                **_facts(function, facts),
+            )
+        )
+
+    return declare
+
+
+def derived(
+    *, reference: Callable[..., Any] | None = None, **facts: Any
+) -> Callable[[Callable[P, Any]], Derived[P]]:
+    """Declare an operation that is made of others when it is called; `reference` is for the tests."""
+
+    def declare(function: Callable[P, Any]) -> Derived[P]:
+        made = Derived(function=function, reference=reference, **_facts(function, facts))
+        register(made)
+        return made
+
+    return declare
+
+
+def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
+    """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
+    return DTypeError("", f"{rule}, not {names([type_.dtype for type_ in types])}", remedy=remedy)
+
+
+__all__ = [
+    "Axis",
+    "Call",
+    "DtypeRule",
+    "Inferred",
+    "Sample",
+    "array",
+    "convert",
+    "derived",
+    "elementwise",
+    "movement",
+    "operation",
+    "reduction",
+    "refuse_dtype",
+    "set_converter",
+]

@@ -1,0 +1,64 @@
+"""Graph: outputs, inputs and an order of nodes; what the passes hand on.
+
+Takes nodes, hands on the nodes below them in the canonical order: inputs before users, the same for
+equal structures. Frozen; printing one gives its text form.
+
+>>> import tenfold as tn
+>>> print(Graph.of([tn._native.node_of(tn.asarray([1.0, 2.0]) + 1)]))
+%0 = leaf float64[2]
+%1 = scalar 1
+%2 = add(%0, %1) float64[2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenfold import _native
+from tenfold._native import Node, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in an order in which they can be computed, as four columns of equal length."""
+
+    nodes: Sequence[Node]
+    inputs: Sequence[tuple[int, ...]]
+    """For each node the positions of its inputs; none for a leaf and for a computed node."""
+    uses: Sequence[int]
+    """For each node how often the others read it."""
+    held: Sequence[bool]
+    """For each node whether somebody outside can see it: its value must be kept."""
+    outputs: tuple[int, ...]
+
+    @classmethod
+    def of(cls, outputs: Sequence[Node]) -> Graph:
+        """Walk from `outputs` down to values; linear time, no recursion."""
+        nodes, inputs, uses, held = _native.walk(outputs)
+        positions = {node: i for i, node in enumerate(nodes)} if len(outputs) > 1 else {}
+        places = tuple(positions[node] for node in outputs) if positions else (len(nodes) - 1,)
+        return cls(nodes, inputs, uses, held, places)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __str__(self) -> str:
+        return "\n".join(self.line(i) for i in range(len(self)))
+
+    def line(self, position: int) -> str:
+        """Return one node as text."""
+        node = self.nodes[position]
+        name = f"%{position}"
+        if node.is_scalar:
+            return f"{name} = scalar {node.scalar!r}"
+        if not node.pending:
+            return f"{name} = leaf {type_text(node.type)}"
+        operands = ", ".join(f"%{i}" for i in self.inputs[position])
+        params = "".join(f", {param!r}" for param in node.params)
+        return f"{name} = {node.name}({operands}{params}) {type_text(node.type)}"
+
+
+def type_text(type_: Type) -> str:
+    """Return a Type as text: dtype and lengths, as in `float32[2, 3]`."""
+    return f"{type_.dtype}[{', '.join(str(length) for length in type_.shape)}]"

@@ -1,0 +1,240 @@
+"""Op: one declaration of an operation, with everything known about it; and the table of all of them.
+
+A declaration is a decorated function (`ir/declare.py` has the decorators). Its signature is the public
+one, its docstring the public one; its body binds the arguments of a call or gives the element rule.
+Namespace functions, methods, `tn.operators`, stubs and the table-driven tests are made from the table.
+
+>>> from tenfold.ops.elementary import sin
+>>> sin.name, sin.accuracy
+('sin', 4)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntFlag
+from typing import Any, Generic, NamedTuple, ParamSpec
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Type
+from tenfold.errors import DeviceError, DTypeError, Explained, message
+from tenfold.ir.shape import Shape, checked_shape
+
+P = ParamSpec("P")
+Params = tuple[Any, ...]  # what the core can give a canonical form: see native/bindings/tables.cpp
+
+
+class Kind(IntFlag):
+    """What computing a node takes; kinds compose by bitwise or."""
+
+    VALUE = 0
+    """Nothing: the value is there."""
+    MAP = 1
+    """Each element depends on the elements at its own index."""
+    VIEW = 3
+    """Each element is read from another index."""
+    COMPLEX = 7
+    """Loops of its own: products, reductions, sorting."""
+
+
+class Call(NamedTuple):
+    """A call with its arguments bound: the arrays it reads and its parameters in canonical form."""
+
+    inputs: tuple[Any, ...]
+    params: Params = ()
+
+
+class Inferred(NamedTuple):
+    """What an op's rule says of a call: each result's shape and dtype, and the dtype of each operand."""
+
+    results: tuple[tuple[Shape, np.dtype], ...]
+    operands: tuple[np.dtype, ...]
+    kind: int | None = None
+    """Where it differs from the op's own."""
+
+
+class Sample(NamedTuple):
+    """A call for the table-driven tests: shapes of the inputs, the other arguments, dtypes if special."""
+
+    shapes: tuple[Shape, ...]
+    arguments: dict[str, Any] = {}
+    positional: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Operation(Generic[P]):
+    """What every public operation has, be it a node of its own (Op) or made of others (Derived)."""
+
+    name: str
+    page: str
+    """The module of `tenfold.ops` that declares it: the page it stands on."""
+    function: Callable[..., Any]
+    reference: Callable[..., Any] | None = None
+    """NumPy's meaning of it: what the reference device runs (Op) or tests compare with (Derived)."""
+    dtypes: Callable[..., Any] | None = None
+    method: bool = False
+    """Whether it is a method of Array as well."""
+    numpy: tuple[Callable[..., Any], ...] = ()
+    """The NumPy functions it answers for when one is called on an Array."""
+    accuracy: int = 0
+    """The bound on the error of one element, in units in the last place of the result dtype."""
+    samples: tuple[Sample, ...] = ()
+    namespace: str = ""
+    """The public submodule it stands in; empty for the top."""
+
+    @property
+    def doc(self) -> str:
+        """The public docstring."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The public signature."""
+        return inspect.signature(self.function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self.name}>"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Op(Operation[P]):
+    """An operation that is a node of its own.
+
+    `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a Call;
+    `element` gives its value in other ops, on Arrays, for an op that is no primitive.
+    """
+
+    kind: Kind
+    rule: Callable[..., Inferred]
+    bind: Callable[..., Call]
+    element: Callable[..., Array] | None = None
+    symbol: str | None = None
+    """Python's operator for it, such as "+"."""
+    view: bool = False
+    """Whether its result is a view of its first input, that writes through."""
+    can_fail: bool = False
+    """Whether it can fail for its values; a failure then names the user's line."""
+    pure: bool = True
+    whole_exponent: bool = False
+    """Whether integers refuse a negative integer scalar as second operand."""
+    out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
+    """For comparisons: the answer when an integer scalar is beyond its dtype, given the Types, the
+    scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
+    multiply_adds: Callable[..., int] | None = None
+    """The multiply-adds of a call with these Types and params, for products and solves."""
+    result_names: tuple[str, ...] = ()
+    id: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        number = _native.declare_op(
+            self,
+            self.name,
+            view=self.view,
+            can_fail=self.can_fail,
+            whole_exponent=self.whole_exponent,
+        )
+        object.__setattr__(self, "id", number)
+        if self.symbol is not None:
+            _native.bind_symbol(self.symbol, number)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        try:
+            inputs, params = self.bind(*args, **kwargs)
+        except Explained as error:
+            raise error.completed(self.name, _arrays_in(args)) from None
+        return _native.apply(self.id, inputs, params)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Derived(Operation[P]):
+    """An operation made of others: a call makes their nodes. Its errors bear its own name."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        try:
+            return self.function(*args, **kwargs)  # type: ignore[no-any-return]
+        except Explained as error:
+            raise error.renamed(self.name, _arrays_in(args)) from None
+
+
+OPS: dict[str, Operation[...]] = {}
+"""Every public operation by its public name (`linalg.` before those of the submodule)."""
+
+
+def register(operation: Operation[...]) -> None:
+    """Enter an operation into the table; a name is taken once."""
+    full = f"{operation.namespace}.{operation.name}" if operation.namespace else operation.name
+    if full in OPS:
+        raise ValueError(f"the operation {full!r} is declared already; choose another name")
+    OPS[full] = operation
+
+
+def _arrays_in(values: Sequence[object]) -> list[Array]:
+    found: list[Array] = []
+    for value in values:
+        if isinstance(value, Array):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found.extend(item for item in value if isinstance(item, Array))
+    return found[:8]
+
+
+def device_of(types: Sequence[Type]) -> str | None:
+    """Return the one device of all operands (scalars have none), or raise DeviceError."""
+    devices = sorted({type_.device for type_ in types if not type_.weak})
+    if len(devices) > 1:
+        raise DeviceError(
+            "",
+            f"operands are on different devices: {', '.join(devices)}",
+            remedy="move one with x.to_device(...)",
+        )
+    return devices[0] if devices else None
+
+
+def _refuse_mixed(types: Sequence[Type]) -> None:
+    dtypes = list(dict.fromkeys(str(type_.dtype) for type_ in types if not type_.weak))
+    if len(dtypes) > 1:
+        rule = f"strict_dtypes refuses to mix {', '.join(dtypes)}"
+        raise DTypeError("", rule, remedy="convert one with tn.astype")
+
+
+def infer(
+    op: Op[...], types: tuple[Type, ...], params: Params, strict: bool
+) -> tuple[tuple[Type, ...], tuple[np.dtype, ...], int]:
+    """Run an op's rule for the native memo: the results' Types, the operands' dtypes, the kind."""
+    try:
+        device = device_of(types) or (params[-1] if not types else "reference")
+        if strict and len(types) > 1 and op.dtypes is not None:
+            _refuse_mixed(types)
+        results, operands, kind = op.rule(types, *params)
+        made = tuple(
+            Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
+        )
+    except Explained as error:
+        raise error.completed(op.name, types[:8]) from None
+    return made, operands, int(op.kind if kind is None else kind)
+
+
+def refuse_scalar(
+    op: Op[...], types: tuple[Type, ...], position: int, scalar: complex, dtype: np.dtype
+) -> Array:
+    """Answer for an integer scalar that its dtype cannot hold: comparisons know, others refuse."""
+    number = scalar.real
+    if op.out_of_range is not None:
+        return op.out_of_range(types, position, number < 0)
+    if op.whole_exponent and position == 1 and number < 0:
+        rule = f"integers cannot be raised to the negative power {scalar}"
+        raise ValueError(message(op.name, rule, types, "convert the base to a floating dtype"))
+    rule = f"Python integer {_shown(scalar)} is out of bounds for {dtype}"
+    remedy = "convert the array to a wider dtype, or the scalar with tn.asarray"
+    raise OverflowError(message(op.name, rule, types, remedy))
+
+
+def _shown(scalar: complex) -> str:
+    return str(scalar) if isinstance(scalar, int) else f"near {scalar.real:g}"

@@ -1,0 +1,126 @@
+"""The size arithmetic of shapes: broadcasting, axes, reduction, reshape, caps.
+
+Takes shapes as tuples of ints, hands on shapes; raises ShapeError whose operation and operands are
+filled in by whoever called the rule. Shape rules use only what stands here.
+
+>>> broadcast((2, 1, 3), (4, 1))
+(2, 4, 3)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+
+from tenfold.errors import ShapeError
+
+Shape = tuple[int, ...]
+Axis = int | tuple[int, ...] | None
+LARGEST = 2**63 - 1
+MOST_AXES = 64
+
+
+def product(lengths: Iterable[int]) -> int:
+    """Return the number of elements of a shape."""
+    total = 1
+    for length in lengths:
+        total *= length
+    return total
+
+
+def checked_shape(shape: object, itemsize: int = 1) -> Shape:
+    """Return `shape` (an int or a sequence of ints) as a tuple of lengths that memory could hold."""
+    try:
+        items = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
+        lengths = tuple(operator.index(length) for length in items)  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError(
+            "", f"shape {shape!r} is no int and no sequence of ints", remedy="as in (2, 3)"
+        ) from None
+    if any(length < 0 for length in lengths):
+        raise ShapeError("", f"shape {lengths} has a negative length")
+    if len(lengths) > MOST_AXES:
+        raise ShapeError("", f"{len(lengths)} axes are more than {MOST_AXES}")
+    if product(length or 1 for length in lengths) * itemsize > LARGEST:
+        raise ShapeError("", f"shape {lengths} has more than 2**63 - 1 bytes")
+    return lengths
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """Return the shape that all shapes broadcast to, NumPy's rule; an empty axis is no wildcard."""
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0] if shapes else ()
+    ndim = max(len(shape) for shape in shapes)
+    result = [1] * ndim
+    for shape in shapes:
+        for position, length in enumerate(shape, ndim - len(shape)):
+            if length == 1 or length == result[position]:
+                continue
+            if result[position] != 1:
+                raise ShapeError(
+                    "",
+                    f"shapes {' and '.join(str(s) for s in shapes)} do not broadcast: "
+                    f"lengths {result[position]} and {length} meet on axis {position - ndim}",
+                    remedy="give equal lengths, or 1, on every axis counted from the last",
+                )
+            result[position] = length
+    return tuple(result)
+
+
+def normalize_axis(axis: object, ndim: int) -> int:
+    """Return `axis` counted from 0, or raise ShapeError when it is out of range."""
+    try:
+        position = operator.index(axis)  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError("", f"axis {axis!r} is no int") from None
+    if not -ndim <= position < ndim:
+        raise ShapeError(
+            "",
+            f"axis {position} is out of range for {ndim} axes",
+            remedy=f"use {-ndim} to {ndim - 1}" if ndim else "the array has no axes",
+        )
+    return position % ndim
+
+
+def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """Return the axes named by `axis` (None means all) in rising order, each once."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(normalize_axis(item, ndim) for item in given)
+    if len(set(axes)) < len(axes):
+        raise ShapeError("", f"axis {axis!r} names an axis twice")
+    return tuple(sorted(axes))
+
+
+def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """Return the shape that is left when `axes` are reduced."""
+    if keepdims:
+        return tuple(1 if i in axes else length for i, length in enumerate(shape))
+    return tuple(length for i, length in enumerate(shape) if i not in axes)
+
+
+def reshaped(shape: Shape, target: object) -> Shape:
+    """Return `target` with its one -1 filled in; raise ShapeError when the sizes differ."""
+    items = (target,) if not isinstance(target, Sequence) else tuple(target)
+    try:
+        lengths = [operator.index(item) for item in items]  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError("", f"shape {target!r} is no sequence of ints") from None
+    size = product(shape)
+    unknown = [i for i, length in enumerate(lengths) if length == -1]
+    known = product(length for length in lengths if length != -1)
+    if len(unknown) > 1:
+        raise ShapeError("", f"shape {tuple(lengths)} has more than one -1")
+    if any(length < -1 for length in lengths):
+        raise ShapeError("", f"shape {tuple(lengths)} has a negative length")
+    if unknown and known > 0 and size % known == 0:
+        lengths[unknown[0]] = size // known
+        known = size
+    if known != size or (unknown and lengths[unknown[0]] == -1):
+        raise ShapeError(
+            "",
+            f"{size} elements of shape {shape} do not fill shape {tuple(lengths)}",
+            remedy="the product of the lengths must stay the same; one of them may be -1",
+        )
+    return tuple(lengths)

@@ -1,0 +1,1 @@
+"""The operations: declarations, nothing else. Importing a page declares its operations."""

@@ -1,0 +1,226 @@
+"""The settings: one table, where each value came from, and the options of a block or of the process.
+
+Takes names and values (keyword arguments, or the environment's `TENFOLD_<NAME>`), hands on the value
+in force. Inside `with options(...)` a value holds for that context (thread or task) alone.
+
+>>> with options(strict_dtypes=True):
+...     get("strict_dtypes")
+True
+>>> get("strict_dtypes")
+False
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from tenfold import _native
+from tenfold.errors import DeviceError, UnsupportedError
+
+Value = bool | int | str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its name, its default, how text or a value becomes one, and what it does."""
+
+    name: str
+    default: Value
+    parse: Callable[[object], Value]
+    doc: str
+
+    @property
+    def environment(self) -> str:
+        """The environment variable that sets it."""
+        return f"TENFOLD_{self.name.upper()}"
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError(f"{value!r} is neither true nor false; use 1 or 0")
+
+
+def _whole(low: int, high: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        number = int(str(value))
+        if isinstance(value, bool) or not low <= number <= high:
+            raise ValueError(f"{value!r} is no whole number from {low} to {high}")
+        return number
+
+    return parse
+
+
+def _pending_depth(value: object) -> int:
+    """0 means no limit; below 65 the core does not look."""
+    return 0 if str(value) == "0" else _whole(65, 2**32 - 2)(value)
+
+
+DEVICE_IDS: dict[str, int] = {}
+
+
+def declare_device(name: str) -> None:
+    """Make a device known by name; called by the file that declares the device."""
+    DEVICE_IDS[name] = _native.declare_device(name)
+
+
+def _device(value: object) -> str:
+    if value in DEVICE_IDS:
+        return str(value)
+    known = ", ".join(repr(name) for name in DEVICE_IDS)
+    raise DeviceError(
+        "options", f"device {value!r} does not exist", remedy=f"the devices here are: {known}"
+    )
+
+
+# Table.
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "device",
+        "reference",
+        _device,
+        "The device of new arrays. Captured when an array is made.",
+    ),
+    Setting(
+        "strict_dtypes",
+        False,
+        _flag,
+        "Refuse to mix dtypes: no promotion, only `tn.astype`. Captured when a node is made.",
+    ),
+    Setting(
+        "strict_sync",
+        False,
+        _flag,
+        "An implicit wait (bool, float, print of data, np.asarray) raises; `wait()` must be said.",
+    ),
+    Setting(
+        "pending_depth",
+        100_000,
+        _pending_depth,
+        "How deep pending expressions grow before the graph below is computed (0: no limit).",
+    ),
+    Setting(
+        "debug",
+        0,
+        _whole(0, 5),
+        "What is written to stderr: 1 devices, 2 steps, 3 plans and rules, 4 source, 5 rewrites.",
+    ),
+)
+_TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
+
+_process: dict[str, tuple[Value, str]] = {}
+_context: ContextVar[dict[str, Value] | None] = ContextVar("tenfold_options", default=None)
+_native_context: ContextVar[_native.Options] = ContextVar("tenfold_native_options")
+
+
+def _checked(name: str, value: object) -> Value:
+    if name not in _TABLE:
+        raise UnsupportedError(
+            "options",
+            f"there is no option {name!r}",
+            remedy=f"the options are: {', '.join(_TABLE)}",
+        )
+    try:
+        return _TABLE[name].parse(value)
+    except (ValueError, TypeError) as error:
+        if isinstance(error, DeviceError):
+            raise
+        raise ValueError(f"options: {name}: {error}") from None
+
+
+def get(name: str) -> Value:
+    """Return the value of a setting that is in force here."""
+    inner = _context.get()
+    if inner is not None and name in inner:
+        return inner[name]
+    return _process[name][0]
+
+
+def current() -> dict[str, tuple[Value, str]]:
+    """Return every setting in force here with the words that say where it came from."""
+    found = dict(_process)
+    for name, value in (_context.get() or {}).items():
+        found[name] = (value, "tn.options")
+    return found
+
+
+def _native_options() -> _native.Options:
+    depth = int(get("pending_depth"))
+    return _native.Options(
+        strict=bool(get("strict_dtypes")),
+        device=DEVICE_IDS.get(str(get("device")), 0),
+        pending_depth=depth if depth else 2**32 - 1,
+    )
+
+
+@contextmanager
+def options(**values: Value) -> Iterator[None]:
+    """Set options for a block, in this thread or task only.
+
+    Raises UnsupportedError for a name that is no option and ValueError for a value that does not fit.
+
+    >>> import tenfold as tn
+    >>> with tn.options(strict_dtypes=True):
+    ...     tn.asarray([1]) + tn.asarray([1.0])
+    Traceback (most recent call last):
+    ...
+    tenfold.errors.DTypeError: add: strict_dtypes refuses to mix int64, float64
+      operand 1: shape (1,), int64, device 'reference'
+      operand 2: shape (1,), float64, device 'reference'
+      remedy: convert one with tn.astype
+    """
+    checked = {name: _checked(name, value) for name, value in values.items()}
+    token = _context.set({**(_context.get() or {}), **checked})
+    native_token = _native_context.set(_native_options())
+    try:
+        yield
+    finally:
+        _native_context.reset(native_token)
+        _context.reset(token)
+
+
+def set_options(**values: Value) -> None:
+    """Set options for the whole process, for good.
+
+    >>> import tenfold as tn
+    >>> tn.set_options(strict_dtypes=False)
+    """
+    checked = {name: _checked(name, value) for name, value in values.items()}
+    for name, value in checked.items():
+        _process[name] = (value, "tn.set_options")
+    _publish()
+
+
+def _publish() -> None:
+    token = _context.set(None)
+    _native.set_process_options(_native_options())
+    _context.reset(token)
+
+
+def load_environment(environment: Mapping[str, str] = os.environ) -> None:
+    """Read every setting from the environment; called once, when the devices are known."""
+    for setting in SETTINGS:
+        text = environment.get(setting.environment)
+        if text is None:
+            _process.setdefault(setting.name, (setting.default, "default"))
+            continue
+        value = _checked(setting.name, text)
+        _process[setting.name] = (value, f"environment {setting.environment}")
+    _publish()
+
+
+_native.set_options_variable(_native_context)
+
+
+def checked_device(name: str | None) -> str:
+    """Return the device named, or the one in force for None; raise DeviceError if there is none."""
+    return str(get("device")) if name is None else _device(name)

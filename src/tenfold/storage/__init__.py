@@ -1,0 +1,1 @@
+"""The storage kinds: how a value's elements lie in its buffers. Dense is the one there is."""
