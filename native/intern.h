@@ -8,7 +8,8 @@
 
 namespace tenfold {
 
-// T needs: references, hash, `bool same(const Key&) const`, and `static T* create(const Key&, size_t hash)`.
+// T needs: references, hash, `bool same(const Key&) const`, and `static T* create(const Key&,
+// size_t hash)`.
 template <class T, class Key> class Interner {
   public:
     Ref<T> intern(const Key& key, std::size_t hash) {
@@ -18,7 +19,8 @@ template <class T, class Key> class Interner {
             T* found = entry->second;
             if (!found->same(key)) continue;
             if (revive(found)) return Ref<T>::adopt(found);
-            table_.erase(entry); // its last owner is on the way to remove(): a new object takes its place
+            table_.erase(
+                entry); // its last owner is on the way to remove(): a new object takes its place
             break;
         }
         T* made = T::create(key, hash);
@@ -46,7 +48,9 @@ template <class T, class Key> class Interner {
     static bool revive(T* object) {
         uint32_t count = object->references.load(std::memory_order_relaxed);
         while (count != 0) {
-            if (object->references.compare_exchange_weak(count, count + 1, std::memory_order_relaxed)) return true;
+            if (object->references.compare_exchange_weak(count, count + 1,
+                                                         std::memory_order_relaxed))
+                return true;
         }
         return false;
     }

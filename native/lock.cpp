@@ -8,7 +8,8 @@ namespace {
 
 // Protects the list itself; it is held over a fork like the locks in it.
 std::mutex& registry_mutex() {
-    static std::mutex* mutex = new std::mutex; // never destroyed: locks of static objects outlive main
+    static std::mutex* mutex =
+        new std::mutex; // never destroyed: locks of static objects outlive main
     return *mutex;
 }
 

@@ -1,6 +1,6 @@
-// Lock: a mutex that fork() respects. Every Lock of the core registers itself; `hold_all_locks` takes
-// them in order of creation before a fork, `release_all_locks` gives them back in parent and child, so
-// the child never inherits a structure that another thread was in the middle of changing.
+// Lock: a mutex that fork() respects. Every Lock of the core registers itself; `hold_all_locks`
+// takes them in order of creation before a fork, `release_all_locks` gives them back in parent and
+// child, so the child never inherits a structure that another thread was in the middle of changing.
 #pragma once
 #include <mutex>
 

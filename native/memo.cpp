@@ -11,7 +11,8 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t CAPACITY = 1 << 16;
-constexpr std::size_t WIDEST = 64; // inputs; a wider call is inferred anew, its key would outweigh the rule
+constexpr std::size_t WIDEST =
+    64; // inputs; a wider call is inferred anew, its key would outweigh the rule
 
 struct MemoKey {
     const Op* op;
@@ -44,7 +45,8 @@ struct Same {
 
 using Table = std::unordered_map<MemoKey, Ref<Inference>, Hash, Same>;
 
-// Two generations stand for "least recently used": entries that are asked for move to the young one.
+// Two generations stand for "least recently used": entries that are asked for move to the young
+// one.
 struct Memo {
     Lock lock; // protects everything here
     Table young, old;
@@ -61,8 +63,8 @@ struct Memo {
     }
 };
 
-// In front of the memo each thread has a small direct-mapped table, so that the common case takes no
-// lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
+// In front of the memo each thread has a small direct-mapped table, so that the common case takes
+// no lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
 struct Front {
     static constexpr std::size_t PLACES = 256, WIDTH = 3;
     struct Entry {
@@ -86,8 +88,8 @@ struct Front {
     }
 
     static bool matches(const Entry& entry, const MemoQuery& query) {
-        if (entry.op != query.op || entry.params.get() != query.params || entry.strict != query.strict ||
-            entry.width != query.types.size())
+        if (entry.op != query.op || entry.params.get() != query.params ||
+            entry.strict != query.strict || entry.width != query.types.size())
             return false;
         for (std::size_t i = 0; i < entry.width; ++i)
             if (entry.types[i].get() != query.types[i]) return false;
@@ -118,7 +120,8 @@ Memo& memo() {
 std::size_t MemoQuery::hash() const {
     // Pointers differ in their middle bits: a multiply per word and one mix at the end spread them.
     std::size_t hash = op->id * 2 + strict + reinterpret_cast<std::size_t>(params);
-    for (Type* type : types) hash = hash * 0x9e3779b97f4a7c15ULL + reinterpret_cast<std::size_t>(type);
+    for (Type* type : types)
+        hash = hash * 0x9e3779b97f4a7c15ULL + reinterpret_cast<std::size_t>(type);
     return mix(0, hash);
 }
 
@@ -157,7 +160,8 @@ Ref<Inference> recall(const MemoQuery& query) {
 
 void remember(const MemoQuery& query, Ref<Inference> inference) {
     if (query.types.size() > WIDEST) return;
-    MemoKey key{query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
+    MemoKey key{
+        query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
     for (Type* type : query.types) key.types.emplace_back(type);
     Table fallen;
     Guard guard(memo().lock); // nothing is freed under it: the caller and `fallen` hold what leaves

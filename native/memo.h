@@ -1,5 +1,5 @@
-// The inference memo: what Python's rules said about (op, params, input Types), so that each rule runs
-// once per combination. Capped; the least recently used half is dropped when it is full.
+// The inference memo: what Python's rules said about (op, params, input Types), so that each rule
+// runs once per combination. Capped; the least recently used half is dropped when it is full.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace tenfold {
 // The answer of an op's rules.
 struct Inference {
     std::atomic<uint32_t> references{1};
-    uint8_t kind = VALUE;              // of the operation itself; a node adds its inputs' kinds
-    std::vector<Ref<Type>> results;    // one, or several for an op with several results
-    std::vector<uint16_t> operands;    // the dtype in which each input enters the computation
+    uint8_t kind = VALUE;           // of the operation itself; a node adds its inputs' kinds
+    std::vector<Ref<Type>> results; // one, or several for an op with several results
+    std::vector<uint16_t> operands; // the dtype in which each input enters the computation
 
     static void destroy(Inference* inference) { delete inference; }
 };

@@ -8,8 +8,8 @@
 namespace tenfold {
 namespace {
 
-// Slabs: nodes are cut from chunks of 1,024 that are never returned; free nodes form a list. Each thread
-// keeps a short list of its own, so that making a node takes no lock in the common case.
+// Slabs: nodes are cut from chunks of 1,024 that are never returned; free nodes form a list. Each
+// thread keeps a short list of its own, so that making a node takes no lock in the common case.
 constexpr std::size_t CHUNK = 1024;
 constexpr std::size_t LOCAL = 256;
 
@@ -96,22 +96,16 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     node->input_count = uint32_t(inputs.size());
     if (inputs.size() > node->few.size()) node->many = std::make_unique<Node*[]>(inputs.size());
     Node** places = node->many ? node->many.get() : node->few.data();
-    uint8_t kind = node->kind;
+    uint8_t kind = node->kind.load(std::memory_order_relaxed);
     uint32_t depth = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
         places[i] = inputs[i];
-        kind |= inputs[i]->kind;
-        depth = std::max(depth, inputs[i]->depth);
+        kind |= inputs[i]->kind.load(std::memory_order_relaxed);
+        depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
     }
-    node->kind = kind;
-    node->depth = depth + 1;
-}
-
-// Takes a count off `node`; true when it was the last.
-bool drop(Node* node) {
-    return node->references.load(std::memory_order_acquire) == 1 ||
-           node->references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    node->kind.store(kind, std::memory_order_relaxed);
+    node->depth.store(depth + 1, std::memory_order_relaxed);
 }
 
 // Frees a tree of nodes without recursion: a chain of a million must not overflow the stack.
@@ -133,14 +127,16 @@ void free_nodes(Node* node) {
 }
 
 bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
-    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::large || scalar.form == Scalar::huge;
+    bool is_integer = scalar.form == Scalar::integer || scalar.form == Scalar::large ||
+                      scalar.form == Scalar::huge;
     if (!is_integer || (dtype.kind != 'i' && dtype.kind != 'u')) return true;
     if (scalar.form == Scalar::huge) return false;
     uint32_t bits = 8 * dtype.bytes;
     if (scalar.form == Scalar::large) return dtype.kind == 'u' && bits == 64;
     if (whole_exponent && scalar.whole < 0) return false;
     if (dtype.kind == 'u') return scalar.whole >= 0 && (bits == 64 || scalar.whole >> bits == 0);
-    return bits == 64 || (scalar.whole >= -(int64_t(1) << (bits - 1)) && scalar.whole < (int64_t(1) << (bits - 1)));
+    return bits == 64 || (scalar.whole >= -(int64_t(1) << (bits - 1)) &&
+                          scalar.whole < (int64_t(1) << (bits - 1)));
 }
 
 } // namespace
@@ -174,7 +170,7 @@ Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> infere
                          std::span<Node* const> inputs) {
     auto* node = new Node;
     node->op = op;
-    node->kind = inference->kind;
+    node->kind.store(inference->kind, std::memory_order_relaxed);
     node->type = inference->results[0].get();
     node->params = std::move(params);
     node->inference = std::move(inference);
@@ -209,8 +205,8 @@ void publish(Node* node, Ref<Value> value) {
         node->value = std::move(value);
         dropped.assign(node->inputs().begin(), node->inputs().end());
         node->input_count = 0;
-        node->kind = VALUE;
-        node->depth = 0;
+        node->kind.store(VALUE, std::memory_order_relaxed);
+        node->depth.store(0, std::memory_order_relaxed);
     }
     for (Node* input : dropped) release(input);
 }
@@ -228,7 +224,8 @@ Ref<Value> value_of(Node* node) {
     return node->value;
 }
 
-std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference, std::span<Node* const> inputs) {
+std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,
+                                      std::span<Node* const> inputs) {
     std::size_t known = std::min(inputs.size(), inference.operands.size());
     for (std::size_t i = 0; i < known; ++i) {
         if (!inputs[i]->is_scalar()) continue;

@@ -1,5 +1,5 @@
-// Node: one operation applied to inputs, or a leaf that holds a value or a Python scalar. Immutable but
-// for one step: once computed it keeps its value and drops its inputs.
+// Node: one operation applied to inputs, or a leaf that holds a value or a Python scalar. Immutable
+// but for one step: once computed it keeps its value and drops its inputs.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace tenfold {
 
-// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`), `real` and `imaginary`
-// the floating values; `real` of a `huge` int is its nearest double.
+// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`), `real` and
+// `imaginary` the floating values; `real` of a `huge` int is its nearest double.
 struct Scalar {
     enum Form : uint8_t { none, boolean, integer, large, huge, real_number, complex_number };
     Form form = none; // large: 2^63 <= x < 2^64; huge: outside of int64 and uint64
@@ -33,18 +33,19 @@ struct Origin {
 
 struct Node {
     std::atomic<uint32_t> references{1};
-    uint8_t kind = VALUE;
-    std::atomic<bool> locked{false};   // a spin lock: protects value, inputs, kind, depth while the node is computed
+    std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
+    std::atomic<bool> locked{
+        false}; // a spin lock: protects value and inputs when the node is computed
     uint32_t input_count = 0;
-    uint32_t depth = 0;                // operations pending below and including this one
-    const Op* op = nullptr;            // null for a leaf
-    Type* type = nullptr;              // of the only, or first, result; the inference or value owns it
+    std::atomic<uint32_t> depth{0}; // operations pending below and including this one
+    const Op* op = nullptr;         // null for a leaf
+    Type* type = nullptr;           // of the only, or first, result; the inference or value owns it
     Ref<Params> params;
-    Ref<Inference> inference;          // null for a leaf
+    Ref<Inference> inference; // null for a leaf
     Ref<Value> value;
-    std::array<Node*, 2> few{};        // up to two inputs stand here
-    std::unique_ptr<Node*[]> many;     // more stand here
-    Scalar scalar;                     // of a leaf that is a Python scalar
+    std::array<Node*, 2> few{};    // up to two inputs stand here
+    std::unique_ptr<Node*[]> many; // more stand here
+    Scalar scalar;                 // of a leaf that is a Python scalar
     Ref<Origin> origin;
 
     std::span<Node* const> inputs() const { return {many ? many.get() : few.data(), input_count}; }
@@ -72,7 +73,7 @@ Ref<Value> value_of(Node* node);
 
 // 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the
 // position of the first that is not.
-std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference, std::span<Node* const> inputs);
-
+std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,
+                                      std::span<Node* const> inputs);
 
 } // namespace tenfold

@@ -1,5 +1,5 @@
-// Op: what the core needs to know of an operation declared in Python: a number, its flags, its Python
-// object. Records are never freed, so a pointer to one is valid for the life of the process.
+// Op: what the core needs to know of an operation declared in Python: a number, its flags, its
+// Python object. Records are never freed, so a pointer to one is valid for the life of the process.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,10 +12,10 @@ enum Kind : uint8_t { VALUE = 0, MAP = 1, VIEW = 3, COMPLEX = 7 };
 struct Op {
     uint32_t id = 0;
     std::string name;
-    void* python = nullptr;           // borrowed: the table keeps every Op alive
-    bool view = false;                // its result is a view of its first input
-    bool can_fail = false;            // its failure depends on values: nodes remember the user's line
-    bool whole_exponent = false;      // a negative integer scalar is refused for integer operands
+    void* python = nullptr;      // borrowed: the table keeps every Op alive
+    bool view = false;           // its result is a view of its first input
+    bool can_fail = false;       // its failure depends on values: nodes remember the user's line
+    bool whole_exponent = false; // a negative integer scalar is refused for integer operands
 };
 
 Op& declare_op(std::string name);

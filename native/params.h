@@ -1,5 +1,5 @@
-// Params: the interned parameters of an operation (axes, flags, indices). `bytes` is their canonical
-// form, on which equality rests; `python` is the object that rules and devices are given.
+// Params: the interned parameters of an operation (axes, flags, indices). `bytes` is their
+// canonical form, on which equality rests; `python` is the object that rules and devices are given.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,6 +11,7 @@
 namespace tenfold {
 
 struct Params {
+    static constexpr bool INTERNED = true;
     std::atomic<uint32_t> references{1};
     std::size_t hash = 0;
     std::string bytes;

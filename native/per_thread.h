@@ -1,5 +1,6 @@
-// PerThread<T>: one T for each thread, made when the thread first asks and freed when it ends. The hot
-// path is one load: the pointer has the initial-exec model, which a shared library must ask for.
+// PerThread<T>: one T for each thread, made when the thread first asks and freed when it ends. The
+// hot path is one load: the pointer has the initial-exec model, which a shared library must ask
+// for.
 #pragma once
 #include <memory>
 

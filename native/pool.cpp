@@ -29,7 +29,8 @@ Pool& pool() {
 void* system_allocate(std::size_t bytes) {
     if (bytes < HUGE_PAGE) return std::aligned_alloc(ALIGNMENT, bytes);
     void* memory = std::aligned_alloc(HUGE_PAGE, (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
-    if (memory) madvise(memory, bytes, MADV_HUGEPAGE); // advice: a kernel without huge pages may refuse
+    if (memory)
+        madvise(memory, bytes, MADV_HUGEPAGE); // advice: a kernel without huge pages may refuse
     return memory;
 }
 
@@ -65,7 +66,8 @@ void* pool_allocate(std::size_t bytes) {
     count(Counter::bytes_allocated, int64_t(bytes));
     Guard guard(pool().lock);
     pool().statistics.live_bytes += bytes;
-    pool().statistics.peak_bytes = std::max(pool().statistics.peak_bytes, pool().statistics.live_bytes);
+    pool().statistics.peak_bytes =
+        std::max(pool().statistics.peak_bytes, pool().statistics.live_bytes);
     return memory;
 }
 

@@ -1,5 +1,5 @@
-// The allocation pool: 64-byte aligned blocks in size classes (four per power of two), kept for reuse up
-// to a cap, huge pages asked for large ones.
+// The allocation pool: 64-byte aligned blocks in size classes (four per power of two), kept for
+// reuse up to a cap, huge pages asked for large ones.
 #pragma once
 #include <cstddef>
 

@@ -1,5 +1,5 @@
-// Intrusive reference counting: Ref<T> owns one count of a T that has `std::atomic<uint32_t> references`
-// and `static void destroy(T*)`.
+// Intrusive reference counting: Ref<T> owns one count of a T that has `std::atomic<uint32_t>
+// references` and `static void destroy(T*)`.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,12 +12,20 @@ template <class T> void retain(T* object) noexcept {
     object->references.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Objects of an Interner can be revived through its table by somebody who holds no count.
+template <class T> concept Interned = requires { T::INTERNED; };
+
+// Takes a count off; true when it was the last.
+template <class T> bool drop(T* object) noexcept {
+    // Who sees 1 is the only owner and nobody else can be counting, so the last owner pays no locked
+    // instruction; acquire lets it see what the others did. An interned object must reach 0 instead.
+    if constexpr (!Interned<T>)
+        if (object->references.load(std::memory_order_acquire) == 1) return true;
+    return object->references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
 template <class T> void release(T* object) noexcept {
-    // Who sees 1 is the only owner, so nobody else can be counting: the last owner pays no locked
-    // instruction. Otherwise release publishes this owner's writes, and acquire lets the last owner see all.
-    if (object->references.load(std::memory_order_acquire) == 1 ||
-        object->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
-        T::destroy(object);
+    if (drop(object)) T::destroy(object);
 }
 
 template <class T> class Ref {

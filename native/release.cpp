@@ -35,7 +35,8 @@ void drain_released(void (*release)(void*)) {
         taken.swap(list().pending);
         list().any.store(false, std::memory_order_relaxed);
     }
-    for (void* python : taken) release(python); // outside the lock: a release may run any Python code
+    for (void* python : taken)
+        release(python); // outside the lock: a release may run any Python code
 }
 
 bool anything_released() noexcept { return list().any.load(std::memory_order_relaxed); }

@@ -27,7 +27,8 @@ int64_t Type::size() const {
 }
 
 bool Type::same(const TypeKey& key) const {
-    return dtype == key.dtype && device == key.device && storage == key.storage && weak == key.weak &&
+    return dtype == key.dtype && device == key.device && storage == key.storage &&
+           weak == key.weak &&
            std::equal(shape.begin(), shape.end(), key.shape.begin(), key.shape.end());
 }
 
@@ -48,7 +49,8 @@ void Type::destroy(Type* type) {
 }
 
 Ref<Type> intern_type(const TypeKey& key) {
-    std::size_t hash = mix(key.dtype, (std::size_t(key.device) << 16) | (std::size_t(key.storage) << 8) | key.weak);
+    std::size_t hash = mix(key.dtype, (std::size_t(key.device) << 16) |
+                                          (std::size_t(key.storage) << 8) | key.weak);
     for (int64_t length : key.shape) hash = mix(hash, std::size_t(length));
     return types().intern(key, hash);
 }

@@ -1,5 +1,6 @@
-// Type: the interned (shape, dtype, device, storage kind) of a value. Dtypes, devices and storage kinds
-// are small numbers here; Python's tables say what they mean. A weak Type is a Python scalar's.
+// Type: the interned (shape, dtype, device, storage kind) of a value. Dtypes, devices and storage
+// kinds are small numbers here; Python's tables say what they mean. A weak Type is a Python
+// scalar's.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -24,6 +25,7 @@ struct TypeKey {
 };
 
 struct Type {
+    static constexpr bool INTERNED = true;
     std::atomic<uint32_t> references{1};
     uint16_t dtype = 0;
     uint8_t device = 0;

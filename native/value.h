@@ -15,7 +15,8 @@ struct Allocation {
     std::atomic<uint32_t> references{1};
     void* data = nullptr;
     std::size_t bytes = 0;
-    void* owner = nullptr; // foreign memory: one Python reference, given back through the release list
+    void* owner =
+        nullptr; // foreign memory: one Python reference, given back through the release list
 
     static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
     static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);

@@ -1,5 +1,5 @@
-// The canonical walk: every node below some outputs, inputs before users, in an order that depends only
-// on the shape of the graph. Iterative, linear, and without marks in the nodes.
+// The canonical walk: every node below some outputs, inputs before users, in an order that depends
+// only on the shape of the graph. Iterative, linear, and without marks in the nodes.
 #pragma once
 #include <span>
 #include <vector>

@@ -1,5 +1,5 @@
-// The Array object: its life, its attributes, and how it is rebound. Written against the C API, since
-// making one is on the path of every operation.
+// The Array object: its life, its attributes, and how it is rebound. Written against the C API,
+// since making one is on the path of every operation.
 #include "python.h"
 
 #include <structmember.h>
@@ -53,7 +53,8 @@ void deallocate(PyObject* object) {
     else
         PyObject_Free(self);
     Py_DECREF(type);
-    // A view of a view of a view ...: unlinked one by one, since each would free the next by recursion.
+    // A view of a view of a view ...: unlinked one by one, since each would free the next by
+    // recursion.
     while (base && Py_REFCNT(as_object(base)) == 1) {
         ArrayObject* next = std::exchange(base->base, nullptr);
         Py_DECREF(as_object(base));
@@ -71,7 +72,8 @@ bool refresh(ArrayObject* view) {
         stale.push_back(array);
     for (auto array = stale.rbegin(); array != stale.rend(); ++array) {
         Node* input = (*array)->base->node;
-        Ref<Node> node = make_node((*array)->view_op, {&input, 1}, Ref<Params>((*array)->view_params));
+        Ref<Node> node =
+            make_node((*array)->view_op, {&input, 1}, Ref<Params>((*array)->view_params));
         if (!node) return false;
         release((*array)->node);
         (*array)->node = node.detach();
@@ -97,7 +99,8 @@ PyObject* get_base(PyObject* self, void*) {
 Py_ssize_t length(PyObject* self) {
     const Type& type = type_of(self);
     if (!type.shape.empty()) return Py_ssize_t(type.shape[0]);
-    PyErr_SetString(PyExc_TypeError, "len() of a 0-d array: it has no axes; use x.size or x.item()");
+    PyErr_SetString(PyExc_TypeError,
+                    "len() of a 0-d array: it has no axes; use x.size or x.item()");
     return -1;
 }
 
@@ -107,7 +110,8 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (!value) {
-        PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted; take the ones to keep");
+        PyErr_SetString(PyExc_TypeError,
+                        "elements of an array cannot be deleted; take the ones to keep");
         return -1;
     }
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.set_item, self, key, value, nullptr);
@@ -161,7 +165,8 @@ PyObject* view_array(Ref<Node> node, PyObject* base) {
 }
 
 PyObject* arrays_of(Ref<Node> node, PyObject* base) {
-    if (node->op && node->op->view && base && is_array(base)) return view_array(std::move(node), base);
+    if (node->op && node->op->view && base && is_array(base))
+        return view_array(std::move(node), base);
     std::size_t results = node->inference ? node->inference->results.size() : 1;
     if (results == 1) return new_array(std::move(node));
     static const Op* part = &declare_op("part");
@@ -207,7 +212,8 @@ bool make_array_type(PyObject* module) {
     PyType_Spec spec{"tenfold.Array", sizeof(ArrayObject), 0,
                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
     array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-    return array_type && PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0;
+    return array_type &&
+           PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0;
 }
 
 } // namespace tenfold::bindings

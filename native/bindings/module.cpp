@@ -32,8 +32,9 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"), take("convert"), take("refuse_scalar"), take("evaluate"), take("get_item"),
-             take("set_item"), take("assign"), take("scalar_of"), take("origin"), take("format")};
+    hooks = {take("infer"),    take("convert"),  take("refuse_scalar"), take("evaluate"),
+             take("get_item"), take("set_item"), take("assign"),        take("scalar_of"),
+             take("origin"),   take("format")};
 }
 
 nb::dict read_counters() {
@@ -80,16 +81,22 @@ NB_MODULE(_native, module) {
     declare_nodes(module);
 
     nb::class_<Options>(module, "Options")
-        .def("__init__", [](Options* self, bool strict, uint8_t device, uint32_t pending_depth) {
-            new (self) Options{strict, device, pending_depth};
-        }, "strict"_a, "device"_a, "pending_depth"_a);
-    module.def("set_options_variable", [](nb::handle variable) { set_options_variable(variable.ptr()); });
+        .def(
+            "__init__",
+            [](Options* self, bool strict, uint8_t device, uint32_t pending_depth) {
+                new (self) Options{strict, device, pending_depth};
+            },
+            "strict"_a, "device"_a, "pending_depth"_a);
+    module.def("set_options_variable",
+               [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
     module.def("set_hooks", set_hooks);
 
-    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a, "whole_exponent"_a);
+    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
+               "whole_exponent"_a);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
-        if (!bind_symbol(symbol.c_str(), &known_op(op))) throw nb::value_error("no such operator symbol");
+        if (!bind_symbol(symbol.c_str(), &known_op(op)))
+            throw nb::value_error("no such operator symbol");
     });
     module.def("apply", [](uint32_t op, nb::handle inputs, nb::handle params) {
         PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());

@@ -27,7 +27,8 @@ nb::object params_to_python(const Params* params) {
     return nb::borrow(static_cast<PyObject*>(params->python));
 }
 
-// Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes, kind).
+// Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes,
+// kind).
 Ref<Inference> infer(const MemoQuery& query) {
     nb::list types;
     for (Type* type : query.types) types.append(type_to_python(Ref<Type>(type)));
@@ -48,13 +49,14 @@ Ref<Inference> infer(const MemoQuery& query) {
 }
 
 // What takes the place of an operation whose integer scalar its dtype cannot hold; most ops refuse.
-Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Inference& inference, std::size_t at) {
+Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Inference& inference,
+                        std::size_t at) {
     nb::list types;
     for (Node* input : inputs) types.append(type_to_python(Ref<Type>(input->type)));
     nb::object scalar = nb::steal(scalar_to_python(inputs[at]->scalar));
-    nb::object result = nb::steal(PyObject_CallFunction(
-        hooks.refuse_scalar, "OOnOO", op->python, nb::tuple(types).ptr(), Py_ssize_t(at), scalar.ptr(),
-        dtype_object(inference.operands[at])));
+    nb::object result = nb::steal(
+        PyObject_CallFunction(hooks.refuse_scalar, "OOnOO", op->python, nb::tuple(types).ptr(),
+                              Py_ssize_t(at), scalar.ptr(), dtype_object(inference.operands[at])));
     return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
 }
 
@@ -75,7 +77,8 @@ void set_process_options(const Options& options) { process_options = options; }
 
 const Options& current_options() {
     PyObject* value = nullptr;
-    if (!options_variable || PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value) return process_options;
+    if (!options_variable || PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value)
+        return process_options;
     const Options& options = *nb::inst_ptr<Options>(value);
     Py_DECREF(value); // the context keeps it while this thread runs
     return options;
@@ -121,7 +124,8 @@ nb::object op_of(const NodeHandle& self) {
 nb::tuple operands_of(const NodeHandle& self) {
     nb::list dtypes;
     if (self.node->inference)
-        for (uint16_t id : self.node->inference->operands) dtypes.append(nb::borrow(dtype_object(id)));
+        for (uint16_t id : self.node->inference->operands)
+            dtypes.append(nb::borrow(dtype_object(id)));
     return nb::tuple(dtypes);
 }
 
@@ -135,7 +139,8 @@ nb::tuple types_of(const NodeHandle& self) {
 
 nb::tuple inputs_to_python(const NodeHandle& self) {
     nb::list inputs;
-    for (Ref<Node>& input : inputs_of(self.node.get())) inputs.append(node_to_python(std::move(input)));
+    for (Ref<Node>& input : inputs_of(self.node.get()))
+        inputs.append(node_to_python(std::move(input)));
     return nb::tuple(inputs);
 }
 
@@ -152,7 +157,8 @@ nb::tuple walk_to_python(nb::handle outputs) {
     for (WalkedNode& entry : walked) {
         nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.inputs.size())));
         for (std::size_t i = 0; i < entry.inputs.size(); ++i)
-            PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i), PyLong_FromUnsignedLong(entry.inputs[i]));
+            PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i),
+                             PyLong_FromUnsignedLong(entry.inputs[i]));
         inputs.append(positions);
         uses.append(entry.uses);
         held.append(entry.held);
@@ -216,45 +222,67 @@ void publish_values(const NodeHandle& self, nb::handle values) {
 }
 
 int value_buffer(PyObject* self, Py_buffer* view, int flags) {
-    // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is looked at.
+    // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is
+    // looked at.
     Allocation& allocation = *nb::inst_ptr<ValueHandle>(self)->value->buffers[0].allocation;
     return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes), 0, flags);
 }
 
-PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buffer)}, {0, nullptr}};
+PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buffer)},
+                             {0, nullptr}};
 
 } // namespace
 
 void declare_nodes(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<ValueHandle>(module, "Value", nb::type_slots(value_slots))
-        .def_prop_ro("type", [](const ValueHandle& self) { return type_to_python(self.value->type); })
-        .def_prop_ro("strides", [](const ValueHandle& self) { return nb::tuple(nb::cast(self.value->strides)); })
-        .def_prop_ro("nbytes", [](const ValueHandle& self) { return self.value->buffers[0].allocation->bytes; })
+        .def_prop_ro("type",
+                     [](const ValueHandle& self) { return type_to_python(self.value->type); })
+        .def_prop_ro(
+            "strides",
+            [](const ValueHandle& self) { return nb::tuple(nb::cast(self.value->strides)); })
+        .def_prop_ro(
+            "nbytes",
+            [](const ValueHandle& self) { return self.value->buffers[0].allocation->bytes; })
         .def_prop_ro("owner", owner_of)
-        .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a, "owner"_a)
+        .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,
+                    "owner"_a)
         .def_static("allocate", pool_value, "type"_a, "nbytes"_a);
 
     nb::class_<NodeHandle>(module, "Node")
         .def_prop_ro("op", op_of)
-        .def_prop_ro("name", [](const NodeHandle& self) { return self.node->op ? self.node->op->name : "leaf"; })
-        .def_prop_ro("params", [](const NodeHandle& self) { return params_to_python(self.node->params.get()); })
+        .def_prop_ro(
+            "name",
+            [](const NodeHandle& self) { return self.node->op ? self.node->op->name : "leaf"; })
+        .def_prop_ro(
+            "params",
+            [](const NodeHandle& self) { return params_to_python(self.node->params.get()); })
         .def_prop_ro("inputs", inputs_to_python)
-        .def_prop_ro("type", [](const NodeHandle& self) { return type_to_python(Ref<Type>(self.node->type)); })
+        .def_prop_ro(
+            "type",
+            [](const NodeHandle& self) { return type_to_python(Ref<Type>(self.node->type)); })
         .def_prop_ro("types", types_of)
         .def_prop_ro("operands", operands_of)
-        .def_prop_ro("kind", [](const NodeHandle& self) { return self.node->kind; })
-        .def_prop_ro("depth", [](const NodeHandle& self) { return self.node->depth; })
-        .def_prop_ro("pending", [](const NodeHandle& self) { return self.node->op && !value_of(self.node.get()); })
+        .def_prop_ro("kind", [](const NodeHandle& self) { return self.node->kind.load(); })
+        .def_prop_ro("depth", [](const NodeHandle& self) { return self.node->depth.load(); })
+        .def_prop_ro(
+            "pending",
+            [](const NodeHandle& self) { return self.node->op && !value_of(self.node.get()); })
         .def_prop_ro("is_scalar", [](const NodeHandle& self) { return self.node->is_scalar(); })
-        .def_prop_ro("scalar", [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
+        .def_prop_ro(
+            "scalar",
+            [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
         .def_prop_ro("origin", node_origin)
         .def("value", node_value, "index"_a = 0)
         .def("publish", publish_values, "values"_a)
-        .def("__eq__", [](const NodeHandle& self, nb::handle other) {
-            return nb::isinstance<NodeHandle>(other) && nb::cast<NodeHandle&>(other).node == self.node;
-        })
-        .def("__hash__", [](const NodeHandle& self) { return reinterpret_cast<std::size_t>(self.node.get()) >> 4; });
+        .def("__eq__",
+             [](const NodeHandle& self, nb::handle other) {
+                 return nb::isinstance<NodeHandle>(other) &&
+                        nb::cast<NodeHandle&>(other).node == self.node;
+             })
+        .def("__hash__", [](const NodeHandle& self) {
+            return reinterpret_cast<std::size_t>(self.node.get()) >> 4;
+        });
 
     module.def("node_of", [](nb::handle array) {
         if (!is_array(array.ptr())) throw nb::type_error("node_of() needs an Array");
@@ -263,13 +291,16 @@ void declare_nodes(nb::module_& module) {
         return NodeHandle{Ref<Node>(node)};
     });
     module.def("array_of", [](const NodeHandle& node) { return nb::steal(new_array(node.node)); });
-    module.def("value_array", [](const ValueHandle& value) { return nb::steal(new_array(value_node(value.value))); });
+    module.def("value_array", [](const ValueHandle& value) {
+        return nb::steal(new_array(value_node(value.value)));
+    });
     module.def("placeholder", [](nb::handle type) {
         return nb::steal(new_array(placeholder_node(type_from_python(type))));
     });
     module.def("rebind", [](nb::handle array, const NodeHandle& node) {
         auto* object = reinterpret_cast<ArrayObject*>(array.ptr());
-        if (!is_array(array.ptr()) || object->base) throw nb::type_error("rebind() needs an Array that is no view");
+        if (!is_array(array.ptr()) || object->base)
+            throw nb::type_error("rebind() needs an Array that is no view");
         rebind(object, node.node);
     });
     module.def("walk", walk_to_python, "outputs"_a);

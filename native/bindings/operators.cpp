@@ -1,5 +1,5 @@
-// Python's operators on Arrays: from two Python objects to a new node, without a line of Python when the
-// operation has been inferred before.
+// Python's operators on Arrays: from two Python objects to a new node, without a line of Python
+// when the operation has been inferred before.
 #include "python.h"
 
 #include <cstring>
@@ -14,23 +14,48 @@ struct Symbol {
 };
 
 enum Position {
-    ADD, SUBTRACT, MULTIPLY, DIVIDE, FLOOR_DIVIDE, REMAINDER, POWER, MATRIX_MULTIPLY, AND, OR, XOR, LEFT, RIGHT,
-    NEGATE, PLUS, ABSOLUTE, INVERT, LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, POSITIONS
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    DIVIDE,
+    FLOOR_DIVIDE,
+    REMAINDER,
+    POWER,
+    MATRIX_MULTIPLY,
+    AND,
+    OR,
+    XOR,
+    LEFT,
+    RIGHT,
+    NEGATE,
+    PLUS,
+    ABSOLUTE,
+    INVERT,
+    LESS,
+    LESS_EQUAL,
+    EQUAL,
+    NOT_EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    POSITIONS
 };
 
 Symbol symbols[POSITIONS] = {
-    {"+", nullptr},  {"-", nullptr},  {"*", nullptr},    {"/", nullptr},    {"//", nullptr},  {"%", nullptr},
-    {"**", nullptr}, {"@", nullptr},  {"&", nullptr},    {"|", nullptr},    {"^", nullptr},   {"<<", nullptr},
-    {">>", nullptr}, {"neg", nullptr}, {"pos", nullptr}, {"abs", nullptr},  {"~", nullptr},   {"<", nullptr},
-    {"<=", nullptr}, {"==", nullptr}, {"!=", nullptr},   {">", nullptr},    {">=", nullptr},
+    {"+", nullptr},   {"-", nullptr},  {"*", nullptr},  {"/", nullptr},   {"//", nullptr},
+    {"%", nullptr},   {"**", nullptr}, {"@", nullptr},  {"&", nullptr},   {"|", nullptr},
+    {"^", nullptr},   {"<<", nullptr}, {">>", nullptr}, {"neg", nullptr}, {"pos", nullptr},
+    {"abs", nullptr}, {"~", nullptr},  {"<", nullptr},  {"<=", nullptr},  {"==", nullptr},
+    {"!=", nullptr},  {">", nullptr},  {">=", nullptr},
 };
 
 constexpr uint32_t SHALLOW = 64; // no limit is below it, so most nodes need not look the option up
 
 // Past the limit the graph below is computed, so that a loop that never looks stays flat. A failure
-// waits for whoever asks for the value; the depth starts again so that it is not tried at every step.
+// waits for whoever asks for the value; the depth starts again so that it is not tried at every
+// step.
 bool submit_when_deep(PyObject* array, const Ref<Node>& node) {
-    if (node->depth <= SHALLOW || node->depth <= current_options().pending_depth) return true;
+    uint32_t depth = node->depth.load(std::memory_order_relaxed);
+    if (depth <= SHALLOW || depth <= current_options().pending_depth) return true;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.evaluate, array, nullptr);
     Py_XDECREF(result);
     if (!result) {
@@ -69,14 +94,17 @@ PyObject* unary(Position position, PyObject* self) {
     });
 }
 
-// `x op= e`: rebinds a whole Array when the result has its Type; everything else is the `assign` hook's.
+// `x op= e`: rebinds a whole Array when the result has its Type; everything else is the `assign`
+// hook's.
 PyObject* in_place(Position position, PyObject* self, PyObject* other) {
     return guarded([&]() -> PyObject* {
         auto* array = reinterpret_cast<ArrayObject*>(self);
         PyObject* result = binary(position, self, other);
         if (!result || result == Py_NotImplemented) return result;
-        if (array->base || !is_array(result) || reinterpret_cast<ArrayObject*>(result)->node->type != array->node->type) {
-            PyObject* done = PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);
+        if (array->base || !is_array(result) ||
+            reinterpret_cast<ArrayObject*>(result)->node->type != array->node->type) {
+            PyObject* done =
+                PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);
             Py_DECREF(result);
             Py_XDECREF(done);
             if (!done) return nullptr;
@@ -88,15 +116,21 @@ PyObject* in_place(Position position, PyObject* self, PyObject* other) {
     });
 }
 
-template <Position P> PyObject* binary_slot(PyObject* left, PyObject* right) { return binary(P, left, right); }
+template <Position P> PyObject* binary_slot(PyObject* left, PyObject* right) {
+    return binary(P, left, right);
+}
 template <Position P> PyObject* unary_slot(PyObject* self) { return unary(P, self); }
-template <Position P> PyObject* in_place_slot(PyObject* self, PyObject* other) { return in_place(P, self, other); }
+template <Position P> PyObject* in_place_slot(PyObject* self, PyObject* other) {
+    return in_place(P, self, other);
+}
 
 PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
     if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
     return binary(POWER, left, right);
 }
-PyObject* in_place_power_slot(PyObject* self, PyObject* other, PyObject*) { return in_place(POWER, self, other); }
+PyObject* in_place_power_slot(PyObject* self, PyObject* other, PyObject*) {
+    return in_place(POWER, self, other);
+}
 
 PyObject* divide_with_remainder(PyObject* left, PyObject* right) {
     PyObject* quotient = binary(FLOOR_DIVIDE, left, right);
@@ -110,7 +144,8 @@ PyObject* divide_with_remainder(PyObject* left, PyObject* right) {
 }
 
 PyObject* compare(PyObject* self, PyObject* other, int operation) {
-    static constexpr Position positions[] = {LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL};
+    static constexpr Position positions[] = {LESS,      LESS_EQUAL, EQUAL,
+                                             NOT_EQUAL, GREATER,    GREATER_EQUAL};
     return binary(positions[operation], self, other);
 }
 
@@ -127,7 +162,8 @@ int truth(PyObject* self) {
     return result;
 }
 
-#define SLOT(name, function) {Py_nb_##name, reinterpret_cast<void*>(function)}
+#define SLOT(name, function)                                                                       \
+    { Py_nb_##name, reinterpret_cast<void*>(function) }
 } // namespace
 
 extern PyType_Slot number_slots[];
@@ -191,17 +227,20 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
         bool any_array = false;
         for (Py_ssize_t i = 0; i < length; ++i) any_array |= is_array(PyTuple_GET_ITEM(inputs, i));
         for (Py_ssize_t i = 0; i < length; ++i) {
-            // The first of nothing but scalars becomes an array: a result needs a dtype and a device.
+            // The first of nothing but scalars becomes an array: a result needs a dtype and a
+            // device.
             PyObject* peer = i == 0 && !any_array ? Py_None : inputs;
             PyObject* object = PyTuple_GET_ITEM(inputs, i);
-            PyObject* made = peer == Py_None ? PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)
-                                             : Py_NewRef(object);
+            PyObject* made =
+                peer == Py_None ? PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)
+                                : Py_NewRef(object);
             if (!made) return nullptr;
             owned.push_back(nb::steal(made));
             operands.emplace_back(made, peer);
             nodes.push_back(operands.back().get());
             if (nodes.back()) continue;
-            if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s: %R is no array", op->name.c_str(), object);
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "%s: %R is no array", op->name.c_str(), object);
             return nullptr;
         }
         Ref<Params> kept = params_of(params);

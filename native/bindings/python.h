@@ -14,17 +14,17 @@ namespace tenfold::bindings {
 
 namespace nb = nanobind;
 
-// A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A view
-// caches the node it made; the cache holds while the root Array, which alone can be rebound, has the
-// version the cache was made for.
+// A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A
+// view caches the node it made; the cache holds while the root Array, which alone can be rebound,
+// has the version the cache was made for.
 struct ArrayObject {
-    PyObject_HEAD
-    Node* node;            // owned
-    ArrayObject* base;     // owned; null when this is no view
-    ArrayObject* root;     // borrowed through base; this object itself when it is no view
+    PyObject_HEAD Node* node; // owned
+    ArrayObject* base;        // owned; null when this is no view
+    ArrayObject* root;        // borrowed through base; this object itself when it is no view
     const Op* view_op;
-    Params* view_params;   // owned
-    uint64_t version;      // of a root: how often it was rebound; of a view: the root's when node was made
+    Params* view_params; // owned
+    uint64_t
+        version; // of a root: how often it was rebound; of a view: the root's when node was made
     PyObject* weak_references;
 };
 
@@ -33,15 +33,18 @@ inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
 
 bool make_array_type(PyObject* module);
 PyObject* new_array(Ref<Node> node); // a new reference
-// The arrays of a node's results: one Array, or a tuple of them; a view of `base` when the op makes views.
+// The arrays of a node's results: one Array, or a tuple of them; a view of `base` when the op makes
+// views.
 PyObject* arrays_of(Ref<Node> node, PyObject* base);
-// The node an Array names now, borrowed; brings a view up to date; null with a Python error on failure.
+// The node an Array names now, borrowed; brings a view up to date; null with a Python error on
+// failure.
 Node* node_of(PyObject* array);
 void rebind(ArrayObject* array, Ref<Node> node);
 
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
-    PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *scalar_of, *origin, *format;
+    PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *scalar_of,
+        *origin, *format;
 };
 extern Hooks hooks;
 
@@ -57,8 +60,9 @@ void set_options_variable(PyObject* context_variable);
 // Applies an op; empty with a Python error set when its rules refuse.
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
 
-// A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an Array
-// or kept here. `get()` is null with a Python error, or without one when the object is not ours.
+// A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an
+// Array or kept here. `get()` is null with a Python error, or without one when the object is not
+// ours.
 class Operand {
   public:
     Operand(PyObject* object, PyObject* peer);
@@ -83,7 +87,8 @@ void declare_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
 
 inline void drain() {
-    if (anything_released()) drain_released([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
+    if (anything_released())
+        drain_released([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
 }
 
 // A C exception on its way out of a C slot becomes a Python error.

@@ -1,4 +1,5 @@
-// Dtypes, devices, storage kinds and parameters: from Python objects to the core's numbers and bytes.
+// Dtypes, devices, storage kinds and parameters: from Python objects to the core's numbers and
+// bytes.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -88,8 +89,8 @@ bool encode_text(std::string& bytes, PyObject* object) {
     return true;
 }
 
-// The canonical bytes of a parameter. Whatever has no value of its own (a function, an Op) counts by
-// identity: the Params keep it alive, so its address cannot be taken over.
+// The canonical bytes of a parameter. Whatever has no value of its own (a function, an Op) counts
+// by identity: the Params keep it alive, so its address cannot be taken over.
 bool encode(std::string& bytes, PyObject* object, int depth) {
     if (depth > 100) {
         PyErr_SetString(PyExc_ValueError, "parameters are nested deeper than 100 levels");
@@ -137,7 +138,8 @@ std::optional<Scalar> integer_scalar(PyObject* object) {
 std::optional<Scalar> scalar_from(PyObject* object, int& weak) {
     if (PyBool_Check(object)) return weak = 0, Scalar{Scalar::boolean, object == Py_True, 0, 0};
     if (PyLong_Check(object)) return weak = 1, integer_scalar(object);
-    if (PyFloat_CheckExact(object)) return weak = 2, Scalar{Scalar::real_number, 0, PyFloat_AS_DOUBLE(object), 0};
+    if (PyFloat_CheckExact(object))
+        return weak = 2, Scalar{Scalar::real_number, 0, PyFloat_AS_DOUBLE(object), 0};
     if (!PyComplex_CheckExact(object)) return std::nullopt;
     Py_complex number = PyComplex_AsCComplex(object);
     return weak = 3, Scalar{Scalar::complex_number, 0, number.real, number.imag};
@@ -164,7 +166,8 @@ Operand::Operand(PyObject* object, PyObject* peer) {
     } else if (auto scalar = scalar_from(object, weak)) {
         kept_ = scalar_node(*scalar, weak_types()[weak].get());
         node_ = kept_.get();
-    } else if (PyObject* converted = PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {
+    } else if (PyObject* converted =
+                   PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {
         if (is_array(converted)) kept_ = Ref<Node>(node_of(converted));
         node_ = kept_.get();
         Py_DECREF(converted);
@@ -212,8 +215,8 @@ int known(Names& names, nb::handle object) {
     return id;
 }
 
-TypeHandle make_type(const std::vector<int64_t>& shape, nb::handle dtype, nb::handle device, nb::handle storage,
-                     bool weak) {
+TypeHandle make_type(const std::vector<int64_t>& shape, nb::handle dtype, nb::handle device,
+                     nb::handle storage, bool weak) {
     TypeKey key{shape, uint16_t(known(dtypes(), dtype)), uint8_t(known(devices(), device)),
                 uint8_t(known(storages(), storage)), weak};
     return {intern_type(key)};
@@ -227,22 +230,34 @@ Ref<Type> type_from_python(nb::handle handle) { return nb::cast<TypeHandle&>(han
 void declare_tables(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<TypeHandle>(module, "Type")
-        .def("__init__",
-             [](TypeHandle* self, const std::vector<int64_t>& shape, nb::handle dtype, nb::handle device,
-                nb::handle storage, bool weak) {
-                 new (self) TypeHandle(make_type(shape, dtype, device, storage, weak));
-             }, "shape"_a, "dtype"_a, "device"_a, "storage"_a = "dense", "weak"_a = false)
-        .def_prop_ro("shape", [](const TypeHandle& self) { return nb::steal<nb::tuple>(shape_tuple(*self.type)); })
-        .def_prop_ro("dtype", [](const TypeHandle& self) { return nb::borrow(dtype_object(self.type->dtype)); })
-        .def_prop_ro("device", [](const TypeHandle& self) { return nb::borrow(device_name(self.type->device)); })
+        .def(
+            "__init__",
+            [](TypeHandle* self, const std::vector<int64_t>& shape, nb::handle dtype,
+               nb::handle device, nb::handle storage, bool weak) {
+                new (self) TypeHandle(make_type(shape, dtype, device, storage, weak));
+            },
+            "shape"_a, "dtype"_a, "device"_a, "storage"_a = "dense", "weak"_a = false)
+        .def_prop_ro(
+            "shape",
+            [](const TypeHandle& self) { return nb::steal<nb::tuple>(shape_tuple(*self.type)); })
+        .def_prop_ro(
+            "dtype",
+            [](const TypeHandle& self) { return nb::borrow(dtype_object(self.type->dtype)); })
+        .def_prop_ro(
+            "device",
+            [](const TypeHandle& self) { return nb::borrow(device_name(self.type->device)); })
         .def_prop_ro("storage",
-                     [](const TypeHandle& self) { return nb::borrow(storages().objects[self.type->storage]); })
+                     [](const TypeHandle& self) {
+                         return nb::borrow(storages().objects[self.type->storage]);
+                     })
         .def_prop_ro("weak", [](const TypeHandle& self) { return self.type->weak; })
         .def_prop_ro("ndim", [](const TypeHandle& self) { return self.type->shape.size(); })
         .def_prop_ro("size", [](const TypeHandle& self) { return self.type->size(); })
-        .def("__eq__", [](const TypeHandle& self, nb::handle other) {
-            return nb::isinstance<TypeHandle>(other) && nb::cast<TypeHandle&>(other).type == self.type;
-        })
+        .def("__eq__",
+             [](const TypeHandle& self, nb::handle other) {
+                 return nb::isinstance<TypeHandle>(other) &&
+                        nb::cast<TypeHandle&>(other).type == self.type;
+             })
         .def("__hash__", [](const TypeHandle& self) { return self.type->hash; });
 
     module.def("declare_dtype", [](nb::handle dtype, const std::string& kind, uint32_t bytes) {

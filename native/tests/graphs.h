@@ -1,0 +1,44 @@
+// Small pieces from which the native tests build graphs without Python.
+#pragma once
+#include "../node.h"
+
+namespace tenfold::testing {
+
+inline Ref<Type> vector_type(int64_t length) {
+    int64_t shape[] = {length};
+    return intern_type({shape, 1, 0, 0, false});
+}
+
+inline Ref<Node> leaf(int64_t length) {
+    auto* value = new Value;
+    value->type = vector_type(length);
+    value->buffers[0].allocation = Allocation::from_pool(std::size_t(length) * 8);
+    return value_node(Ref<Value>::adopt(value));
+}
+
+inline const Op* add_op() {
+    static const Op* op = &declare_op("add");
+    return op;
+}
+
+inline Ref<Inference> inferred(Type* type) {
+    auto inference = Ref<Inference>::adopt(new Inference);
+    inference->kind = MAP;
+    inference->results.emplace_back(type);
+    inference->operands = {type->dtype, type->dtype};
+    return inference;
+}
+
+inline Ref<Node> add(const Ref<Node>& a, const Ref<Node>& b) {
+    Type* types[] = {a->type, b->type};
+    MemoQuery query{add_op(), nullptr, false, types};
+    Ref<Inference> inference = recall(query);
+    if (!inference) {
+        inference = inferred(a->type);
+        remember(query, inference);
+    }
+    Node* inputs[] = {a.get(), b.get()};
+    return operation_node(add_op(), {}, inference, inputs);
+}
+
+} // namespace tenfold::testing

@@ -1,0 +1,67 @@
+// Many threads make, share, publish, walk and drop nodes for some seconds (argv[1], default 2);
+// meant to run under the thread sanitizer.
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "../lock.h"
+#include "../pool.h"
+#include "../release.h"
+#include "../walk.h"
+#include "check.h"
+#include "graphs.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+namespace {
+
+struct Shared {
+    Lock lock; // protects nodes
+    std::vector<Ref<Node>> nodes;
+};
+
+void exchange(Shared& shared, std::mt19937& random, Ref<Node>& mine) {
+    Guard guard(shared.lock);
+    std::swap(shared.nodes[random() % shared.nodes.size()], mine);
+}
+
+void work(Shared& shared, unsigned seed, std::chrono::steady_clock::time_point end) {
+    std::mt19937 random(seed);
+    Ref<Node> mine = leaf(8);
+    while (std::chrono::steady_clock::now() < end) {
+        Ref<Node> other = mine;
+        exchange(shared, random, mine);
+        for (int i = 0; i < 20; ++i) other = add(other, mine);
+        Node* outputs[] = {other.get()};
+        CHECK(!walk(outputs).empty());
+        if (random() % 4 == 0) publish(other.get(), leaf(8)->value);
+        if (random() % 4 == 0)
+            publish(mine.get(), leaf(8)->value); // another thread may be reading it
+        if (other->depth > 500) other = leaf(8);
+        mine = std::move(other);
+        int64_t length = int64_t(random() % 64 + 1);
+        CHECK(leaf(length)->type->shape[0] == length);
+        intern_params(std::string(random() % 8, 'p'));
+        if (random() % 256 == 0) clear_memo();
+        if (random() % 256 == 0) trim_pool();
+        if (random() % 16 == 0) drain_released([](void*) {});
+    }
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+    double seconds = count > 1 ? std::atof(arguments[1]) : 2;
+    auto end = std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                   std::chrono::duration<double>(seconds));
+    Shared shared;
+    for (int i = 0; i < 16; ++i) shared.nodes.push_back(leaf(8));
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t) threads.emplace_back(work, std::ref(shared), t, end);
+    for (std::thread& thread : threads) thread.join();
+    shared.nodes.clear();
+    CHECK(pool_statistics().live_bytes == 0);
+}

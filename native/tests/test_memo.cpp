@@ -1,0 +1,35 @@
+// The memo answers what it was told, tells combinations apart, and stays within its capacity.
+#include "../memo.h"
+#include "check.h"
+#include "graphs.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+int main() {
+    Ref<Type> a = vector_type(2), b = vector_type(3);
+    Type* pair[] = {a.get(), b.get()};
+    Type* swapped[] = {b.get(), a.get()};
+    Ref<Params> params = intern_params("p");
+    MemoQuery query{add_op(), nullptr, false, pair};
+    CHECK(!recall(query));
+    Ref<Inference> known = inferred(a.get());
+    remember(query, known);
+    CHECK(recall(query) == known);
+    CHECK(!recall({add_op(), nullptr, true, pair}));
+    CHECK(!recall({add_op(), params.get(), false, pair}));
+    CHECK(!recall({add_op(), nullptr, false, swapped}));
+
+    for (int64_t length = 10; length < 200'000; ++length) {
+        Ref<Type> type = vector_type(length);
+        Type* one[] = {type.get()};
+        MemoQuery many{add_op(), nullptr, false, one};
+        remember(many, inferred(type.get()));
+        CHECK(recall(query) == known); // what is asked for all the time is never dropped
+    }
+    CHECK(memo_statistics().entries <= memo_statistics().capacity);
+    CHECK(live_types() <= memo_statistics().capacity + 1'000);
+    clear_memo();
+    CHECK(memo_statistics().entries == 0);
+    CHECK(!recall(query));
+}

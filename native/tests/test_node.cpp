@@ -1,0 +1,86 @@
+// Nodes: kinds and depths compose, a published node drops its inputs, a long chain is freed and
+// walked without recursion, scalars are held against the range of their dtype.
+#include "../walk.h"
+#include "check.h"
+#include "graphs.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+static void kinds_and_depths_compose() {
+    Ref<Node> x = leaf(4);
+    CHECK(x->kind == VALUE && x->depth == 0);
+    Ref<Node> y = add(add(x, x), x);
+    CHECK(y->kind == MAP && y->depth == 2);
+}
+
+static void published_node_drops_its_inputs() {
+    Ref<Node> x = leaf(4);
+    Ref<Node> y = add(x, x);
+    CHECK(x->references.load() == 3);
+    publish(y.get(), x->value);
+    CHECK(x->references.load() == 1);
+    CHECK(y->kind == VALUE && y->depth == 0 && inputs_of(y.get()).empty());
+    CHECK(value_of(y.get()) == x->value);
+}
+
+static void long_chain_is_walked_and_freed() {
+    Ref<Node> first = leaf(4);
+    Ref<Node> last = first;
+    for (int i = 0; i < 1'000'000; ++i) last = add(last, first);
+    Node* outputs[] = {last.get()};
+    std::vector<WalkedNode> order = walk(outputs);
+    CHECK(order.size() == 1'000'001);
+    CHECK(order.front().node == first && order.front().uses == 1'000'001);
+    CHECK(order.back().held && !order[1].held);
+    CHECK(order[2].inputs.size() == 2 && order[2].inputs[0] == 1 && order[2].inputs[1] == 0);
+}
+
+static void node_seen_outside_is_held() {
+    Ref<Node> x = leaf(4);
+    Ref<Node> seen = add(x, x);
+    Ref<Node> last = add(add(seen, x), seen);
+    Node* outputs[] = {last.get()};
+    std::vector<WalkedNode> order = walk(outputs);
+    CHECK(order.size() == 4);
+    CHECK(order[1].node == seen && order[1].held);
+    CHECK(!order[2].held);
+}
+
+static void scalars_are_held_against_their_dtype() {
+    declare_dtype(10, {'i', 1});
+    declare_dtype(11, {'u', 8});
+    declare_dtype(12, {'f', 4});
+    Ref<Type> weak = intern_type({{}, 1, 0, 0, true});
+    auto refused = [&](Scalar scalar, uint16_t dtype, bool exponent = false) {
+        Op op;
+        op.whole_exponent = exponent;
+        Inference inference;
+        inference.operands = {dtype, dtype};
+        Ref<Node> x = leaf(1), s = scalar_node(scalar, weak.get());
+        Node* inputs[] = {x.get(), s.get()};
+        return first_scalar_out_of_range(op, inference, inputs) == 2;
+    };
+    Scalar number;
+    number.form = Scalar::integer;
+    number.whole = 127;
+    CHECK(!refused(number, 10));
+    number.whole = 128;
+    CHECK(refused(number, 10));
+    number.whole = -128;
+    CHECK(!refused(number, 10) && refused(number, 10, true));
+    number.whole = -1;
+    CHECK(refused(number, 11) && !refused(number, 12));
+    number.form = Scalar::large;
+    CHECK(!refused(number, 11) && refused(number, 10));
+    number.form = Scalar::huge;
+    CHECK(refused(number, 11) && !refused(number, 12));
+}
+
+int main() {
+    kinds_and_depths_compose();
+    published_node_drops_its_inputs();
+    long_chain_is_walked_and_freed();
+    node_seen_outside_is_held();
+    scalars_are_held_against_their_dtype();
+}
