@@ -36,6 +36,7 @@ struct Node {
     std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
     std::atomic<bool> locked{
         false}; // a spin lock: protects value and inputs when the node is computed
+    std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
     uint32_t input_count = 0;
     std::atomic<uint32_t> depth{0}; // operations pending below and including this one
     const Op* op = nullptr;         // null for a leaf

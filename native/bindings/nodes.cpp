@@ -273,6 +273,8 @@ void declare_nodes(nb::module_& module) {
             "scalar",
             [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
         .def_prop_ro("origin", node_origin)
+        .def("read_in_part",
+             [](const NodeHandle& self) { return self.node->read_in_part.exchange(true); })
         .def("value", node_value, "index"_a = 0)
         .def("publish", publish_values, "values"_a)
         .def("__eq__",

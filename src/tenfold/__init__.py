@@ -9,27 +9,50 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
-from types import ModuleType
+import os
 
-from tenfold import _native, dtypes, ops, settings
+from tenfold import _native, array, dtypes, errors, ops, pipeline, settings
 from tenfold._native import Array
+from tenfold.array import asarray
+from tenfold.explain import explain
 from tenfold.ir.op import Kind
+from tenfold.pipeline import trim
+from tenfold.profile import Profile, profile
+from tenfold.settings import options, set_options
 
-for _page in pkgutil.iter_modules(ops.__path__):
-    importlib.import_module(f"tenfold.ops.{_page.name}")
-
-from tenfold.devices import reference  # noqa: E402  # a device declares itself when imported
-from tenfold.array import asarray, install  # noqa: E402
-from tenfold.namespace import surface  # noqa: E402
-from tenfold.settings import options, set_options  # noqa: E402
+# An operation or a device enters its table when the module that declares it is imported.
+for _page in sorted(os.listdir(ops.__path__[0])):
+    if _page.endswith(".py") and not _page.startswith("_"):
+        importlib.import_module(f"tenfold.ops.{_page.removesuffix('.py')}")
+importlib.import_module("tenfold.devices.reference")
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
-install()
+array.install()
 settings.load_environment()
+pipeline.install()
+
+from tenfold.namespace import surface  # noqa: E402  # made from the tables that are full now
+
 surface.install_methods()
-globals().update(dtypes.DTYPES)
-globals().update(surface.functions())
-linalg = ModuleType("tenfold.linalg")
-linalg.__dict__.update(surface.functions("linalg"))
+linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
+_operations = surface.functions()
+globals().update(dtypes.DTYPES)
+globals().update(_operations)
+
+__all__ = [
+    "Array",
+    "Kind",
+    "Profile",
+    "asarray",
+    "errors",
+    "explain",
+    "linalg",
+    "operators",
+    "options",
+    "profile",
+    "set_options",
+    "trim",
+    *dtypes.DTYPES,
+    *_operations,
+]

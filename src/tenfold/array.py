@@ -1,4 +1,4 @@
-"""Array: the methods that are not native, and the hooks by which the core calls Python.
+"""Array: the hooks by which the core calls Python, and the methods that Python gives to Array.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0]) * 2
@@ -9,106 +9,26 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tenfold import _native, pipeline, settings
-from tenfold._native import Array, Node
-from tenfold.dtypes import canonical, same_kind
-from tenfold.errors import DTypeError, RunError, ShapeError, UnsupportedError, message
+from tenfold import _native, pipeline
+from tenfold._native import Array
+from tenfold.dtypes import same_kind
+from tenfold.errors import DTypeError, ShapeError, UnsupportedError, message
+from tenfold.interop import display, dlpack, functions, pickling, reading, ufuncs
+from tenfold.interop.importing import asarray, from_dlpack, to_device
+from tenfold.interop.reading import schedule
 from tenfold.ir import declare
-from tenfold.ir.op import infer, refuse_scalar
+from tenfold.ir.op import Kind, infer, refuse_scalar
 from tenfold.ops.cast import astype
-from tenfold.storage import dense
+from tenfold.ops.indexing import get_item, iterate
+from tenfold.ops.movement import matrix_transpose, transpose
 
-
-def asarray(
-    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
-) -> Array:
-    """Return `obj` (nested lists, a number, an ndarray, a buffer, DLPack) as an Array.
-
-    A writeable buffer is copied, a read-only one or a memory map shared; `copy=False` shares and is
-    the caller's promise not to write; `copy=True` always copies. Raises DTypeError for text and
-    objects.
-
-    >>> import tenfold as tn
-    >>> tn.asarray([[1, 2], [3, 4]]).shape
-    (2, 2)
-    """
-    where = settings.checked_device(device)
-    wanted = None if dtype is None else canonical(dtype, "asarray")
-    if isinstance(obj, Array):
-        return obj if wanted is None or obj.dtype == wanted else astype(obj, wanted)
-    values = obj if isinstance(obj, np.ndarray) else _from_python(obj)
-    fresh = not isinstance(obj, np.ndarray)
-    if fresh and copy is None and values.base is None:
-        copy = False  # nobody else has it
-    return _native.value_array(dense.import_values(values, where, dtype=wanted, copy=copy))
-
-
-def _from_python(obj: Any) -> np.ndarray:
-    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
-        return np.from_dlpack(obj)
-    if isinstance(obj, (list, tuple)) and _holds_arrays(obj):
-        return np.asarray([np.asarray(item) for item in obj])
-    return np.asarray(obj)
-
-
-def _holds_arrays(items: Any) -> bool:
-    return any(isinstance(item, Array) for item in items)
-
-
-def value_of(array: Array, operation: str | None = None) -> np.ndarray:
-    """Compute an Array and return its values, read-only; `operation` names an implicit wait."""
-    node = _native.node_of(array)
-    if node.pending:
-        if operation is not None:
-            _refuse_sync(operation)
-        _native.count("syncs")
-        pipeline.evaluate([array])
-    value = node.value()
-    assert value is not None, "evaluation publishes the value of its outputs"
-    return dense.export(value)
-
-
-def _refuse_sync(operation: str) -> None:
-    if settings.get("strict_sync"):
-        raise RunError(
-            operation,
-            "strict_sync refuses an implicit wait",
-            remedy="call x.wait() or tn.eval(x) first",
-        )
-
-
-def _wait(self: Array) -> Array:
-    """Compute the values and return the array itself. Raises what the computation raises."""
-    value_of(self)
-    return self
-
-
-def _item(self: Array) -> Any:
-    """Return the only element as a Python number. Raises ValueError for several."""
-    if self.size != 1:
-        raise ShapeError("item", f"{self.size} elements are not one", [self], "index one first")
-    return value_of(self, "item").item()
-
-
-def _tolist(self: Array) -> Any:
-    """Return the values as nested lists of Python numbers."""
-    return value_of(self, "tolist").tolist()
-
-
-def _scalar_of(array: Array, form: str) -> Any:
-    if array.size != 1:
-        hint = "use tn.any(x) or tn.all(x)" if form == "bool" else "index one first"
-        raise ShapeError(form, f"an array of {array.size} elements is no single number", [array], hint)
-    item = value_of(array, form).item()
-    if form == "index" and not isinstance(item, int):
-        raise TypeError(message("index", f"{array.dtype} is no integer", [array], "use int(x)"))
-    if form in ("int", "float") and isinstance(item, complex):
-        raise TypeError(message(form, "complex numbers have two parts", [array], "take tn.real(x)"))
-    return {"bool": bool, "int": int, "float": float, "index": int}[form](item)
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+"""Of the array API standard; each contains those before it."""
 
 
 def _convert(value: Any, peer: Any) -> Any:
@@ -149,7 +69,7 @@ def _evaluate(array: Array) -> None:
 
 
 def _get_item(array: Array, key: Any) -> Array:
-    raise UnsupportedError("getitem", "indexing is not there yet", [array])
+    return get_item(array, key)
 
 
 def _set_item(array: Array, key: Any, value: Any) -> None:
@@ -158,16 +78,83 @@ def _set_item(array: Array, key: Any, value: Any) -> None:
     )
 
 
-def _format(array: Array, form: str) -> str:
-    node: Node = _native.node_of(array)
-    shape = ", ".join(str(length) for length in array.shape)
-    state = "pending" if node.pending else "computed"
-    return f"<Array {array.dtype}[{shape}] {state}, device {array.device!r}>"
+def array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
+    """Return the tenfold module: the functions of the array API standard for this array.
+
+    Raises ValueError for a version of the standard that tenfold does not have.
+
+    >>> import tenfold as tn
+    >>> tn.asarray([1]).__array_namespace__(api_version="2025.12") is tn
+    True
+    """
+    if api_version is not None and api_version not in API_VERSIONS:
+        rule = f"version {api_version!r} of the array API standard is not supported"
+        remedy = f"the versions are: {', '.join(API_VERSIONS)}"
+        raise ValueError(message("__array_namespace__", rule, remedy=remedy))
+    return sys.modules["tenfold"]
+
+
+def contains(self: Array, value: object) -> bool:
+    """Whether an element equals `value`; computes, and waits."""
+    return bool(np.any(reading.value_of(self == value, "in")))
+
+
+def kind_of_node(self: Array) -> Kind:
+    """What computing the array takes: VALUE, MAP, VIEW or COMPLEX, composed by bitwise or."""
+    return Kind(_native.node_of(self).kind)
+
+
+def to_dlpack(
+    self: Array,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a DLPack capsule of the values: read-only memory, or a copy. Waits.
+
+    A consumer from before DLPack 1.0 cannot be told that memory is read-only and gets a copy.
+    Raises BufferError when that is refused, or for another device than the CPU.
+    """
+    values = reading.value_of(self, "__dlpack__")
+    return dlpack.exported(
+        values, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
+
+
+def dlpack_device(self: Array) -> tuple[int, int]:
+    """Return DLPack's number of the device: (1, 0), the CPU."""
+    return dlpack.CPU
+
+
+PROPERTIES = {"kind": kind_of_node, "T": transpose, "mT": matrix_transpose.function}
+METHODS = {
+    "wait": reading.wait,
+    "item": reading.item,
+    "tolist": reading.tolist,
+    "to_device": to_device,
+    "__array__": reading.to_ndarray,
+    "__array_function__": functions.array_function,
+    "__array_namespace__": array_namespace,
+    "__array_ufunc__": ufuncs.array_ufunc,
+    "__complex__": reading.to_complex,
+    "__contains__": contains,
+    "__copy__": pickling.rename,
+    "__deepcopy__": pickling.deep_rename,
+    "__dlpack__": to_dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__format__": display.formatted,
+    "__iter__": iterate,
+    "__reduce__": pickling.reduce,
+    "_repr_html_": display.to_html,
+}
 
 
 def install() -> None:
     """Give the core its hooks and Array its methods; called once, at import."""
     declare.set_converter(_convert)
+    declare.set_reader(reading.value_of)
     _native.set_hooks(
         infer=infer,
         convert=_convert,
@@ -176,14 +163,14 @@ def install() -> None:
         get_item=_get_item,
         set_item=_set_item,
         assign=_assign,
-        scalar_of=_scalar_of,
+        scalar_of=reading.scalar_of,
         origin=_origin,
-        format=_format,
+        format=display.represent,
     )
-    Array.wait = _wait
-    Array.item = _item
-    Array.tolist = _tolist
+    for name, function in METHODS.items():
+        setattr(Array, name, function)
+    for name, function in PROPERTIES.items():
+        setattr(Array, name, property(function))
 
 
-def _complex(self: Array) -> complex:
-    return complex(value_of(self, "complex").item())
+__all__ = ["Array", "asarray", "from_dlpack", "install", "schedule"]

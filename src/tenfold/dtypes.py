@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -99,6 +99,21 @@ def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     if kind_of(other) in "iu" and other.itemsize > 1:
         return FLOAT32 if other.itemsize == 2 else FLOAT64
     return BFLOAT16 if kind_of(other) in "biu" else other
+
+
+class Operand(NamedTuple):
+    """The dtype of an operand that is no Array, and whether it is weak."""
+
+    dtype: np.dtype
+    weak: bool
+
+
+def typed(value: Any) -> Operand:
+    """Return what promotion needs of an array, a dtype, or a Python number (which is weak)."""
+    if type(value) in PYTHON_TYPES:
+        return Operand(PYTHON_TYPES[type(value)], True)
+    is_dtype = isinstance(value, (type, np.dtype, str))
+    return Operand(canonical(value if is_dtype else getattr(value, "dtype", value)), False)
 
 
 _ORDER = "biufc"

@@ -10,19 +10,28 @@ Takes Arrays, hands on the same Arrays with their values computed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.devices.device import DEVICES
 from tenfold.ir.graph import Graph
+from tenfold.rules.partial import part_of
 
 
 def evaluate(arrays: Sequence[Array]) -> None:
     """Compute arrays together: what they share is computed once."""
     pending = [node for node in map(_native.node_of, arrays) if node.pending]
-    if pending:
-        execute(expression_of(pending))
+    if not pending:
+        return
+    parts = [part_of(node) or node for node in pending]
+    execute(expression_of(parts))
+    for node, part in zip(pending, parts, strict=True):
+        if part != node:
+            value = part.value()
+            assert value is not None, "a device publishes every output"
+            node.publish([value])
 
 
 def expression(arrays: Sequence[Array]) -> Graph:
@@ -39,3 +48,24 @@ def execute(graph: Graph) -> None:
     """Last stage: have the graph's device compute it."""
     device = graph.nodes[graph.outputs[0]].type.device
     DEVICES[device].run(graph)
+
+
+def trim() -> int:
+    """Give back memory that is kept for reuse and forget what can be made again.
+
+    Returns the bytes given back to the system.
+
+    >>> import tenfold as tn
+    >>> tn.trim() >= 0
+    True
+    """
+    return _native.trim()
+
+
+def install() -> None:
+    """Prepare the process for fork: no lock of the core is held by a thread the child lacks."""
+    os.register_at_fork(
+        before=_native.hold_all_locks,
+        after_in_parent=_native.release_all_locks,
+        after_in_child=_native.release_all_locks,
+    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type
+from tenfold.devices import timeline
 from tenfold.devices.device import declare
 from tenfold.errors import Explained, RunError
 from tenfold.ir.graph import Graph
@@ -21,6 +22,8 @@ from tenfold.storage import dense
 
 Values = tuple[np.ndarray, ...]
 """The results of one node."""
+DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError)
+"""The classes in which a failure for values is raised as it is; any other is a RunError."""
 
 
 class Reference:
@@ -49,10 +52,16 @@ class Reference:
             return _present(node)
         if node.op is None:  # a part: one of the results of its input
             return (inputs[0][node.params[0]],)
-        values = run_op(node, [values[0] for values in inputs])
-        _native.count("kernels" if node.op.kind < Kind.COMPLEX else "calls")
+        category = "kernel" if node.op.kind < Kind.COMPLEX else "call"
+        begun = timeline.begin()
+        results = run_op(node, [values[0] for values in inputs])
+        _native.count(f"{category}s")
         _native.count("launches")
-        return values
+        if (multiply_adds := node.op.multiply_adds) is not None:
+            types = tuple(operand.type for operand in node.inputs)
+            _native.count("multiply_adds", multiply_adds(types, *node.params))
+        timeline.record(node.name, category, begun)
+        return results
 
 
 def _present(node: Node) -> Values:
@@ -108,7 +117,7 @@ def _failed(node: Node, error: Exception) -> Exception:
     """The error to raise at the wait: names the op and the user's line."""
     place = f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
     text = error.rule if isinstance(error, Explained) else str(error)
-    documented = next((c for c in (IndexError, ValueError) if isinstance(error, c)), None)
+    documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
     if documented is not None and not isinstance(error, Explained):
         return documented(f"{node.name}: {text}{place}")
     return RunError(node.name, f"{type(error).__name__}: {text}{place}")

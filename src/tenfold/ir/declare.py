@@ -61,13 +61,28 @@ def set_converter(converter: Callable[[Any, Any], Any]) -> None:
     _converter = converter
 
 
-def _facts(function: Callable[..., Any], facts: dict[str, Any]) -> dict[str, Any]:
+def values(x: Array, operation: str) -> np.ndarray:
+    """Return the values of `x`, read-only, for an operation whose shape depends on them: it waits."""
+    return _reader(x, operation)
+
+
+_reader: Callable[[Array, str], np.ndarray]
+
+
+def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
+    """Say how values are computed; set by the array room, which knows how."""
+    global _reader
+    _reader = reader
+
+
+def _facts(
+    function: Callable[..., Any], facts: dict[str, Any], reference: Callable[..., Any] | None
+) -> dict[str, Any]:
     """Fill in what is seen from the function itself."""
     facts.setdefault("name", function.__name__)
     facts.setdefault("page", function.__module__.rpartition(".")[2])
     facts["samples"] = tuple(facts.get("samples", ()))
     facts["numpy"] = tuple(facts.get("numpy", ()))
-    reference = facts.get("reference")
     if isinstance(reference, np.ufunc) and reference not in facts["numpy"]:
         facts["numpy"] = (reference, *facts["numpy"])
     return facts
@@ -114,7 +129,7 @@ def elementwise(
                 element=element,
                 reference=reference,
                 dtypes=dtypes or promote,
-                **_facts(function, facts),
+                **_facts(function, facts, reference),
             )
         )
 
@@ -157,7 +172,7 @@ def movement(
                 rule=rule,
                 bind=function,
                 reference=reference,
-                **_facts(function, facts),
+                **_facts(function, facts, reference),
             )
         )
 
@@ -169,12 +184,14 @@ def reduction(
     dtypes: Callable[..., tuple[np.dtype, np.dtype]],
     reference: Callable[..., Any],
     empty: bool = True,
+    axes_of: Callable[[Axis, int], tuple[int, ...]] = normalize_axes,
     **facts: Any,
 ) -> Callable[[Callable[P, Array]], Op[P]]:
     """Declare a reduction over axes. The function's parameters after `x` are `axis`, then what the
     dtype rule takes, then `keepdims`; params are (axes, keepdims, *the rest).
 
-    `dtypes(type, *rest)` gives (operand, result); `empty=False`: an empty axis has no answer.
+    `dtypes(type, *rest)` gives (operand, result); `empty=False`: an empty axis has no answer;
+    `axes_of(axis, ndim)` gives the axes, in rising order.
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
@@ -193,7 +210,7 @@ def reduction(
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             x = array(bound.arguments.pop("x"))
-            axes = normalize_axes(bound.arguments.pop("axis"), x.ndim)
+            axes = axes_of(bound.arguments.pop("axis"), x.ndim)
             keepdims = bool(bound.arguments.pop("keepdims"))
             rest = tuple(
                 canonical(value, function.__name__) if name == "dtype" and value is not None else value
@@ -208,7 +225,7 @@ def reduction(
                 rule=rule,
                 bind=bind,
                 reference=reference,
-                **_facts(function, facts),
+                **_facts(function, facts, reference),
             )
         )
 
@@ -244,7 +261,7 @@ def operation(
                 rule=rule,
                 bind=function,
                 reference=reference,
-                **_facts(function, facts),
+                **_facts(function, facts, reference),
             )
         )
 
@@ -257,7 +274,7 @@ def derived(
     """Declare an operation that is made of others when it is called; `reference` is for the tests."""
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
-        made = Derived(function=function, reference=reference, **_facts(function, facts))
+        made = Derived(function=function, reference=reference, **_facts(function, facts, reference))
         register(made)
         return made
 
@@ -284,4 +301,6 @@ __all__ = [
     "reduction",
     "refuse_dtype",
     "set_converter",
+    "set_reader",
+    "values",
 ]

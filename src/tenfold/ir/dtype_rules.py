@@ -16,7 +16,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from tenfold._native import Type
-from tenfold.dtypes import BOOL, COMPLEX64, FLOAT32, FLOAT64, kind_of, promote, to_floating
+from tenfold.dtypes import (
+    BOOL,
+    COMPLEX64,
+    DTYPES,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    kind_of,
+    promote,
+    promote_dtypes,
+    to_floating,
+)
 from tenfold.ir.declare import DtypeRule, refuse_dtype
 
 Dtypes = tuple[tuple[np.dtype, ...], np.dtype]
@@ -51,6 +62,25 @@ whole = _same("iu", "integers", "convert with tn.astype(x, tn.int64)")
 """Integers alone."""
 
 
+def _lifted(kinds: str, what: str, remedy: str) -> DtypeRule:
+    """As _same, but operands that are all bool are computed as int8, as NumPy does."""
+
+    def rule(types: Sequence[Type]) -> Dtypes:
+        dtype = _common(types, kinds, what, remedy)
+        dtype = DTYPES["int8"] if dtype == BOOL else dtype
+        return (dtype,) * len(types), dtype
+
+    return rule
+
+
+arithmetic = _lifted("biufc", "any dtype", "")
+"""As any_dtype, with bool as int8."""
+real_arithmetic = _lifted("biuf", "real numbers", "take tn.real(x), tn.imag(x) or tn.abs(x) first")
+"""As real, with bool as int8."""
+shifting = _lifted("biu", "integers", "convert with tn.astype(x, tn.int64)")
+"""As integral, with bool as int8."""
+
+
 def floating(types: Sequence[Type]) -> Dtypes:
     """Compute in the floating dtype that holds every operand: int8 in float16, int64 in float64."""
     dtype = _floating(types)
@@ -65,16 +95,15 @@ def real_floating(types: Sequence[Type]) -> Dtypes:
     return (dtype,) * len(types), dtype
 
 
-class _Floated:
-    """A Type whose dtype is the floating one in which it is computed."""
-
-    def __init__(self, type_: Type) -> None:
-        self.weak = type_.weak
-        self.dtype = type_.dtype if type_.weak else to_floating(type_.dtype)
-
-
 def _floating(types: Sequence[Type]) -> np.dtype:
-    return to_floating(promote([_Floated(type_) for type_ in types]))
+    common = promote(types)
+    if kind_of(common) in "fc" or any(type_.weak for type_ in types):
+        return to_floating(common)
+    # Integers float one by one: int8 with uint8 is float16, although int16 would hold both.
+    dtypes = [to_floating(type_.dtype) for type_ in types]
+    for dtype in dtypes[1:]:
+        dtypes[0] = promote_dtypes(dtypes[0], dtype)
+    return dtypes[0]
 
 
 def division(types: Sequence[Type]) -> Dtypes:
@@ -115,3 +144,23 @@ def magnitude(types: Sequence[Type]) -> Dtypes:
     (type_,) = types
     parts = {COMPLEX64: FLOAT32}.get(type_.dtype, FLOAT64)
     return (type_.dtype,), parts if kind_of(type_.dtype) == "c" else type_.dtype
+
+
+def rounding(types: Sequence[Type]) -> Dtypes:
+    """The dtype itself; bool is rounded in float16, as NumPy does."""
+    (type_,) = types
+    dtype = FLOAT16 if type_.dtype == BOOL else type_.dtype
+    return (dtype,), dtype
+
+
+def selection(types: Sequence[Type]) -> Dtypes:
+    """A truth value first, then the common dtype of the others."""
+    dtype = promote(types[1:])
+    return (BOOL, *((dtype,) * (len(types) - 1))), dtype
+
+
+def real_predicate(types: Sequence[Type]) -> Dtypes:
+    """As predicate, without complex."""
+    if kind_of(promote(types)) == "c":
+        raise refuse_dtype("needs real numbers", types, "take tn.real(x) or tn.imag(x) first")
+    return predicate(types)

@@ -21,6 +21,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.dtypes import kind_of
 from tenfold.errors import DeviceError, DTypeError, Explained, message
 from tenfold.ir.shape import Shape, checked_shape
 
@@ -85,6 +86,8 @@ class Operation(Generic[P]):
     samples: tuple[Sample, ...] = ()
     namespace: str = ""
     """The public submodule it stands in; empty for the top."""
+    also: tuple[str, ...] = ()
+    """Other public namespaces it stands in as well, such as "linalg"."""
 
     @property
     def doc(self) -> str:
@@ -119,6 +122,8 @@ class Op(Operation[P]):
     """Python's operator for it, such as "+"."""
     view: bool = False
     """Whether its result is a view of its first input, that writes through."""
+    strides: Callable[..., tuple[int, ...] | None] | None = None
+    """For a view: the result's strides from (shape, strides) of its input and the params."""
     can_fail: bool = False
     """Whether it can fail for its values; a failure then names the user's line."""
     pure: bool = True
@@ -129,7 +134,8 @@ class Op(Operation[P]):
     scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
     multiply_adds: Callable[..., int] | None = None
     """The multiply-adds of a call with these Types and params, for products and solves."""
-    result_names: tuple[str, ...] = ()
+    result_type: Callable[..., Any] | None = None
+    """The named tuple of its results, where there are several with names."""
     id: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,12 +150,18 @@ class Op(Operation[P]):
         if self.symbol is not None:
             _native.bind_symbol(self.symbol, number)
 
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The names of its results, where there are several with names."""
+        return getattr(self.result_type, "_fields", ())
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         try:
             inputs, params = self.bind(*args, **kwargs)
         except Explained as error:
             raise error.completed(self.name, _arrays_in(args)) from None
-        return _native.apply(self.id, inputs, params)
+        results = _native.apply(self.id, inputs, params)
+        return results if self.result_type is None else self.result_type(*results)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -210,9 +222,11 @@ def infer(
     """Run an op's rule for the native memo: the results' Types, the operands' dtypes, the kind."""
     try:
         device = device_of(types) or (params[-1] if not types else "reference")
-        if strict and len(types) > 1 and op.dtypes is not None:
-            _refuse_mixed(types)
         results, operands, kind = op.rule(types, *params)
+        if strict and len(types) > 1 and op.dtypes is not None:
+            # What is read as a truth value is mixed with nothing: the condition of where.
+            read = zip(types, operands, strict=True)
+            _refuse_mixed([type_ for type_, dtype in read if kind_of(dtype) != "b"])
         made = tuple(
             Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
         )

@@ -124,3 +124,89 @@ def reshaped(shape: Shape, target: object) -> Shape:
             remedy="the product of the lengths must stay the same; one of them may be -1",
         )
     return tuple(lengths)
+
+
+Pick = int | tuple[int, int, int]
+"""What an index takes of one axis: one position, or (start, length, step)."""
+
+
+def normalize_slice(bounds: slice, length: int) -> tuple[int, int, int]:
+    """Return the (start, length, step) of a slice of an axis; equal slices give equal triples."""
+    try:
+        start, stop, step = bounds.indices(length)
+    except ValueError:
+        raise ShapeError(
+            "", f"{_slice_text(bounds)} has a step of 0", remedy="use a step that moves"
+        ) from None
+    count = len(range(start, stop, step))
+    if count < 2:
+        return (start, 1, 1) if count else (0, 0, 1)
+    return start, count, step
+
+
+def _slice_text(bounds: slice) -> str:
+    return f"the slice {bounds.start}:{bounds.stop}:{bounds.step}"
+
+
+def whole_axes(shape: Shape) -> tuple[Pick, ...]:
+    """Return the picks that take every axis whole."""
+    return tuple((0, length, 1) if length else (0, 0, 1) for length in shape)
+
+
+def indexed(shape: Shape, picks: Sequence[Pick], new: Sequence[int]) -> Shape:
+    """Return the shape that `picks`, one for each axis, leave, with axes of length 1 at `new`."""
+    assert len(picks) == len(shape), "a pick for every axis"
+    lengths = [pick[1] for pick in picks if not isinstance(pick, int)]
+    for position in new:
+        lengths.insert(position, 1)
+    return tuple(lengths)
+
+
+def row_major(shape: Shape) -> tuple[int, ...]:
+    """Return the strides, in elements, of a contiguous array.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides: list[int] = []
+    step = 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
+
+
+def reshaped_strides(shape: Shape, strides: Sequence[int], target: Shape) -> tuple[int, ...] | None:
+    """Return the strides that read memory of `strides` in another shape, or None: it takes a copy.
+
+    Runs of axes with the same number of elements are matched; inside a run the old axes must follow
+    each other without a jump.
+
+    >>> reshaped_strides((2, 3), (1, 2), (6,)) is None
+    True
+    """
+    if product(shape) == 0:
+        return row_major(target)
+    old = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length != 1]
+    result: list[int] = []
+    position = 0
+    at = 0
+    while at < len(target) and position < len(old):
+        first, begin = position, at
+        have, want = old[position][0], target[at]
+        position, at = position + 1, at + 1
+        while have != want:
+            if have < want:
+                have *= old[position][0]
+                position += 1
+            else:
+                want *= target[at]
+                at += 1
+        for (_, outer), (length, inner) in zip(
+            old[first : position - 1], old[first + 1 : position], strict=True
+        ):
+            if outer != length * inner:
+                return None
+        unit = old[position - 1][1]
+        result.extend(unit * step for step in row_major(target[begin:at]))
+    return (*result, *(1 for _ in target[at:]))

@@ -9,8 +9,9 @@ Takes the table, hands on plain functions with the declared signature and docstr
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from types import SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 from tenfold._native import Array
@@ -36,13 +37,25 @@ def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:
     return {
         operation.name: function_of(operation)
         for operation in OPS.values()
-        if operation.namespace == namespace
+        if namespace in (operation.namespace, *operation.also)
     }
 
 
-def operators() -> SimpleNamespace:
-    """Return every public operation itself, by name."""
-    return SimpleNamespace(**{name.replace(".", "_"): op for name, op in OPS.items()})
+def module(namespace: str, doc: str) -> ModuleType:
+    """Make `tenfold.<namespace>` an importable module of the operations that stand there."""
+    made = ModuleType(f"tenfold.{namespace}", doc)
+    made.__dict__.update(functions(namespace))
+    made.__dict__["__all__"] = sorted(functions(namespace))
+    sys.modules[made.__name__] = made
+    return made
+
+
+def operators() -> ModuleType:
+    """Make `tenfold.operators`: every public operation itself, by name (linalg_inv for linalg.inv)."""
+    made = ModuleType("tenfold.operators", "Every public operation as an operator, by name.")
+    made.__dict__.update({name.replace(".", "_"): op for name, op in OPS.items()})
+    sys.modules[made.__name__] = made
+    return made
 
 
 def install_methods() -> None:

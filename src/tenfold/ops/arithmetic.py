@@ -1,4 +1,8 @@
-"""Arithmetic on elements. Integers never trap: x//0 and x%0 are 0, INT_MIN//-1 is INT_MIN."""
+"""Arithmetic on elements. Integers never trap: x//0 and x%0 are 0, INT_MIN//-1 is INT_MIN.
+
+Integers wrap. Real floating results are rounded once, half types from float32; complex products and
+quotients are within 4 units in the last place of their modulus.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,16 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
 from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import any_dtype, division, magnitude, numeric, real
-
-
-def _guarded_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.floor_divide(x, y)  # NumPy's integer quotient of 0 is 0, of INT_MIN by -1 INT_MIN
+from tenfold.ir.dtype_rules import (
+    any_dtype,
+    arithmetic,
+    division,
+    magnitude,
+    numeric,
+    real_arithmetic,
+    real_floating,
+)
+from tenfold.ops.widening import widened
 
 
 @elementwise(dtypes=any_dtype, reference=np.add, symbol="+")
@@ -55,6 +64,73 @@ def divide(x1: Array, x2: Array, /) -> Array:
     """
 
 
+def _floor_divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    quotient = np.floor_divide(x, np.where(y == 0, 1, y).astype(y.dtype))
+    return np.where(y == 0, 0, quotient).astype(x.dtype)
+
+
+def _floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The quotient rounded down; NumPy's for floats, 0 by an integer 0."""
+    return _floor_divide(x, y) if kind_of(x.dtype) in "iu" else np.floor_divide(x, y)
+
+
+@elementwise(
+    dtypes=real_arithmetic, reference=_floor_quotient, numpy=(np.floor_divide,), symbol="//"
+)
+def floor_divide(x1: Array, x2: Array, /) -> Array:
+    """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8.
+
+    Integers: x//0 is 0, INT_MIN//-1 is INT_MIN. Floats: by zero inf or NaN, as NumPy.
+    Raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.floor_divide(tn.asarray([7, -7, 7]), tn.asarray([2, 2, 0])).tolist()
+    [3, -4, 0]
+    """
+
+
+def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What is left by the quotient rounded down; NumPy's for floats, 0 by an integer 0."""
+    if kind_of(x.dtype) not in "iu":
+        return np.remainder(x, y)
+    rest = np.remainder(x, np.where(y == 0, 1, y).astype(y.dtype))
+    return np.where(y == 0, 0, rest).astype(x.dtype)
+
+
+@elementwise(dtypes=real_arithmetic, reference=_modulo, numpy=(np.remainder,), symbol="%")
+def remainder(x1: Array, x2: Array, /) -> Array:
+    """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8.
+
+    Integers: x%0 is 0. Floats: by zero NaN, and a zero has the sign of `x2`.
+    Raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.remainder(tn.asarray([7, -7, 7]), tn.asarray([4, 4, 0])).tolist()
+    [3, 1, 0]
+    """
+
+
+@elementwise(
+    dtypes=arithmetic,
+    reference=widened(np.power),
+    numpy=(np.power,),
+    symbol="**",
+    whole_exponent=True,
+    can_fail=True,
+    accuracy=4,
+)
+def pow(x1: Array, x2: Array, /) -> Array:
+    """`x1` to the power of `x2`, element by element, in the common dtype; bool as int8.
+
+    Integers wrap. Raises ValueError for an integer to a negative integer power: a Python scalar at
+    the call, an element of an array when the values are computed.
+
+    >>> import tenfold as tn
+    >>> tn.pow(tn.asarray([2, 3]), 10).tolist()
+    [1024, 59049]
+    """
+
+
 @elementwise(dtypes=numeric, reference=np.negative, symbol="neg")
 def negative(x: Array, /) -> Array:
     """`-x`, element by element; the dtype of `x`. Raises DTypeError for bool.
@@ -62,4 +138,91 @@ def negative(x: Array, /) -> Array:
     >>> import tenfold as tn
     >>> tn.negative(tn.asarray([1, -2])).tolist()
     [-1, 2]
+    """
+
+
+@elementwise(dtypes=numeric, reference=np.positive, symbol="pos")
+def positive(x: Array, /) -> Array:
+    """`x` itself, element by element. Raises DTypeError for bool.
+
+    >>> import tenfold as tn
+    >>> tn.positive(tn.asarray([1, -2])).tolist()
+    [1, -2]
+    """
+
+
+@elementwise(dtypes=magnitude, reference=np.absolute, symbol="abs")
+def abs(x: Array, /) -> Array:
+    """Magnitude of `x`, element by element: the dtype of `x`, that of the parts for complex.
+
+    The most negative integer has no positive counterpart and stays itself.
+
+    >>> import tenfold as tn
+    >>> tn.abs(tn.asarray([3 + 4j, -1])).tolist()
+    [5.0, 1.0]
+    """
+
+
+@elementwise(dtypes=numeric, reference=widened(np.sign), numpy=(np.sign,))
+def sign(x: Array, /) -> Array:
+    """-1, 0 or 1 as `x` is below, equal to or above 0; NaN for NaN. Complex: `x / abs(x)`, 0 at 0.
+
+    The dtype of `x`; raises DTypeError for bool.
+
+    >>> import tenfold as tn
+    >>> tn.sign(tn.asarray([-2.5, 0.0, 7.0])).tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+
+@elementwise(dtypes=arithmetic, reference=np.square)
+def square(x: Array, /) -> Array:
+    """`x * x`, element by element: the dtype of `x`, int8 for bool; integers wrap.
+
+    >>> import tenfold as tn
+    >>> tn.square(tn.asarray([3, -4])).tolist()
+    [9, 16]
+    """
+
+
+def _inverse(x: np.ndarray) -> np.ndarray:
+    """1 / x; for integers rounded towards zero, 0 by 0."""
+    if kind_of(x.dtype) not in "iu":
+        return np.reciprocal(x)
+    return np.where(np.abs(x) == 1, x, 0).astype(x.dtype)
+
+
+@elementwise(dtypes=arithmetic, reference=_inverse, numpy=(np.reciprocal,))
+def reciprocal(x: Array, /) -> Array:
+    """`1 / x`, element by element: the dtype of `x`, int8 for bool.
+
+    Integers are rounded towards zero, and the reciprocal of the integer 0 is 0.
+
+    >>> import tenfold as tn
+    >>> tn.reciprocal(tn.asarray([4.0, -0.5])).tolist()
+    [0.25, -2.0]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=np.copysign)
+def copysign(x1: Array, x2: Array, /) -> Array:
+    """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.copysign(tn.asarray([1.0, 2.0]), tn.asarray([-0.0, 3.0])).tolist()
+    [-1.0, 2.0]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=np.nextafter)
+def nextafter(x1: Array, x2: Array, /) -> Array:
+    """The next floating number after `x1` towards `x2`, element by element; `x2` where they are equal.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.nextafter(tn.asarray([1.0]), 2).tolist()
+    [1.0000000000000002]
     """

@@ -1,4 +1,7 @@
-"""Creation: arrays made of their parameters alone. The last parameter is the device."""
+"""Creation: arrays made of their parameters alone. The last parameter is the device.
+
+A node of creation has no input and kind VALUE; its values are made when they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +11,111 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import FLOAT64, INT64, canonical
-from tenfold.errors import ShapeError
-from tenfold.ir.declare import derived, operation
-from tenfold.ir.op import Call, Inferred, Kind
+from tenfold.dtypes import BOOL, COMPLEX128, FLOAT64, INT64, PYTHON_TYPES, canonical, kind_of
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape, checked_shape
+from tenfold.ops.cast import cast_values
 from tenfold.settings import checked_device
 
 
+def number(value: Any, operation: str) -> Any:
+    """Return a number as a Python bool, int, float or complex, or raise DTypeError."""
+    if type(value) in PYTHON_TYPES:
+        return value
+    if isinstance(value, (np.generic, np.ndarray)) and np.ndim(value) == 0:
+        value = np.asarray(value).item()
+    for python_type in PYTHON_TYPES:
+        if isinstance(value, python_type):
+            return python_type(value)
+    raise DTypeError(
+        operation,
+        f"{type(value).__name__} is no number",
+        remedy="give a Python number; tn.broadcast_to repeats an Array",
+    )
+
+
+def number_of(value: Any, dtype: np.dtype, operation: str) -> Any:
+    """Return a Python number as the one of `dtype` that it becomes; equal values, equal parameters.
+
+    Raises OverflowError for an int that `dtype` cannot hold and DTypeError for complex to real.
+    """
+    kind = kind_of(dtype)
+    if isinstance(value, complex) and kind not in "bc":
+        raise DTypeError(operation, f"{value} cannot become {dtype}", remedy="give a real number")
+    if isinstance(value, int):
+        _refuse_beyond(value, dtype, operation)
+    if kind in "iu" and isinstance(value, float):
+        return cast_values(np.asarray(value), dtype).item()
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[kind](value)
+
+
+def _refuse_beyond(value: int, dtype: np.dtype, operation: str) -> None:
+    kind = kind_of(dtype)
+    if kind in "iu":
+        limits = np.iinfo(dtype)
+        inside = int(limits.min) <= value <= int(limits.max)
+    else:
+        inside = kind == "b" or abs(value) <= _LARGEST
+    if not inside:
+        shown = value if abs(value) < 10**30 else f"of {value.bit_length()} bits"
+        rule = f"Python integer {shown} is out of bounds for {dtype}"
+        raise OverflowError(message(operation, rule, (), "name a dtype that can hold it"))
+
+
+_LARGEST = int(np.finfo(np.float64).max)
+
+
+def default_dtype(values: tuple[Any, ...]) -> np.dtype:
+    """Return the dtype of Python numbers for which no dtype is named."""
+    kinds = {type(value) for value in values}
+    if complex in kinds:
+        return COMPLEX128
+    if float in kinds:
+        return FLOAT64
+    return INT64 if int in kinds else BOOL
+
+
 def _stated(types: tuple[Type, ...], shape: Shape, value: Any, dtype: Any, device: str) -> Inferred:
-    return Inferred(((checked_shape(shape, dtype.itemsize), dtype),), ())
+    return Inferred(((shape, dtype),), ())
 
 
 def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarray:
     return np.full(shape, value, dtype)
 
 
-@operation(rule=_stated, reference=_filled, kind=Kind.VALUE)
+@operation(
+    rule=_stated,
+    reference=_filled,
+    kind=Kind.VALUE,
+    samples=[Sample((), positional=((2, 3), 7)), Sample((), {"dtype": "bool"}, ((0,), 1))],
+)
 def full(
-    shape: Shape, fill_value: complex, *, dtype: Any = None, device: str | None = None
+    shape: Shape | int, fill_value: complex, *, dtype: Any = None, device: str | None = None
 ) -> Call:
-    """Return an array of `shape` that holds `fill_value` everywhere; the dtype of the value if None.
+    """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64, float64,
+    complex128 or bool, as the value.
+
+    A float becomes an integer by truncation, saturated. Raises OverflowError for an int that the dtype
+    cannot hold and DTypeError for a complex value of a real dtype.
 
     >>> import tenfold as tn
     >>> tn.full((2,), 7).tolist()
     [7, 7]
     """
-    made = canonical(type(fill_value) if dtype is None else dtype, "full")
-    return Call((), (checked_shape(shape), fill_value, made, checked_device(device)))
+    if dtype is None and isinstance(fill_value, np.generic):
+        dtype = fill_value.dtype
+    value = number(fill_value, "full")
+    made = default_dtype((value,)) if dtype is None else canonical(dtype, "full")
+    lengths = checked_shape(shape, made.itemsize)
+    return Call((), (lengths, number_of(value, made, "full"), made, checked_device(device)))
 
 
-@derived()
-def zeros(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+@derived(
+    reference=np.zeros, samples=[Sample((), positional=((2, 3),)), Sample((), positional=(0,))]
+)
+def zeros(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array of `shape` that holds 0; float64 if no dtype is named.
 
     >>> import tenfold as tn
@@ -49,37 +125,124 @@ def zeros(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Arra
     return full(shape, 0, dtype=FLOAT64 if dtype is None else dtype, device=device)
 
 
-def _counted(types: tuple[Type, ...], start: Any, step: Any, length: int, dtype: Any, device: str) -> Inferred:
-    return Inferred((((length,), dtype),), ())
+@derived(
+    reference=np.ones, samples=[Sample((), positional=((2, 3),)), Sample((), positional=((),))]
+)
+def ones(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return an array of `shape` that holds 1; float64 if no dtype is named.
+
+    >>> import tenfold as tn
+    >>> tn.ones((2,)).tolist()
+    [1.0, 1.0]
+    """
+    return full(shape, 1, dtype=FLOAT64 if dtype is None else dtype, device=device)
 
 
-def _arange(start: Any, step: Any, length: int, dtype: np.dtype, device: str) -> np.ndarray:
-    return (start + step * np.arange(length)).astype(dtype)
+@derived()
+def empty(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return an array of `shape` whose values are not to be relied on; float64 if no dtype is named.
+
+    >>> import tenfold as tn
+    >>> tn.empty((2, 3)).shape
+    (2, 3)
+    """
+    return zeros(shape, dtype=dtype, device=device)
 
 
-@operation(rule=_counted, reference=_arange, kind=Kind.VALUE)
-def arange(
-    start: float,
+@derived(
+    reference=np.full_like,
+    numpy=(np.full_like,),
+    samples=[Sample(((2, 3),), positional=(1,)), Sample(((0,),), {"dtype": "float32"}, (1,))],
+)
+def full_like(
+    x: Array, /, fill_value: complex, *, dtype: Any = None, device: str | None = None
+) -> Array:
+    """Return an array that holds `fill_value` everywhere, of the shape, dtype and device of `x`, or
+    the ones named. Values of `x` are not read.
+
+    Raises OverflowError for an int that the dtype cannot hold.
+
+    >>> import tenfold as tn
+    >>> tn.full_like(tn.asarray([1.5, 2.5]), 7).tolist()
+    [7.0, 7.0]
+    """
+    x = array(x)
+    made = x.dtype if dtype is None else dtype
+    return full(x.shape, fill_value, dtype=made, device=x.device if device is None else device)
+
+
+@derived(reference=np.zeros_like, numpy=(np.zeros_like,), samples=[Sample(((2, 3),))])
+def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return an array that holds 0, of the shape, dtype and device of `x`, or the ones named.
+
+    >>> import tenfold as tn
+    >>> tn.zeros_like(tn.asarray([1.5, 2.5])).tolist()
+    [0.0, 0.0]
+    """
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+@derived(reference=np.ones_like, numpy=(np.ones_like,), samples=[Sample(((2, 3),))])
+def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return an array that holds 1, of the shape, dtype and device of `x`, or the ones named.
+
+    >>> import tenfold as tn
+    >>> tn.ones_like(tn.asarray([1.5, 2.5])).tolist()
+    [1.0, 1.0]
+    """
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+@derived(numpy=(np.empty_like,))
+def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
+    """Return an array of the shape, dtype and device of `x`, or the ones named, whose values are not
+    to be relied on.
+
+    >>> import tenfold as tn
+    >>> tn.empty_like(tn.asarray([1.5, 2.5])).shape
+    (2,)
+    """
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def _square(types: tuple[Type, ...], rows: int, columns: int, *rest: Any) -> Inferred:
+    return Inferred((((rows, columns), rest[1]),), ())
+
+
+def _eye(rows: int, columns: int, offset: int, dtype: np.dtype, device: str) -> np.ndarray:
+    return np.eye(rows, columns, offset, dtype)
+
+
+@operation(
+    rule=_square,
+    reference=_eye,
+    kind=Kind.VALUE,
+    samples=[
+        Sample((), positional=(3,)),
+        Sample((), {"k": 1, "dtype": "int8"}, (2, 4)),
+        Sample((), {"k": -5}, (2, 0)),
+    ],
+)
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
     /,
-    stop: float | None = None,
-    step: float = 1,
     *,
+    k: int = 0,
     dtype: Any = None,
     device: str | None = None,
 ) -> Call:
-    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`.
+    """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th diagonal
+    (above the main one for k > 0) and 0 elsewhere; float64 if no dtype is named.
 
     >>> import tenfold as tn
-    >>> tn.arange(5, 0, -1).tolist()
-    [5, 4, 3, 2, 1]
+    >>> tn.eye(2, 3, k=1).tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    if stop is None:
-        start, stop = 0, start
-    if step == 0:
-        raise ShapeError("", "a step of 0 never arrives", remedy="give a step that is not 0")
-    length = max(0, int(np.ceil((stop - start) / step)))
-    whole = all(isinstance(value, int) for value in (start, stop, step))
-    made = canonical(dtype, "arange") if dtype is not None else (INT64 if whole else FLOAT64)
-    return Call((), (start, step, operator.index(length), made, checked_device(device)))
-
-
+    made = FLOAT64 if dtype is None else canonical(dtype, "eye")
+    rows, columns = checked_shape((n_rows, n_rows if n_cols is None else n_cols), made.itemsize)
+    try:
+        offset = operator.index(k)
+    except TypeError:
+        raise ShapeError("", f"diagonal {k!r} is no int") from None
+    return Call((), (rows, columns, max(-rows, min(offset, columns)), made, checked_device(device)))

@@ -1,17 +1,25 @@
-"""Elementary functions: floating dtypes in and out, integers computed as NumPy does."""
+"""Elementary functions: floating dtypes in and out, integers computed as NumPy does.
+
+`accuracy` is a bound in units in the last place of the result, for complex of its modulus. The reference
+computes float32 in float64 and half types in float32, rounded once (`ops/widening.py`).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.dtypes import FLOAT64
 from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import floating
+from tenfold.ir.dtype_rules import floating, real_floating
+from tenfold.ops.widening import special, widened
 
 
-@elementwise(dtypes=floating, reference=np.exp, accuracy=2)
+@elementwise(dtypes=floating, reference=widened(np.exp), numpy=(np.exp,), accuracy=2)
 def exp(x: Array, /) -> Array:
-    """e to the power of `x`, element by element: floating dtypes, integers as NumPy promotes them.
+    """e to the power of `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
 
     >>> import tenfold as tn
     >>> tn.exp(tn.asarray([0.0])).tolist()
@@ -19,11 +27,322 @@ def exp(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=np.sin, accuracy=4)
+@elementwise(dtypes=floating, reference=widened(np.exp2), numpy=(np.exp2,), accuracy=4)
+def exp2(x: Array, /) -> Array:
+    """2 to the power of `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.exp2(tn.asarray([0.5, 3.0])).tolist()
+    [1.4142135623730951, 8.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.expm1), numpy=(np.expm1,), accuracy=4)
+def expm1(x: Array, /) -> Array:
+    """`exp(x) - 1`, element by element, accurate for small `x`.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.expm1(tn.asarray([1e-20])).tolist()
+    [1e-20]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.log), numpy=(np.log,), accuracy=2)
+def log(x: Array, /) -> Array:
+    """Natural logarithm of `x`, element by element: -inf at 0, NaN below (real dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.log(tn.asarray([1.0, 0.0])).tolist()
+    [0.0, -inf]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.log1p), numpy=(np.log1p,), accuracy=4)
+def log1p(x: Array, /) -> Array:
+    """`log(1 + x)`, element by element, accurate for small `x`.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.log1p(tn.asarray([1e-20])).tolist()
+    [1e-20]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.log2), numpy=(np.log2,), accuracy=4)
+def log2(x: Array, /) -> Array:
+    """Logarithm of `x` to the base 2, element by element: -inf at 0, NaN below (real dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.log2(tn.asarray([8.0, 0.25])).tolist()
+    [3.0, -2.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.log10), numpy=(np.log10,), accuracy=4)
+def log10(x: Array, /) -> Array:
+    """Logarithm of `x` to the base 10, element by element: -inf at 0, NaN below (real dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.log10(tn.asarray([1000.0, 1.0])).tolist()
+    [3.0, 0.0]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=widened(np.logaddexp), numpy=(np.logaddexp,), accuracy=4)
+def logaddexp(x1: Array, x2: Array, /) -> Array:
+    """`log(exp(x1) + exp(x2))`, element by element, without overflow.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    Near a result of 0 the bound counts in units of the larger operand: the sum cancels there.
+
+    >>> import tenfold as tn
+    >>> tn.logaddexp(tn.asarray([1000.0]), 1000.0).tolist()
+    [1000.6931471805599]
+    """
+
+
+@elementwise(dtypes=floating, reference=np.sqrt)
+def sqrt(x: Array, /) -> Array:
+    """Square root of `x`, element by element: NaN below 0 (real dtypes), -0 at -0.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.sqrt(tn.asarray([9.0, 2.0])).tolist()
+    [3.0, 1.4142135623730951]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=widened(np.cbrt), numpy=(np.cbrt,), accuracy=4)
+def cbrt(x: Array, /) -> Array:
+    """Cube root of `x`, element by element, with the sign of `x`.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.cbrt(tn.asarray([27.0, -8.0])).tolist()
+    [3.0, -2.0]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=widened(np.hypot), numpy=(np.hypot,), accuracy=4)
+def hypot(x1: Array, x2: Array, /) -> Array:
+    """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.hypot(tn.asarray([3.0, 3e200]), tn.asarray([4.0, 4e200])).tolist()
+    [5.0, 5e+200]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.sin), numpy=(np.sin,), accuracy=2)
 def sin(x: Array, /) -> Array:
-    """Sine of `x` in radians, element by element: floating dtypes, integers as NumPy promotes them.
+    """Sine of `x` in radians, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
 
     >>> import tenfold as tn
     >>> tn.sin(tn.asarray([0.0])).tolist()
     [0.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.cos), numpy=(np.cos,), accuracy=2)
+def cos(x: Array, /) -> Array:
+    """Cosine of `x` in radians, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.cos(tn.asarray([0.0])).tolist()
+    [1.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), accuracy=4)
+def tan(x: Array, /) -> Array:
+    """Tangent of `x` in radians, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.tan(tn.asarray([0.0])).tolist()
+    [0.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.arcsin), numpy=(np.arcsin,), accuracy=4)
+def asin(x: Array, /) -> Array:
+    """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]
+    (real dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.asin(tn.asarray([0.0, 1.0])).tolist()
+    [0.0, 1.5707963267948966]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.arccos), numpy=(np.arccos,), accuracy=4)
+def acos(x: Array, /) -> Array:
+    """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]
+    (real dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.acos(tn.asarray([1.0, 0.0])).tolist()
+    [0.0, 1.5707963267948966]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.arctan), numpy=(np.arctan,), accuracy=4)
+def atan(x: Array, /) -> Array:
+    """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.atan(tn.asarray([0.0, 1.0])).tolist()
+    [0.0, 0.7853981633974483]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=widened(np.arctan2), numpy=(np.arctan2,), accuracy=4)
+def atan2(x1: Array, x2: Array, /) -> Array:
+    """Angle in [-pi, pi] radians of the point (`x2`, `x1`), element by element; signed zeros count.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.atan2(tn.asarray([1.0, 0.0]), tn.asarray([1.0, -1.0])).tolist()
+    [0.7853981633974483, 3.141592653589793]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.sinh), numpy=(np.sinh,), accuracy=4)
+def sinh(x: Array, /) -> Array:
+    """Hyperbolic sine of `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.sinh(tn.asarray([0.0])).tolist()
+    [0.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.cosh), numpy=(np.cosh,), accuracy=4)
+def cosh(x: Array, /) -> Array:
+    """Hyperbolic cosine of `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.cosh(tn.asarray([0.0])).tolist()
+    [1.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.tanh), numpy=(np.tanh,), accuracy=2)
+def tanh(x: Array, /) -> Array:
+    """Hyperbolic tangent of `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.tanh(tn.asarray([0.0, 100.0])).tolist()
+    [0.0, 1.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.arcsinh), numpy=(np.arcsinh,), accuracy=4)
+def asinh(x: Array, /) -> Array:
+    """Number whose hyperbolic sine is `x`, element by element.
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.asinh(tn.asarray([0.0])).tolist()
+    [0.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.arccosh), numpy=(np.arccosh,), accuracy=4)
+def acosh(x: Array, /) -> Array:
+    """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real
+    dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.acosh(tn.asarray([1.0])).tolist()
+    [0.0]
+    """
+
+
+@elementwise(dtypes=floating, reference=widened(np.arctanh), numpy=(np.arctanh,), accuracy=4)
+def atanh(x: Array, /) -> Array:
+    """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real dtypes).
+
+    Floating and complex dtypes, integers as NumPy promotes them.
+
+    >>> import tenfold as tn
+    >>> tn.atanh(tn.asarray([0.0, 1.0])).tolist()
+    [0.0, inf]
+    """
+
+
+@elementwise(dtypes=real_floating, reference=special("erf"), accuracy=4)
+def erf(x: Array, /) -> Array:
+    """Error function `2 / sqrt(pi) * integral of exp(-t**2) from 0 to x`, element by element.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.erf(tn.asarray([0.0, 6.0])).tolist()
+    [0.0, 1.0]
+    """
+
+
+@widened
+def _complementary(x: np.ndarray) -> np.ndarray:
+    """1 - erf(x), whose relative error stays small in the tail.
+
+    Above 0.5 it is exp(-x**2) * erfcx(x). The rounding error of x**2 would grow by x**2 in exp, so x
+    is split into a head of 26 bits, whose square is exact, and a rest.
+    """
+    from scipy import special as functions
+
+    tail = np.where(x > 0.5, np.minimum(x, 30.0), 1.0).astype(FLOAT64)
+    head = (tail.view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)).view(FLOAT64)
+    rest = np.exp(-(tail - head) * (tail + head))
+    small = functions.erfc(np.where(x > 0.5, 0.0, x))
+    return np.where(x > 0.5, np.exp(-head * head) * rest * functions.erfcx(tail), small)
+
+
+@elementwise(dtypes=real_floating, reference=_complementary, accuracy=8)
+def erfc(x: Array, /) -> Array:
+    """`1 - erf(x)`, element by element, accurate where it is tiny.
+
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.erfc(tn.asarray([0.0, 30.0])).tolist()
+    [1.0, 0.0]
     """

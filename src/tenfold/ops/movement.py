@@ -1,35 +1,61 @@
-"""Movement: the same elements at other indices. All lazy, all views of their input where they can be."""
+"""Movement: the same elements along other axes: in another order, backwards, with axes of length 1 put
+in or taken out. Lazy; views of their input. Another spelling of a movement makes that movement's node.
+
+>>> import tenfold as tn
+>>> x = tn.zeros((2, 3))
+>>> tn.moveaxis(x, 0, 1).base is x
+True
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, movement
+from tenfold.ir.declare import array, derived, movement
 from tenfold.ir.op import Call, Sample
-from tenfold.ir.shape import Shape, broadcast, checked_shape, normalize_axis, reshaped
+from tenfold.ir.shape import Axis, Shape, normalize_axes, normalize_axis, whole_axes
+from tenfold.ops.indexing import viewed
 
 
 def _permuted(shape: Shape, axes: tuple[int, ...]) -> Shape:
     return tuple(shape[axis] for axis in axes)
 
 
+def _permuted_strides(shape: Shape, strides: Shape, axes: tuple[int, ...]) -> Shape:
+    return _permuted(strides, axes)
+
+
 @movement(
     shape=_permuted,
     reference=np.transpose,
     view=True,
+    strides=_permuted_strides,
     method=True,
-    samples=[Sample(((2, 3, 4),), positional=((2, 0, 1),)), Sample(((0, 1),), positional=((1, 0),))],
+    numpy=(np.transpose,),
+    samples=[
+        Sample(((2, 3, 4),), positional=((2, 0, 1),)),
+        Sample(((0, 1),), positional=((1, 0),)),
+        Sample(((),), positional=((),)),
+        Sample(((1, 2, 3, 1, 2, 2),), positional=((5, 0, 3, -2, 2, 1),)),
+    ],
 )
-def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Call:
-    """Return a view of `x` with its axes in the order `axes`: each axis of `x` once.
+def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> Call:
+    """Return a view of `x` with its axes in the order `axes`, each once; reversed if None.
+
+    Raises ShapeError when an axis is missing or named twice.
 
     >>> import tenfold as tn
     >>> tn.permute_dims(tn.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
     x = array(x)
+    if axes is None:
+        return Call((x,), (tuple(reversed(range(x.ndim))),))
     order = tuple(normalize_axis(axis, x.ndim) for axis in axes)
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(
@@ -38,44 +64,166 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Call:
     return Call((x,), (order,))
 
 
-@movement(
-    shape=reshaped,
-    reference=np.reshape,
-    view=True,
-    numpy=(np.reshape,),
-    samples=[Sample(((2, 6),), positional=((3, -1),)), Sample(((0, 2),), positional=((0,),))],
+@derived(
+    reference=np.moveaxis,
+    numpy=(np.moveaxis,),
+    samples=[
+        Sample(((2, 3, 4),), positional=(0, -1)),
+        Sample(((2, 3, 4),), positional=((0, 1), (2, 0))),
+    ],
 )
-def reshape(x: Array, /, shape: Shape, *, copy: bool | None = None) -> Call:
-    """Return `x` with another shape and the same elements in row-major order; one length may be -1.
-
-    `copy` is accepted for the standard's sake: values never change under a reader.
-    Raises ShapeError when the numbers of elements differ.
+def moveaxis(
+    x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
+) -> Array:
+    """Return a view of `x` with its axes `source` at the places `destination`; the others keep their
+    order.
 
     >>> import tenfold as tn
-    >>> tn.reshape(tn.arange(6), (2, -1)).tolist()
-    [[0, 1, 2], [3, 4, 5]]
+    >>> tn.moveaxis(tn.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
     """
     x = array(x)
-    return Call((x,), (reshaped(x.shape, shape),))
+    origins, places = (_listed(axes, x.ndim) for axes in (source, destination))
+    if len(origins) != len(places):
+        raise ShapeError("", f"{len(origins)} axes do not go to {len(places)} places")
+    others = [axis for axis in range(x.ndim) if axis not in origins]
+    for place, origin in sorted(zip(places, origins, strict=True)):
+        others.insert(place, origin)
+    return permute_dims(x, others)
 
 
-def _broadcast_shape(shape: Shape, target: Shape) -> Shape:
-    if broadcast(shape, target) != target:
-        raise ShapeError("", f"shape {shape} does not broadcast to {target}")
-    return target
+def _listed(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Axes in the order in which they are given, each once."""
+    given = tuple(axes) if isinstance(axes, Sequence) else (axes,)
+    normalize_axes(given, ndim)
+    return tuple(normalize_axis(axis, ndim) for axis in given)
 
 
-@movement(
-    shape=_broadcast_shape,
-    reference=np.broadcast_to,
-    numpy=(np.broadcast_to,),
-    samples=[Sample(((1, 3),), positional=((2, 3),)), Sample(((),), positional=((0, 2),))],
+@derived(
+    reference=np.swapaxes, numpy=(np.swapaxes,), samples=[Sample(((2, 3, 4),), positional=(2, 0))]
 )
-def broadcast_to(x: Array, /, shape: Shape) -> Call:
-    """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated.
+def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
+    """Return a view of `x` with two axes exchanged.
 
     >>> import tenfold as tn
-    >>> tn.broadcast_to(tn.asarray([1, 2]), (2, 2)).tolist()
-    [[1, 2], [1, 2]]
+    >>> tn.swapaxes(tn.zeros((2, 3, 4)), 2, 0).shape
+    (4, 3, 2)
     """
-    return Call((array(x),), (checked_shape(shape),))
+    x = array(x)
+    order = list(range(x.ndim))
+    first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
+    order[first], order[second] = second, first
+    return permute_dims(x, order)
+
+
+@derived(
+    reference=np.matrix_transpose,
+    numpy=(np.matrix_transpose,),
+    samples=[Sample(((2, 3),)), Sample(((2, 0, 3),))],
+)
+def matrix_transpose(x: Array, /) -> Array:
+    """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`.
+
+    Raises ShapeError for fewer than two axes.
+
+    >>> import tenfold as tn
+    >>> tn.matrix_transpose(tn.asarray([[1, 2], [3, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    """
+    x = array(x)
+    if x.ndim < 2:
+        raise ShapeError(
+            "", f"an array of {x.ndim} axes is no matrix", remedy="make one with x[:, None]"
+        )
+    return swapaxes(x, -1, -2)
+
+
+def transpose(x: Array) -> Array:
+    """`x.T`: the matrix (m, n) transposed, a view of shape (n, m). Raises ShapeError if not 2-d."""
+    if x.ndim != 2:
+        raise ShapeError(
+            "T",
+            f"an array of {x.ndim} axes is no matrix",
+            [x],
+            "use x.mT for the last two axes, tn.permute_dims(x) to reverse them all",
+        )
+    return permute_dims(x, (1, 0))
+
+
+@derived(
+    reference=np.flip,
+    numpy=(np.flip,),
+    samples=[
+        Sample(((2, 3),)),
+        Sample(((2, 3),), {"axis": -1}),
+        Sample(((2, 0, 3),), {"axis": (0, 2)}),
+    ],
+)
+def flip(x: Array, /, axis: Axis = None) -> Array:
+    """Return a view of `x` read backwards along `axis`, or along every axis if None.
+
+    >>> import tenfold as tn
+    >>> tn.flip(tn.asarray([1, 2, 3])).tolist()
+    [3, 2, 1]
+    """
+    x = array(x)
+    picks = list(whole_axes(x.shape))
+    for each in normalize_axes(axis, x.ndim):
+        length = x.shape[each]
+        picks[each] = (length - 1, length, -1) if length > 1 else picks[each]
+    return viewed(x, tuple(picks))
+
+
+@derived(
+    reference=np.expand_dims,
+    numpy=(np.expand_dims,),
+    samples=[
+        Sample(((2, 3),), {"axis": 1}),
+        Sample(((2,),), {"axis": (0, -1)}),
+        Sample(((),), {"axis": 0}),
+    ],
+)
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
+    """Return a view of `x` with new axes of length 1 that stand at `axis` in the result.
+
+    >>> import tenfold as tn
+    >>> tn.expand_dims(tn.zeros((2, 3)), axis=(0, -1)).shape
+    (1, 2, 3, 1)
+    """
+    x = array(x)
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    new = normalize_axes(axis, x.ndim + count)
+    return viewed(x, whole_axes(x.shape), new)
+
+
+@derived(
+    reference=np.squeeze,
+    numpy=(np.squeeze,),
+    samples=[
+        Sample(((1, 3, 1),), {"axis": 0}),
+        Sample(((1, 3, 1),), {"axis": (0, -1)}),
+        Sample(((1, 0),), {"axis": ()}),
+    ],
+)
+def squeeze(x: Array, /, axis: Axis = None) -> Array:
+    """Return a view of `x` without the axes `axis`, each of length 1; without all such if None.
+
+    Raises ShapeError for an axis of another length.
+
+    >>> import tenfold as tn
+    >>> tn.squeeze(tn.zeros((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    x = array(x)
+    ones = tuple(position for position, length in enumerate(x.shape) if length == 1)
+    axes = ones if axis is None else normalize_axes(axis, x.ndim)
+    picks: list[Any] = list(whole_axes(x.shape))
+    for each in axes:
+        if x.shape[each] != 1:
+            raise ShapeError(
+                "",
+                f"axis {each} of shape {x.shape} has length {x.shape[each]}, not 1",
+                remedy="take one position of it, as in x[0]",
+            )
+        picks[each] = 0
+    return viewed(x, tuple(picks))

@@ -1,7 +1,8 @@
 """Dense storage: one buffer, every element in it, any strides. Between ndarrays and native Values.
 
-Takes ndarrays, hands on Values, and back. A writeable ndarray is copied (so that a later change of it
-can never be seen half), a read-only one or a memory map is shared; every export is read-only.
+Takes ndarrays, hands on Values, and back. An ndarray that somebody can still write to is copied (so
+that a later change of it can never be seen half), any other or a memory map is shared; every export
+is read-only, and cannot be made writeable.
 
 >>> value = import_values(np.arange(3), "reference")
 >>> export(value)
@@ -10,19 +11,49 @@ array([0, 1, 2])
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.dtypes import canonical
-from tenfold.errors import DTypeError
+from tenfold.dtypes import DTYPES, canonical, kind_of
+from tenfold.errors import DTypeError, message
 
 NAME = "dense"
 _native.declare_storage(NAME)
 
+Dtype = np.dtype[Any]
+Values = np.ndarray[Any, Any]
 
-def adopt(values: np.ndarray, device: str) -> Value:
-    """Make a Value of an ndarray that nobody will write to again; nothing is copied."""
+
+class _Window:
+    """Memory of an ndarray as read-only: NumPy refuses to make what is seen through it writeable."""
+
+    __slots__ = ("__array_interface__", "values")
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.__array_interface__ = {
+            "shape": values.shape,
+            "typestr": values.dtype.str,
+            "strides": values.strides,
+            "data": (values.__array_interface__["data"][0], True),
+            "version": 3,
+        }
+
+
+def adopt(values: Values, device: str) -> Value:
+    """Make a Value of an ndarray that is handed over: nobody writes to it again, nothing is copied."""
+    root = values
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.flags.writeable:
+        root.flags.writeable = False  # else a view of it could be made writeable again
+    return _shared(values, device)
+
+
+def _shared(values: Values, device: str) -> Value:
     values = values.view()
     values.flags.writeable = False
     type_ = Type(values.shape, values.dtype, device, NAME)
@@ -31,55 +62,122 @@ def adopt(values: np.ndarray, device: str) -> Value:
     return Value.foreign(type_, address, values.nbytes, strides, values)
 
 
-def copied(values: np.ndarray, device: str) -> Value:
+def copied(values: Values, device: str) -> Value:
     """Copy an ndarray into memory of the pool; the copy is counted."""
     value = Value.allocate(Type(values.shape, values.dtype, device, NAME), values.nbytes)
     _native.count("copies")
-    np.copyto(_writeable(value), values)
+    np.copyto(np.ndarray(values.shape, values.dtype, buffer=value), values)
     return value
 
 
-def _writeable(value: Value) -> np.ndarray:
-    return np.ndarray(value.type.shape, value.type.dtype, buffer=value)
-
-
-def export(value: Value) -> np.ndarray:
+def export(value: Value) -> Values:
     """Return a read-only ndarray of a Value's memory, which keeps that memory alive."""
     owner = value.owner
     if isinstance(owner, np.ndarray):
-        return owner
-    exported = _writeable(value)
-    exported.flags.writeable = False
-    return exported
+        return owner.view()  # a shape assigned to the view is the user's own affair
+    type_ = value.type
+    return np.ndarray(type_.shape, type_.dtype, buffer=memoryview(value).toreadonly())
 
 
 def import_values(
-    values: np.ndarray, device: str, *, dtype: np.dtype | None = None, copy: bool | None = None
+    values: Values, device: str, *, dtype: Dtype | None = None, copy: bool | None = None
 ) -> Value:
-    """Make a Value of an ndarray: copied if it is writeable (or `copy`), shared if not (or not `copy`)."""
-    values = _plain(values)
-    if dtype is not None and values.dtype != dtype:
+    """Make a Value of a foreign ndarray, in `dtype` if one is named.
+
+    It is copied if somebody can still write to it (or `copy` is True), else shared (or if `copy` is
+    False, the caller's promise). Raises DTypeError for what tenfold has no dtype for, ValueError when
+    `copy` is False and the bytes cannot be used as they lie.
+    """
+    known = _known(values)
+    wanted = known if dtype is None else dtype
+    if values.dtype != wanted or not values.flags.aligned:
         if copy is False:
-            raise ValueError(f"asarray: {values.dtype} cannot become {dtype} without a copy")
-        from tenfold.ops.cast import cast_values
+            raise ValueError(_needs_copy(values, wanted))
+        _native.count("copies")
+        return take_values(np.array(values, dtype=known, subok=False), device, dtype=wanted)
+    values = values.view(np.ndarray)
+    if copy is False and not unwritten(values):
+        return _shared(np.asarray(_Window(values)).view(values.dtype), device)
+    share = copy is False or (copy is None and unwritten(values))
+    return _shared(values, device) if share else copied(values, device)
 
-        return adopt(cast_values(values, dtype), device)
-    share = copy is False or (copy is None and not values.flags.writeable)
-    return adopt(values, device) if share else copied(values, device)
+
+def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
+    """Make a Value, in `dtype` if one is named, of an ndarray that nobody else has."""
+    from tenfold.ops.cast import cast_values  # a cast is an operation, and those stand beside us
+
+    known = _known(values)
+    wanted = known if dtype is None else dtype
+    if kind_of(known) == "c" and kind_of(wanted) not in "cb":
+        raise DTypeError(
+            "asarray", f"cannot make {wanted} of complex numbers", remedy="take the real part first"
+        )
+    return adopt(cast_values(values, wanted), device)
 
 
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Return an ndarray of a dtype of ours in native byte order, aligned; refuse what is none."""
+def unwritten(values: Values) -> bool:
+    """Whether nobody can write to an ndarray's memory, as far as its owners say."""
+    owner: Any = values
+    while owner is not None:
+        if isinstance(owner, np.ndarray):
+            if owner.flags.writeable:
+                return False
+            owner = owner.base
+        elif isinstance(owner, memoryview):
+            if not owner.readonly:
+                return False
+            owner = owner.obj
+        else:
+            return isinstance(owner, Value) or _read_only_buffer(owner)
+    return True
+
+
+def _read_only_buffer(owner: object) -> bool:
+    try:
+        with memoryview(owner) as buffer:  # type: ignore[arg-type]  # asks whether it is one
+            return buffer.readonly
+    except (TypeError, ValueError, BufferError):
+        return True  # no buffer: what it lent as read-only stays so
+
+
+def _needs_copy(values: Values, wanted: Dtype) -> str:
+    why = "misaligned" if values.dtype == wanted else f"{values.dtype.newbyteorder('=')}"
+    if values.dtype != wanted and values.dtype.newbyteorder("=") == wanted:
+        why = "byte-swapped"
+    return message(
+        "asarray", f"{why} elements cannot become {wanted} without a copy", remedy="leave copy=False out"
+    )
+
+
+REMEDIES = {
+    "U": ("holds text", "parse it first, as in np.asarray(data, dtype=np.float64)"),
+    "S": ("holds text", "read bytes as numbers with memoryview(data), text with np.asarray(data, float)"),
+    "O": ("holds Python objects", "name their dtype first, as in np.asarray(data, dtype=np.float64)"),
+    "V": ("holds records", "take one field, as in data['name']"),
+    "M": ("holds dates", "take the counts, as in data.astype(np.int64)"),
+    "m": ("holds durations", "take the counts, as in data.astype(np.int64)"),
+    "T": ("holds text", "parse it first, as in data.astype(np.float64)"),
+}
+"""By NumPy's kind of a dtype that tenfold has not: what it is, and what to do."""
+
+
+def _known(values: Values) -> Dtype:
+    """Return the dtype of ours, in native byte order; refuse what has none."""
     if isinstance(values, np.ma.MaskedArray):
         raise DTypeError(
             "asarray",
             "a masked array would lose its mask",
             remedy="fill it first, as in values.filled(0)",
         )
-    dtype = canonical(values.dtype, "asarray")
-    if values.dtype != dtype or not values.flags.aligned:
-        values = values.astype(dtype)
-        values.flags.writeable = False  # a fresh copy that nobody else has
-    return values.view(np.ndarray)
-
-
+    dtype = values.dtype
+    if dtype in DTYPES.values():
+        return dtype
+    try:
+        return canonical(dtype, "asarray")
+    except DTypeError:
+        what, remedy = REMEDIES.get(
+            dtype.kind if dtype.kind != "V" or dtype.names else "",
+            ("is none of ours", "convert it first, as in data.astype(np.float64)"),
+        )
+        rule = f"dtype {dtype} {what}; the dtypes are {', '.join(DTYPES)}"
+        raise DTypeError("asarray", rule, remedy=remedy) from None

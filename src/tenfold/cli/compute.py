@@ -1,0 +1,231 @@
+"""`tenfold eval` and `tenfold explain`: formulas over files, computed or shown.
+
+Takes: EXPR, `name=file` for each of its inputs, options. Hands on: a `.npy` file (one result), a
+`.npz` file (several, by name), or text on stdout.
+
+    tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
+    tenfold eval -e s="x + y" -e d="s - 2*y" x=a.npy y=b.npy -o both.npz
+"""
+
+from __future__ import annotations
+
+import keyword
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+import tenfold as tn
+from tenfold.cli.progress import Progress
+from tenfold.dtypes import DTYPES
+from tenfold.io.arrays import read_array
+from tenfold.io.errors import ComputationError, ExpressionError, one_line
+from tenfold.io.evaluate import evaluate
+from tenfold.io.expression import Expression, parse
+from tenfold.io.machine import available_memory
+from tenfold.io.vocabulary import Vocabulary, vocabulary
+from tenfold.io.writing import SUFFIXES, check_output, write_arrays
+
+RESULT = "result"
+"""The name of the only result, and its key in a .npz file."""
+WIDEST_NUMBER = 8
+"""Bytes: an intermediate may have as many elements as the largest input has, at this size each."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a command line asks for: expressions by name, and files by name."""
+
+    expressions: dict[str, Expression]
+    files: dict[str, str]
+
+
+INPUTS = click.argument("words", nargs=-1, metavar="[EXPR] [NAME=FILE]...")
+NAMED = click.option(
+    "-e",
+    "--expression",
+    "named",
+    multiple=True,
+    metavar="NAME=EXPR",
+    help="A named result, instead of EXPR; may be repeated. Later ones may use earlier ones.",
+)
+
+
+@click.command("eval")
+@INPUTS
+@NAMED
+@click.option("-o", "--output", metavar="FILE", help="A .npy file, or .npz for several results.")
+@click.option("--dtype", metavar="DTYPE", help="Convert each result, as in float32.")
+@click.option("--explain", is_flag=True, help="Also print how the expression is computed.")
+def eval_command(
+    words: Sequence[str], named: Sequence[str], output: str | None, dtype: str | None, explain: bool
+) -> None:
+    r"""Compute EXPR over arrays in files.
+
+    FILE is a .npy file (read in place, so it may be larger than memory), a .npz file with one
+    array, or file.npz:key. EXPR uses operators, the functions of the array API standard (sqrt,
+    sum, linalg.solve, ...), methods (x.sum(axis=0)), properties (x.T, x.shape) and subscripts.
+    Without -o the results are printed.
+
+    \b
+    tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
+    tenfold eval -e s="x + y" -e d="s - 2*y" x=a.npy y=b.npy -o both.npz
+    """
+    if dtype is not None and dtype not in DTYPES:
+        raise click.UsageError(f"unknown dtype {dtype!r}; there are: {', '.join(DTYPES)}")
+    task = read_task(words, named)
+    path = None if output is None else output_path(output, len(task.expressions))
+    with Progress() as progress:
+        results = build(task, vocabulary(), progress)
+        if dtype is not None:
+            results = {name: convert(name, array, dtype) for name, array in results.items()}
+        text = tn.explain(*results.values()) if explain else None
+        values = compute(results, progress)
+        if path is not None:
+            progress.stage(f"writing {output}", sum(value.nbytes for value in values.values()))
+            write_arrays(path, values, progress.advance)
+    if text is not None:
+        click.echo(text)
+    if path is None:
+        print_values(values)
+
+
+@click.command("explain")
+@INPUTS
+@NAMED
+@click.option("--stage", metavar="STAGE", help="One stage only; the default is all of them.")
+@click.option("--format", "form", type=click.Choice(["text", "dot"]), default="text")
+def explain_command(
+    words: Sequence[str], named: Sequence[str], stage: str | None, form: str
+) -> None:
+    r"""Show how EXPR over arrays in files would be computed, without computing it.
+
+    \b
+    tenfold explain "sum(x * 2, axis=0)" x=a.npy
+    """
+    task = read_task(words, named)
+    with Progress() as progress:
+        results = build(task, vocabulary(), progress)
+    try:
+        text = tn.explain(*results.values(), stage=stage, format=form)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    click.echo(text)
+
+
+def read_task(words: Sequence[str], named: Sequence[str]) -> Task:
+    """Tell the expression from the inputs, check every name, and parse every expression."""
+    if named:
+        pairs = [split_pair(word, "NAME=EXPR") for word in named]
+    elif words:
+        pairs, words = [(RESULT, words[0])], words[1:]
+    else:
+        raise click.UsageError("there is no expression; write for example 'x + 1' x=a.npy")
+    expressions: dict[str, Expression] = {}
+    for name, text in pairs:
+        take_name(name, expressions)
+        expressions[name] = parse(text)
+    files: dict[str, str] = {}
+    for word in words:
+        name, file = split_pair(word, "NAME=FILE")
+        take_name(name, files, {} if not named else expressions)
+        files[name] = file
+    return Task(expressions, files)
+
+
+def split_pair(word: str, form: str) -> tuple[str, str]:
+    """`name=text` as its two halves; names are written as Python normalises them (NFKC)."""
+    name, equals, text = word.partition("=")
+    name = unicodedata.normalize("NFKC", name.strip())
+    if not equals or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+        raise click.UsageError(
+            f"{one_line(word)[:60]!r} is not {form}; a name begins with a letter "
+            "and is made of letters, digits and _, as in x=a.npy"
+        )
+    if not text:
+        raise click.UsageError(f"nothing stands after {name}=")
+    return name, text
+
+
+def take_name(name: str, *taken: dict[str, Expression] | dict[str, str]) -> None:
+    """Refuse a name that stands for something already."""
+    if any(name in others for others in taken):
+        raise click.UsageError(f"the name {name} is given twice")
+
+
+def output_path(output: str, results: int) -> str:
+    """Where to write: the suffix chooses the format, and is added where there is none."""
+    suffix = Path(output).suffix
+    if not suffix:
+        output += ".npy" if results == 1 else ".npz"
+    elif suffix not in SUFFIXES:
+        raise click.UsageError(f"the output {output} ends with {suffix}; it must be .npy or .npz")
+    elif suffix == ".npy" and results > 1:
+        raise click.UsageError(f"a .npy file holds one array, not {results}; use a .npz file")
+    check_output(output)
+    return output
+
+
+def build(task: Task, words: Vocabulary, progress: Progress) -> dict[str, tn.Array]:
+    """Read the inputs and build every expression; each may use the names of those before it."""
+    scope: dict[str, object] = {}
+    limit = available_memory()
+    for name, file in task.files.items():
+        progress.stage(f"reading {one_line(file)}")
+        values = read_array(file, progress.update)
+        limit = max(limit, values.size * WIDEST_NUMBER)
+        scope[name] = tn.asarray(values)
+    results: dict[str, tn.Array] = {}
+    for name, expression in task.expressions.items():
+        value = evaluate(expression, scope, words, limit=limit)
+        results[name] = scope[name] = as_result(name, value)
+    return results
+
+
+def as_result(name: str, value: object) -> tn.Array:
+    """An expression's value as one array."""
+    if isinstance(value, tn.Array):
+        return value
+    if isinstance(value, bool | int | float | complex):
+        return tn.asarray(value)
+    if isinstance(value, tuple | list):
+        raise ExpressionError(
+            f"{name}: gives {len(value)} values; pick one, as in svd(x)[0], or name each with -e"
+        )
+    raise ExpressionError(f"{name}: gives a {type(value).__name__}, not an array")
+
+
+def convert(name: str, array: tn.Array, dtype: str) -> tn.Array:
+    """The result in another dtype."""
+    try:
+        return tn.astype(array, DTYPES[dtype])
+    except (TypeError, ValueError) as error:
+        raise ComputationError(f"{name}: cannot be converted to {dtype}: {error}") from error
+
+
+def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArray[np.generic]]:
+    """Compute all results together and hand them on as arrays of NumPy."""
+    size, available = sum(map(bytes_of, results.values())), available_memory()
+    if size > available:
+        raise ComputationError(
+            f"the results have {size:,} bytes, more than the {available:,} of memory available"
+        )
+    progress.stage("computing " + ", ".join(results))
+    tn.eval(*results.values())
+    return {name: np.asarray(array) for name, array in results.items()}
+
+
+def bytes_of(array: tn.Array) -> int:
+    """Bytes of an array's elements; nothing is computed."""
+    return array.size * array.dtype.itemsize
+
+
+def print_values(values: dict[str, NDArray[np.generic]]) -> None:
+    """The results as text, long ones shortened as NumPy does."""
+    for name, value in values.items():
+        head = "" if list(values) == [RESULT] else f"{name} = "
+        click.echo(head + np.array2string(value, separator=", "))

@@ -1,0 +1,113 @@
+"""`tenfold demo`: the main job on a real photograph, beside plain NumPy.
+
+Takes: nothing, the photograph ships with the package. Hands on: a PNG picture, and on stdout the
+expression, its steps, the time of both libraries and the largest difference of their results.
+
+    tenfold demo -o astronaut.png
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from itertools import pairwise
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+import tenfold as tn
+from tenfold.cli import picture
+from tenfold.cli.progress import Progress
+from tenfold.io.arrays import read_array
+from tenfold.io.png import write_png
+from tenfold.io.writing import check_output
+
+REPEATS = 3
+SHOWN_STEPS = 12
+"""Lines of the explanation that are printed; `tenfold explain` prints all of one."""
+
+
+@click.command("demo")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    default="tenfold-demo.png",
+    show_default=True,
+    help="Where to write the picture.",
+)
+def demo_command(output: str) -> None:
+    """Develop a photograph with one lazy expression, and compare with NumPy."""
+    check_output(output)
+    photograph = read_photograph()
+    lazy = picture.develop(tn, tn.asarray(photograph))
+    click.echo("The expression, written once and given to both libraries:\n")
+    click.echo(source())
+    click.echo(f"\nWhat Tenfold made of it: {lazy!r}\n")
+    click.echo(shortened(tn.explain(lazy)))
+    with Progress() as progress:
+        progress.stage("developing with tenfold")
+        ours, our_seconds = timed(lambda: developed(photograph))
+        progress.stage("developing with numpy")
+        theirs, their_seconds = timed(lambda: picture.develop(np, photograph))
+        pixels = picture.to_bytes(np, ours)
+        write_png(output, pixels)
+    click.echo(f"\n{output}: {pixels.shape[1]} by {pixels.shape[0]} pixels")
+    report(ours, theirs, our_seconds, their_seconds)
+
+
+def read_photograph() -> NDArray[np.generic]:
+    """The photograph, uint8 (512, 512, 3); also when the package is inside a zip file."""
+    with as_file(files("tenfold") / "data" / "astronaut.npz") as path:
+        return read_array(str(path))
+
+
+def developed(photograph: NDArray[np.generic]) -> NDArray[np.generic]:
+    """The photograph developed by Tenfold, from importing the pixels to exporting the result."""
+    return np.asarray(picture.develop(tn, tn.asarray(photograph)))
+
+
+def source() -> str:
+    """The lines of the formula itself, without their comment."""
+    lines = inspect.getsource(picture.develop).splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.strip().startswith("image ="))
+    return "\n".join(lines[begin:])
+
+
+def shortened(text: str) -> str:
+    """The first lines of a long explanation, saying how many there are."""
+    lines = text.splitlines()
+    if len(lines) <= SHOWN_STEPS:
+        return text
+    return "\n".join([*lines[:SHOWN_STEPS], f"... ({len(lines):,} lines in all)"])
+
+
+def timed(work: Callable[[], NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[float]]:
+    """The result of the work, and the seconds that it took the first time and each time after."""
+    marks = [time.perf_counter()]
+    result = work()
+    marks.append(time.perf_counter())
+    for _ in range(REPEATS):
+        work()
+        marks.append(time.perf_counter())
+    return result, [end - begin for begin, end in pairwise(marks)]
+
+
+def report(
+    ours: NDArray[np.generic],
+    theirs: NDArray[np.generic],
+    our_seconds: list[float],
+    their_seconds: list[float],
+) -> None:
+    """Print the times side by side, and how far the results are apart."""
+    for name, seconds in (("tenfold", our_seconds), ("numpy", their_seconds)):
+        first, best = seconds[0] * 1e3, min(seconds[1:]) * 1e3
+        click.echo(f"{name:8} first {first:8.1f} ms, best of {REPEATS} more {best:8.1f} ms")
+    levels = picture.to_bytes(np, ours).astype(int) - picture.to_bytes(np, theirs).astype(int)
+    apart = float(np.max(np.abs(ours - theirs)))  # type: ignore[operator]
+    click.echo(
+        f"largest difference: {apart:.2g} of 1, and {int(np.max(np.abs(levels)))} of 255 levels"
+    )

@@ -1,0 +1,142 @@
+"""`tenfold doctor`: what this installation runs on, and where each setting came from.
+
+Takes: nothing. Hands on: a report on stdout, as text or with `--json` as one JSON object whose keys
+are `machine`, `versions`, `settings` and `problems`.
+
+    tenfold doctor --json
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from tenfold import settings
+from tenfold.io.machine import affinity, available_memory, group_processors, processor
+
+REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
+"""Distributions that tenfold needs at run time."""
+FEATURES = (
+    "sse4_2",
+    "avx",
+    "fma",
+    "f16c",
+    "avx2",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "asimd",
+    "sve",
+)
+"""Processor features that decide how wide a packet can be, narrowest first."""
+GIB = 2**30
+
+Facts = dict[str, object]
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor_command(as_json: bool) -> None:
+    """Report the machine, versions, and settings with where each came from."""
+    facts = examine()
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, default=str))
+    else:
+        click.echo("\n".join(lines(facts)))
+
+
+def examine() -> dict[str, Facts | list[str]]:
+    """Everything the report says."""
+    versions = installed()
+    return {
+        "machine": machine(),
+        "versions": versions,
+        "settings": configured(),
+        "problems": problems(versions),
+    }
+
+
+def machine() -> Facts:
+    """Processor, processors that may be used, and memory in bytes."""
+    name, flags = processor()
+    return {
+        "system": platform.platform(),
+        "architecture": platform.machine(),
+        "processor": name or platform.processor() or "unknown",
+        "features": [feature for feature in FEATURES if feature in flags],
+        "processors": os.cpu_count(),
+        "affinity": affinity(),
+        "cgroup_processors": group_processors(),
+        "memory_available": available_memory(),
+    }
+
+
+def installed() -> Facts:
+    """Versions of Python and of each distribution needed; None where one is missing."""
+    found: Facts = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
+    for name in ("tenfold", *REQUIRED):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def configured() -> Facts:
+    """Each setting's value and where it came from, in the order of their table."""
+    current = settings.current()
+    return {
+        setting.name: {"value": current[setting.name][0], "source": current[setting.name][1]}
+        for setting in settings.SETTINGS
+    }
+
+
+def problems(versions: Mapping[str, object]) -> list[str]:
+    """What a user should put right, one line each."""
+    found = [
+        f"{name} is not installed; install it with: pip install {name}"
+        for name, installed_version in versions.items()
+        if installed_version is None
+    ]
+    known = {setting.environment for setting in settings.SETTINGS}
+    found += [
+        f"{name} is set in the environment but is no setting of tenfold"
+        for name in sorted(os.environ)
+        if name.startswith("TENFOLD_") and name not in known
+    ]
+    if sys.flags.optimize:
+        found.append("Python runs with -O: tenfold's own checks (assert) are off")
+    return found
+
+
+def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:
+    """The report as text, aligned; it reads the same in a terminal and in a file."""
+    report: list[str] = []
+    for title in ("machine", "versions", "settings"):
+        section = facts[title]
+        assert isinstance(section, dict)
+        width = max(map(len, section), default=0)
+        report.append(click.style(title, bold=True))
+        report += [f"  {name:{width}}  {shown(name, value)}" for name, value in section.items()]
+    report.append(click.style("problems", bold=True))
+    report += [f"  {line}" for line in facts["problems"]] or ["  none"]
+    return report
+
+
+def shown(name: str, value: object) -> str:
+    """One fact as text: memory in GiB, a setting with its source, a list in a row."""
+    if name.startswith("memory_") and isinstance(value, int):
+        return f"{value / GIB:.1f} GiB"
+    if isinstance(value, dict):
+        return f"{value['value']!s:20} {value['source']}"
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none known"
+    if value is None:
+        return "not installed" if name in REQUIRED else "no limit"
+    return str(value)

@@ -1,0 +1,97 @@
+"""A line of progress on stderr for work that takes long, and nothing for work that does not.
+
+Takes: what is being done, and bytes done of bytes in all. Hands on: a spinner or a bar, shown only
+when stderr is a terminal and only after half a second, and cleared when the work ends.
+
+    with Progress() as progress:
+        progress.stage("reading a.npz")
+        progress.update(512, 1024)
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+PATIENCE = 0.5
+"""Seconds before anything is shown."""
+
+
+class Progress:
+    """One line that says what is going on; on anything but a terminal it does nothing."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # the timer starts the display from its own thread
+        self.ended = False
+        self.bars: Bars | None = None
+        self.task: TaskID | None = None
+        self.timer = threading.Timer(PATIENCE, self._show)
+        self.timer.daemon = True
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self.bars = _bars()
+            self.timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.timer.cancel()
+        with self.lock:
+            self.ended = True
+            if self.bars is not None:
+                self.bars.stop()
+
+    def _show(self) -> None:
+        with self.lock:
+            if self.bars is not None and not self.ended:
+                self.bars.start()
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Begin the next piece of work; with its bytes in all if they are known."""
+        if self.bars is not None:
+            if self.task is not None:
+                self.bars.remove_task(self.task)
+            self.task = self.bars.add_task(name, total=total)
+
+    def update(self, done: int, total: int) -> None:
+        """So many bytes are done, of so many."""
+        if self.bars is not None and self.task is not None:
+            self.bars.update(self.task, completed=done, total=total)
+
+    def advance(self, count: int) -> None:
+        """So many more bytes are done."""
+        if self.bars is not None and self.task is not None:
+            self.bars.advance(self.task, count)
+
+
+def _bars() -> Bars:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+    from rich.progress import Progress as Bars
+
+    return Bars(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )

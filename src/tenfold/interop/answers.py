@@ -1,0 +1,88 @@
+"""Which operation answers for which function of NumPy, and what to say when none does.
+
+Takes a NumPy function, hands on the operation whose declaration names it in its `numpy` field.
+
+>>> answer(np.exp)
+<op exp>
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.errors import UnsupportedError
+from tenfold.ir.op import OPS, Operation
+
+# What NumPy has a name for and tenfold writes with others. Table.
+WRITTEN = {
+    "append": "tn.concat([x, y])",
+    "average": "tn.mean(x), or tn.sum(x * w) / tn.sum(w)",
+    "column_stack": "tn.stack([x, y], axis=1)",
+    "cumprod": "tn.cumulative_prod(x, axis=...)",
+    "cumsum": "tn.cumulative_sum(x, axis=...)",
+    "diff": "x[1:] - x[:-1]",
+    "divmod": "divmod(x, y)",
+    "dot": "x @ y",
+    "fabs": "abs(x)",
+    "hstack": "tn.concat([x, y], axis=...)",
+    "inner": "tn.vecdot(x, y)",
+    "isclose": "abs(x - y) <= tolerance",
+    "ptp": "tn.max(x) - tn.min(x)",
+    "ravel": "tn.reshape(x, (-1,))",
+    "row_stack": "tn.concat([x, y], axis=0)",
+    "vdot": "tn.vecdot(x, y)",
+    "vstack": "tn.concat([x, y], axis=0)",
+}
+
+_answers: dict[Callable[..., Any], Operation[...]] = {}
+_seen: list[Operation[...]] = []
+
+
+def answer(function: Callable[..., Any]) -> Operation[...] | None:
+    """Return the operation that answers for a NumPy function, or None."""
+    found = _answers.get(function)
+    if found is None and len(_seen) != len(OPS):
+        _read_table()
+        found = _answers.get(function)
+    return found
+
+
+def _read_table() -> None:
+    """Read what was declared since; whoever declares first answers."""
+    _seen[:] = OPS.values()
+    for operation in _seen:
+        for function in operation.numpy:
+            _answers.setdefault(function, operation)
+
+
+def public_name(operation: Operation[...]) -> str:
+    """Return the name a user writes, as in `tn.linalg.inv`."""
+    return "tn." + f"{operation.namespace}.{operation.name}".lstrip(".")
+
+
+def numpy_name(function: Callable[..., Any]) -> str:
+    """Return the name a user writes of a NumPy function, as in `np.linalg.inv`."""
+    module = (getattr(function, "__module__", None) or "numpy").removeprefix("numpy").lstrip(".")
+    public = module if module in ("linalg", "fft") else ""
+    return ".".join(filter(None, ("np", public, getattr(function, "__name__", repr(function)))))
+
+
+def lacking(function: Callable[..., Any]) -> UnsupportedError:
+    """Return the error, to be raised, for a NumPy function that no operation answers for."""
+    name = numpy_name(function)
+    remedy = f"convert first, as in {name}(np.asarray(x)), which waits"
+    written = WRITTEN.get(name.rpartition(".")[2])
+    if written:
+        remedy = f"write {written}, or {remedy}"
+    return UnsupportedError(name, "tenfold has no operation for it", remedy=remedy)
+
+
+def similar(name: str) -> list[str]:
+    """Return the public names of operations that are spelled nearly like `name`, best first."""
+    plain = {key.rpartition(".")[2]: key for key in reversed(OPS)}
+    found = difflib.get_close_matches(name, plain, n=3, cutoff=0.75)
+    return [public_name(OPS[plain[key]]) for key in found]

@@ -1,0 +1,81 @@
+"""Display: what a reader is shown of an Array: `repr`, HTML, `str`, and formats.
+
+Takes an Array, hands on text. `repr` and HTML compute nothing, and cost the same for any depth of
+expression; `str` and formats show values, so they wait.
+
+>>> from tenfold.interop.importing import asarray
+>>> asarray([1.0, 2.0]) + 1
+<Array float64[2] pending add, depth 1, device 'reference'>
+"""
+
+from __future__ import annotations
+
+import html
+import math
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.errors import message
+from tenfold.interop.reading import value_of
+from tenfold.ir.graph import type_text
+from tenfold.storage import dense
+
+EDGE = 3
+THRESHOLD = 200
+MOST_SHOWN = 1000
+"""Elements: an array of many axes has many edges."""
+
+
+def _summary(array: Array) -> str:
+    node = _native.node_of(array)
+    if node.pending:
+        state = f"pending {node.name}, depth {node.depth}"
+    else:
+        state = "computed" if node.value() is not None else "traced"
+    return f"Array {type_text(node.type)} {state}, device {array.device!r}"
+
+
+def _shown(array: Array) -> str | None:
+    """Return the values as text, shortened; None when there are none yet or too many edges."""
+    value = _native.node_of(array).value()
+    if value is None or math.prod(min(n, 2 * EDGE + 1) for n in array.shape) > MOST_SHOWN:
+        return None
+    return np.array2string(
+        dense.export(value),
+        threshold=THRESHOLD,
+        edgeitems=EDGE,
+        max_line_width=88,
+        separator=", ",
+        prefix="Array(",
+    )
+
+
+def represent(array: Array, form: str = "repr") -> str:
+    """Return `repr` (computes nothing) or `str` (waits) of an Array."""
+    if form == "str":
+        values = value_of(array, "str")
+        return str(values.item()) if values.ndim == 0 else np.array2string(values)
+    shown = _shown(array)
+    if shown is None:
+        return f"<{_summary(array)}>"
+    shape = f", shape={array.shape}" if array.size == 0 and array.ndim != 1 else ""
+    return f"Array({shown}{shape}, dtype={array.dtype})"
+
+
+def to_html(self: Array) -> str:
+    """Return the array as HTML for notebooks; computes nothing."""
+    head = f"<code>{html.escape(_summary(self))}</code>"
+    shown = _shown(self)
+    return f"<div>{head}</div>" if shown is None else f"<div>{head}<pre>{html.escape(shown)}</pre></div>"
+
+
+def formatted(self: Array, specification: str) -> str:
+    """Format the only element of an array as Python formats the number; waits."""
+    if not specification:
+        return str(self)
+    if self.ndim:
+        rule = f"format {specification!r} needs a single number, not shape {self.shape}"
+        raise TypeError(message("format", rule, [self], "index one element, or print np.asarray(x)"))
+    return format(value_of(self, "format").item(), specification)

@@ -1,0 +1,133 @@
+"""DLPack both ways: memory lent to, and taken from, other array libraries on the CPU.
+
+Takes Arrays and objects with `__dlpack__`, hands on capsules and ndarrays. NumPy makes and reads the
+capsules; bfloat16, which it refuses, goes through it as uint16 with the dtype code set right. The
+structures are those of DLPack 1.0 (dlpack.h).
+
+>>> from tenfold.interop.importing import asarray
+>>> imported(np.arange(3))[0]
+array([0, 1, 2])
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold import _native
+from tenfold.dtypes import BFLOAT16
+from tenfold.errors import DeviceError, message
+
+CPU = (1, 0)
+HOST_DEVICES = (1, 3, 11, 13)
+"""kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged: memory that a CPU can read."""
+UNSIGNED, BFLOAT = 1, 4
+READ_ONLY = 1
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+    )
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
+class _Header(NamedTuple):
+    """What stands at the beginning of a capsule's memory."""
+
+    tensor: _Tensor
+    read_only: bool
+
+
+def _header(capsule: Any) -> _Header:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    if '"dltensor_versioned"' in repr(capsule):
+        whole = _Versioned.from_address(pointer(capsule, b"dltensor_versioned"))
+        return _Header(whole.tensor, bool(whole.flags & READ_ONLY))
+    return _Header(_Tensor.from_address(pointer(capsule, b"dltensor")), read_only=False)
+
+
+class _Carrier:
+    """A capsule as the object NumPy imports it from."""
+
+    def __init__(self, capsule: Any, device: tuple[int, int]) -> None:
+        self.capsule, self.device = capsule, device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+
+def imported(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
+    """Return an ndarray on a DLPack object's memory, and whether its producer says nobody writes there.
+
+    Raises DeviceError for memory that the CPU cannot read.
+    """
+    device = tuple(map(int, obj.__dlpack_device__()))
+    if device[0] not in HOST_DEVICES:
+        raise DeviceError(
+            "from_dlpack",
+            f"memory of DLPack device {device} cannot be read by the CPU",
+            remedy="move it to the CPU first, with the library that made it",
+        )
+    try:
+        capsule = obj.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer from before DLPack 1.0
+        capsule = obj.__dlpack__()
+    header = _header(capsule)
+    brain = header.tensor.code == BFLOAT
+    if brain:
+        header.tensor.code = UNSIGNED
+    values = np.from_dlpack(_Carrier(capsule, (device[0], device[1])))
+    return (values.view(BFLOAT16) if brain else values), header.read_only
+
+
+def exported(
+    values: np.ndarray[Any, Any],
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a capsule of read-only values: flagged so, or of a copy where capsules know no flags.
+
+    Raises BufferError for another device, a stream, or `copy=False` to a consumer from before
+    DLPack 1.0, which could not be told that the memory is read-only.
+    """
+    if stream is not None:
+        raise BufferError(message("__dlpack__", f"stream {stream!r}: the CPU has none"))
+    if dl_device is not None and tuple(dl_device) != CPU:
+        rule = f"DLPack device {tuple(dl_device)} is not {CPU}, the CPU"
+        raise BufferError(message("__dlpack__", rule, remedy="move the imported array yourself"))
+    versioned = max_version is not None and max_version[0] >= 1
+    if not versioned and copy is False:
+        rule = "the values are read-only, which DLPack before 1.0 cannot say"
+        raise BufferError(message("__dlpack__", rule, remedy="leave copy=False out"))
+    if copy or not versioned:
+        _native.count("copies")
+        values = values.copy()
+    if values.dtype != BFLOAT16:
+        return values.__dlpack__(max_version=max_version)
+    capsule = values.view(np.uint16).__dlpack__(max_version=max_version)
+    _header(capsule).tensor.code = BFLOAT
+    return capsule

@@ -1,0 +1,208 @@
+"""Import: from whatever Python has for an array or a number to an Array.
+
+Takes numbers, nested lists (of Arrays too), ndarrays, buffers, DLPack; hands on Arrays. What is
+fresh is taken over, what somebody can still write to is copied, the rest is shared.
+
+>>> asarray([[1, 2], [3, 4]]).shape
+(2, 2)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, typed
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.interop import dlpack
+from tenfold.ops.cast import astype
+from tenfold.settings import checked_device
+from tenfold.storage import dense
+
+DEEPEST = 64
+"""Levels of nested lists that NumPy follows: its largest number of axes."""
+
+
+def asarray(
+    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
+) -> Array:
+    """Return `obj` as an Array: a number, nested lists (of Arrays too), an ndarray, a buffer, DLPack.
+
+    What can still be written to is copied, once; a read-only buffer or memory map is shared.
+    `copy=False` shares and is the caller's promise not to write, or raises ValueError where the
+    elements cannot be used as they lie; `copy=True` always copies. Lists take the dtype of their
+    items, Python numbers among Arrays being weak; whole numbers are int64, or uint64 beyond it.
+
+    Raises DTypeError for text, objects, records, dates and wider floats, ShapeError for lists of
+    unequal length, OverflowError for a Python int that the dtype cannot hold.
+
+    >>> import tenfold as tn
+    >>> tn.asarray([[1, 2], [3, 4]]).shape
+    (2, 2)
+    >>> tn.asarray([0.5, 2], dtype=tn.float32).dtype
+    dtype('float32')
+    """
+    wanted = None if dtype is None else canonical(dtype, "asarray")
+    if isinstance(obj, Array):
+        return _of_array(obj, wanted, device, copy)
+    where = checked_device(device)
+    if isinstance(obj, np.ndarray):
+        return _native.value_array(dense.import_values(obj, where, dtype=wanted, copy=copy))
+    values, fresh = _values_of(obj, wanted)
+    if fresh and copy is not False:
+        value = dense.take_values(values, where, dtype=wanted)
+    elif fresh:
+        rule = f"{type(obj).__name__} cannot become an array without a copy"
+        raise ValueError(message("asarray", rule, remedy="leave copy=False out"))
+    else:
+        value = dense.import_values(values, where, dtype=wanted, copy=copy)
+    return _native.value_array(value)
+
+
+def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
+    """Return what another library exports through DLPack as an Array.
+
+    The memory is shared when its producer says that it is read-only or `copy` is False, which is the
+    caller's promise, and copied otherwise. Raises DeviceError for memory that the CPU cannot read.
+
+    >>> import tenfold as tn
+    >>> import numpy as np
+    >>> tn.from_dlpack(np.arange(3)).tolist()
+    [0, 1, 2]
+    """
+    if isinstance(x, (Array, np.ndarray)):
+        return asarray(x, device=device, copy=copy)
+    where = checked_device(device)
+    values, unwritten = dlpack.imported(x)
+    wanted = not unwritten if copy is None else copy
+    return _native.value_array(dense.import_values(values, where, copy=wanted))
+
+
+def _of_array(array: Array, dtype: Any, device: str | None, copy: bool | None) -> Array:
+    """Values never change, so a copy is another name for the same value."""
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            rule = f"{array.dtype} cannot become {dtype} without a copy"
+            raise ValueError(message("asarray", rule, [array], "leave copy=False out"))
+        array, copy = astype(array, dtype), None
+    if device is not None and device != array.device:
+        return to_device(array, device)
+    return _native.array_of(_native.node_of(array)) if copy else array
+
+
+def to_device(array: Array, device: str, /, *, stream: Any = None) -> Array:
+    """Return the array on another device, computed there from now on; `stream` must be None.
+
+    Raises DeviceError for a device that does not exist.
+
+    >>> import tenfold as tn
+    >>> tn.asarray([1]).to_device("reference").device
+    'reference'
+    """
+    where = checked_device(device)
+    if stream is not None:
+        raise ValueError(message("to_device", f"stream {stream!r} is not None", [array]))
+    if where == array.device:
+        return array
+    return _native.value_array(dense.import_values(np.asarray(array), where))
+
+
+def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
+    """Return the values of a foreign object, and whether nobody else has them."""
+    if isinstance(obj, (list, tuple)):
+        return _from_list(obj, wanted), True
+    if isinstance(obj, (bool, int, float, complex, np.generic)):
+        return _checked_numbers(np.asarray(obj), obj, wanted), True
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+        values, shareable = dlpack.imported(obj)
+        return (values, False) if shareable else (values.copy(), True)
+    values = np.asarray(obj)
+    if values.dtype == object and values.ndim == 0:
+        raise DTypeError(
+            "asarray",
+            f"{type(obj).__name__} is no array and no number",
+            remedy="give numbers, nested lists, an ndarray, a buffer or a DLPack object",
+        )
+    return values, values.base is None and not hasattr(obj, "__array__")
+
+
+def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
+    dtype = _common_dtype(items) if wanted is None else None
+    try:
+        return _checked_numbers(np.asarray(items, dtype=dtype), items, wanted)
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ShapeError("asarray", _ragged(items), remedy="pad the lists to one length") from None
+
+
+def _levels(items: Any) -> Any:
+    """Yield the levels of nested lists from the outside in, each as one flat list."""
+    level = [items]
+    for _ in range(DEEPEST):
+        level = [item for nested in level for item in nested]
+        yield level
+        level = [item for item in level if isinstance(item, (list, tuple))]
+        if not level:
+            return
+
+
+def _common_dtype(items: Any) -> Any:
+    """Return the dtype of nested lists that hold Arrays, or None when they hold none."""
+    leaves: list[Any] = []
+    found = False
+    for level in _levels(items):
+        found = found or Array in set(map(type, level))
+        leaves.append([item for item in level if not isinstance(item, (list, tuple))])
+    if not found:
+        return None
+    return promote(typed(leaf) for level in leaves for leaf in level)
+
+
+def _ragged(items: Any) -> str:
+    for level in _levels(items):
+        lengths = {len(item) if isinstance(item, (list, tuple)) else -1 for item in level}
+        if len(lengths) > 1:
+            known = sorted(length for length in lengths if length >= 0)
+            scalar = " and numbers" if -1 in lengths else ""
+            return f"lists of {' and '.join(map(str, known[:4]))} items{scalar} stand side by side"
+    return "the nested items have unequal shapes"
+
+
+def _checked_numbers(values: np.ndarray[Any, Any], source: Any, wanted: Any) -> np.ndarray[Any, Any]:
+    """Answer for Python's ints, which know no bound: what no integer dtype holds, what `wanted` holds."""
+    if values.dtype == object:
+        values = _beyond_integers(values, wanted)
+    if wanted is None or kind_of(wanted) not in "iu" or values.dtype.kind not in "iu":
+        return values
+    limits = np.iinfo(wanted)
+    if values.size and not isinstance(source, np.generic):
+        for number in (int(values.min()), int(values.max())):
+            if not limits.min <= number <= limits.max:
+                raise _overflow(number, wanted)
+    return values
+
+
+def _beyond_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[Any, Any]:
+    """Give objects that are all numbers a dtype: a floating one when one of them or `wanted` is."""
+    kinds = set(map(type, values.flat))
+    if not kinds <= {bool, int, float, complex}:
+        return values
+    if wanted is not None and kind_of(wanted) in "fc":
+        kinds.add(complex if kind_of(wanted) == "c" else float)
+    for kind in (complex, float):
+        if kind in kinds:
+            return values.astype(np.result_type(kind))
+    outside = next(number for number in values.flat if not -(2**63) <= number < 2**64)
+    raise _overflow(outside, wanted or canonical("uint64" if outside > 0 else "int64"))
+
+
+def _overflow(number: int, dtype: Any) -> OverflowError:
+    shown = str(number) if abs(number) < 10**30 else f"of {number.bit_length()} bits"
+    remedy = f"name a wider dtype, such as dtype=tn.{FLOAT64}"
+    return OverflowError(
+        message("asarray", f"Python integer {shown} is out of bounds for {dtype}", remedy=remedy)
+    )

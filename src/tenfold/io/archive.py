@@ -1,0 +1,120 @@
+"""From one member of a `.npz` archive to an array, never unpacking more than was promised.
+
+Takes: an open `.npz` file and a key. Hands on: an array in memory, its checksum compared.
+
+    read_member("results.npz", "heights", file, progress)
+
+An archive that would unpack to more than the memory available is refused by what it declares, and
+one that lies about it is stopped while unpacking, at the size its array's header promised.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from typing import IO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tenfold.io.errors import InputError, because
+from tenfold.io.header import START, check_size, read_header, unknown_content
+from tenfold.io.machine import available_memory
+
+CHUNK = 1 << 20
+"""Bytes unpacked between two reports of progress."""
+ALLOWED_COMPRESSION = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The two that NumPy writes. LZMA's window alone may ask for 4 GiB."""
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done and the bytes there are in all."""
+
+
+def read_member(
+    path: str, key: str | None, file: IO[bytes], progress: Progress
+) -> NDArray[np.generic]:
+    """The array of that key, or the only one; raises `InputError` and `OSError` alone."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            member = _member(path, key, archive)
+            return _unpacked(
+                f"{path}:{member.filename.removesuffix('.npy')}", archive, member, progress
+            )
+    except (InputError, OSError):
+        raise
+    except MemoryError as error:
+        raise InputError(
+            f"{path}: does not fit in memory; save the array as .npy, read in place"
+        ) from error
+    except Exception as error:  # zipfile and zlib raise many kinds on damaged bytes
+        raise InputError(f"{path}: damaged archive: {because(error)}") from error
+
+
+def _member(path: str, key: str | None, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The archive's entry for a key; without a key, its only one."""
+    members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+    have = ", ".join(list(members)[:20]) + (", ..." if len(members) > 20 else "")
+    if not members:
+        raise InputError(f"{path}: the archive is empty")
+    if key is None and len(members) > 1:
+        raise InputError(
+            f"{path}: holds several arrays; name one, as in {path}:{next(iter(members))} "
+            f"(there are: {have})"
+        )
+    if key is not None and key not in members:
+        raise InputError(f"{path}: has no array named {key!r}; there are: {have}")
+    return members[key] if key is not None else next(iter(members.values()))
+
+
+def _unpacked(
+    name: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo, progress: Progress
+) -> NDArray[np.generic]:
+    if member.flag_bits & 1:
+        raise InputError(f"{name}: is encrypted; save it without a password")
+    if member.compress_type not in ALLOWED_COMPRESSION:
+        raise InputError(
+            f"{name}: unknown compression; save it with numpy.savez or savez_compressed"
+        )
+    available = available_memory()
+    if member.file_size > available:
+        raise InputError(
+            f"{name}: would unpack to {member.file_size:,} bytes, {available:,} are available; "
+            "save it as .npy, which is read in place"
+        )
+    with archive.open(member) as stream:
+        start = _up_to(stream, START)
+        if not start.startswith(npy.MAGIC_PREFIX):
+            raise unknown_content(name, start[:6])
+        header = read_header(name, start)
+        check_size(name, header, member.file_size)
+        data = np.empty(header.size, np.uint8)
+        _fill(name, data, start[header.offset :], stream, progress)
+    elements = data.view(header.dtype)
+    return elements.reshape(header.shape, order="F" if header.fortran else "C")
+
+
+def _up_to(stream: IO[bytes], count: int) -> bytes:
+    parts: list[bytes] = []
+    while count > 0 and (part := stream.read(count)):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _fill(
+    name: str, data: NDArray[np.uint8], start: bytes, stream: IO[bytes], progress: Progress
+) -> None:
+    """Unpack into memory of the promised size: a stream that is longer or shorter is refused."""
+    done = len(start)
+    data[:done] = np.frombuffer(start, np.uint8)
+    while True:
+        # Read to the very end, not only to the promised size: the checksum is compared there.
+        part = stream.read(CHUNK)
+        if done + len(part) > data.size or (not part and done < data.size):
+            raise InputError(f"{name}: unpacks to another size than its header says")
+        if not part:
+            return
+        data[done : done + len(part)] = np.frombuffer(part, np.uint8)
+        done += len(part)
+        progress(done, data.size)

@@ -1,0 +1,111 @@
+"""From a file's name to an array of NumPy, trusting nothing that the file says.
+
+Takes: `picture.npy`, `results.npz` (one array in it) or `results.npz:key`. Hands on: a read-only
+`numpy.ndarray`; that of a `.npy` file is a map of the file, so one larger than memory can be read.
+
+    read_array("results.npz:heights")
+
+Refused, each with one line: pickles and object arrays (loading them would run the file's code),
+headers that promise more or less than the file holds, truncated and damaged files, archives that
+unpack to more than memory, and dtypes we do not compute with.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import IO, Literal
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tenfold.io.archive import Progress, read_member
+from tenfold.io.errors import InputError, because
+from tenfold.io.header import START, check_size, read_header, unknown_content
+from tenfold.io.machine import available_memory
+
+
+def _silent(done: int, total: int) -> None:
+    """No progress shown."""
+
+
+def read_array(source: str, progress: Progress = _silent) -> NDArray[np.generic]:
+    """The array that `file.npy`, `file.npz` or `file.npz:key` names, read-only.
+
+    Raises `InputError` and nothing else for whatever is wrong with the file.
+    """
+    path, key = split_source(source)
+    try:
+        with _open(path) as file:
+            start = file.read(6)
+            file.seek(0)
+            if start == npy.MAGIC_PREFIX:
+                return _finished(path, _mapped(source, path, key, file))
+            if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+                return _finished(path, read_member(path, key, file, progress))
+            raise unknown_content(path, start)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {because(error)}") from error
+
+
+def split_source(source: str) -> tuple[str, str | None]:
+    """`file.npz:key` as (file, key); a file whose own name has a colon is taken whole."""
+    path, colon, key = source.rpartition(":")
+    if not colon or _exists(source) or not (path.endswith(".npz") or _exists(path)):
+        return source, None
+    return path, key
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long, or with a null character: not a file's name
+        return False
+
+
+def _open(path: str) -> IO[bytes]:
+    """A regular file, opened. Not a pipe or a device: a header is checked by the file's size."""
+    if "\0" in path:
+        raise InputError(f"{path!r}: not a file name")
+    # A pipe without a writer would block; a regular file does not notice the flag.
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    )
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(f"{path}: not a regular file; save the array in a .npy or .npz file first")
+    return os.fdopen(descriptor, "rb")
+
+
+def _mapped(source: str, path: str, key: str | None, file: IO[bytes]) -> NDArray[np.generic]:
+    if key is not None:
+        raise InputError(f"{source}: {path} is a .npy file, which holds one array without a key")
+    header = read_header(path, file.read(START))
+    check_size(path, header, os.fstat(file.fileno()).st_size)
+    if header.size == 0:
+        return np.empty(header.shape, header.dtype)
+    order: Literal["F", "C"] = "F" if header.fortran else "C"
+    try:
+        mapped: NDArray[np.generic] = np.memmap(
+            file, header.dtype, mode="r", offset=header.offset, shape=header.shape, order=order
+        )
+    except (ValueError, OverflowError, TypeError) as error:
+        raise InputError(f"{path}: cannot be mapped: {because(error)}") from error
+    return mapped
+
+
+def _finished(path: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """In this machine's byte order, aligned, and read-only, so that it can be shared as it is."""
+    if not (array.dtype.isnative and array.flags.aligned):
+        if array.nbytes > available_memory():
+            raise InputError(
+                f"{path}: larger than memory and of foreign byte order or alignment; "
+                "convert it in parts"
+            )
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype == np.bool_ and array.view(np.uint8).max(initial=0) > 1:
+        raise InputError(f"{path}: damaged: booleans that are neither 0 nor 1")
+    array.flags.writeable = False
+    return array

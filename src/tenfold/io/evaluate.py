@@ -1,0 +1,244 @@
+"""From a checked expression and its inputs to a lazy array: a small walker over the tree.
+
+Takes: an `Expression`, arrays by name, a `Vocabulary` (what may be called), a limit in bytes.
+Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
+
+    evaluate(parse("x * 2 + 1"), {"x": tn.asarray([1.0])}, vocabulary(), limit=10**9)
+
+Only the functions, methods, properties and names of the vocabulary can be reached, because nothing
+else is ever looked up. Numbers of Python are kept below 64 bits and results below the limit, so a
+short line (`9**9**9**9`, `zeros(10**12)`) can neither hang nor exhaust the machine.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tenfold.io.errors import ComputationError, ExpressionError, UserError, because
+from tenfold.io.expression import LARGEST_INTEGER, Expression, refused
+from tenfold.io.vocabulary import Vocabulary
+
+UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
+    ast.UAdd: operator.pos,  # type: ignore[dict-item]
+    ast.USub: operator.neg,  # type: ignore[dict-item]
+    ast.Invert: operator.invert,  # type: ignore[dict-item]
+}
+
+BINARY: dict[type[ast.AST], tuple[str, Callable[[object, object], object]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", operator.pow),
+    ast.MatMult: ("@", operator.matmul),
+    ast.BitAnd: ("&", operator.and_),
+    ast.BitOr: ("|", operator.or_),
+    ast.BitXor: ("^", operator.xor),
+    ast.LShift: ("<<", operator.lshift),
+    ast.RShift: (">>", operator.rshift),
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+    ast.Lt: ("<", operator.lt),  # type: ignore[dict-item]
+    ast.LtE: ("<=", operator.le),  # type: ignore[dict-item]
+    ast.Gt: (">", operator.gt),  # type: ignore[dict-item]
+    ast.GtE: (">=", operator.ge),  # type: ignore[dict-item]
+}
+
+Number = bool | int | float | complex
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What one evaluation may see: the inputs, the vocabulary, and how large a result may be."""
+
+    inputs: Mapping[str, object]
+    vocabulary: Vocabulary
+    limit: int
+
+
+def evaluate(
+    expression: Expression, inputs: Mapping[str, object], vocabulary: Vocabulary, *, limit: int
+) -> object:
+    """The value of an expression over inputs; no result on the way may exceed `limit` bytes.
+
+    Raises `ExpressionError` for what is not allowed and `ComputationError` (from the original) for
+    what an operation refuses: wrong shapes, dtypes, arguments, sizes.
+    """
+    return _value(expression.body, Scope(inputs, vocabulary, limit))
+
+
+def _value(node: ast.expr, scope: Scope) -> object:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return _named(node, name, scope)
+        case ast.UnaryOp(op=op, operand=operand):
+            number = _operand(operand, scope)
+            return _guarded(node, "operator", lambda: UNARY[type(op)](number), scope)
+        case ast.BinOp(left=left, op=binary, right=right):
+            return _binary(node, binary, left, right, scope)
+        case ast.Compare(left=left, ops=[comparison], comparators=[right]):
+            return _binary(node, comparison, left, right, scope)
+        case ast.Call():
+            return _called(node, scope)
+        case ast.Attribute(value=owner, attr=attribute):
+            return _property(node, owner, attribute, scope)
+        case ast.Subscript(value=owner, slice=index):
+            return _subscripted(node, owner, index, scope)
+        case ast.List(elts=elements):
+            return [_value(element, scope) for element in elements]
+        case ast.Tuple(elts=elements):
+            return tuple(_value(element, scope) for element in elements)
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            return slice(*(None if p is None else _value(p, scope) for p in (lower, upper, step)))
+    raise refused(node, f"{type(node).__name__} is not allowed")
+
+
+def _named(node: ast.expr, name: str, scope: Scope) -> object:
+    """An input, or one of the vocabulary's names: constants and dtypes. Inputs come first."""
+    if name in scope.inputs:
+        return scope.inputs[name]
+    if name in scope.vocabulary.names:
+        return scope.vocabulary.names[name]
+    if name in scope.vocabulary.functions:
+        raise refused(node, f"{name} is a function; call it, as in {name}(x)")
+    known = [*scope.inputs, *scope.vocabulary.names]
+    have = ", ".join(scope.inputs) or "none"
+    raise refused(node, f"unknown name {name[:40]!r}{_near(name, known)}; the inputs are: {have}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name[:40], list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _operand(node: ast.expr, scope: Scope) -> object:
+    """A value that operators may work on: an array or a number, not a dtype or a tuple."""
+    value = _value(node, scope)
+    if not isinstance(value, Number | scope.vocabulary.array):
+        raise refused(node, f"operators work on arrays and numbers, not on {_kind(value)}")
+    return value
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "several arrays; pick one, as in svd(x)[0]"
+    return f"a {type(value).__name__}"
+
+
+def _binary(node: ast.expr, kind: ast.AST, left: ast.expr, right: ast.expr, scope: Scope) -> object:
+    sign, function = BINARY[type(kind)]
+    a, b = _operand(left, scope), _operand(right, scope)
+    if isinstance(a, int) and isinstance(b, int):
+        _check_integers(node, sign, a, b)
+    return _guarded(node, f"operator {sign}", lambda: function(a, b), scope)
+
+
+def _check_integers(node: ast.expr, sign: str, a: int, b: int) -> None:
+    """Refuse integers of more than 64 bits before computing them; 9**9**9 is 150 MB long."""
+    grows = sign == "**" and b > 1 and abs(a) > 1 and (a.bit_length() - 1) * b >= 64
+    if grows or (sign == "<<" and a != 0 and b >= 64):
+        raise refused(node, f"{a} {sign} {b} has more than 64 bits; write floats, as in 9.0**9")
+
+
+def _called(node: ast.Call, scope: Scope) -> object:
+    name, function = _function(node.func, scope)
+    arguments = [_value(argument, scope) for argument in node.args]
+    keywords = {str(k.arg): _value(k.value, scope) for k in node.keywords}
+    return _guarded(node, name, lambda: function(*arguments, **keywords), scope)
+
+
+def _function(node: ast.expr, scope: Scope) -> tuple[str, Callable[..., object]]:
+    """What a call calls: `name`, `page.name` such as `linalg.solve`, or a method of an array."""
+    words = scope.vocabulary
+    if isinstance(node, ast.Name):
+        if node.id not in words.functions:
+            raise _unknown(node, node.id, words.functions)
+        return node.id, words.functions[node.id]
+    assert isinstance(node, ast.Attribute), "parse() lets no other thing be called"
+    if page := _page(node.value, scope):
+        name = f"{page}.{node.attr}"
+        if name not in words.functions:
+            raise _unknown(node, name, words.functions)
+        return name, words.functions[name]
+    owner = _array(node.value, scope)
+    if node.attr not in words.methods:
+        raise _unknown(node, node.attr, words.methods, "array method")
+    return node.attr, getattr(owner, node.attr)
+
+
+def _page(node: ast.expr, scope: Scope) -> str:
+    """The page of the namespace that a name stands for, or "" where it is something else."""
+    if isinstance(node, ast.Name) and node.id not in scope.inputs:
+        return node.id if node.id in scope.vocabulary.pages else ""
+    return ""
+
+
+def _unknown(
+    node: ast.expr, name: str, known: Iterable[str], word: str = "function"
+) -> ExpressionError:
+    return refused(node, f"unknown {word} {name[:60]!r}{_near(name, known)}")
+
+
+def _array(node: ast.expr, scope: Scope) -> object:
+    value = _value(node, scope)
+    if not isinstance(value, scope.vocabulary.array):
+        raise refused(node, f"only arrays have methods and properties, not {_kind(value)}")
+    return value
+
+
+def _property(node: ast.expr, owner: ast.expr, attribute: str, scope: Scope) -> object:
+    if _page(owner, scope):
+        raise refused(node, f".{attribute[:40]} must be called, as in linalg.norm(x)")
+    value = _array(owner, scope)
+    if attribute in scope.vocabulary.methods:
+        raise refused(node, f".{attribute} is a method; call it, as in x.{attribute}()")
+    if attribute not in scope.vocabulary.properties:
+        allowed = " ".join(f".{name}" for name in sorted(scope.vocabulary.properties))
+        raise refused(
+            node, f"unknown property {attribute[:40]!r}; arrays have {allowed}, and methods"
+        )
+    return getattr(value, attribute)
+
+
+def _subscripted(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -> object:
+    """An element or part of an array, or one of several results (`svd(x)[0]`, `x.shape[1]`)."""
+    value, place = _value(owner, scope), _value(index, scope)
+    if isinstance(value, tuple | list):
+        if not isinstance(place, int):
+            raise refused(index, "of several results, pick one by its number, as in svd(x)[0]")
+    elif not isinstance(value, scope.vocabulary.array):
+        raise refused(owner, f"only arrays can be subscripted, not {_kind(value)}")
+    return _guarded(node, "subscript", lambda: value[place], scope)  # type: ignore[index]
+
+
+def _guarded(node: ast.expr, what: str, compute: Callable[[], object], scope: Scope) -> object:
+    """Do one step, with every error it may raise turned into one line that says where it was."""
+    try:
+        result = compute()
+    except UserError:
+        raise
+    except Exception as error:  # a user's own operation may raise anything
+        where = f"column {node.col_offset + 1}, {what}"
+        raise ComputationError(f"{where}: {type(error).__name__}: {because(error)}") from error
+    _check_size(node, what, result, scope)
+    return result
+
+
+def _check_size(node: ast.expr, what: str, result: object, scope: Scope) -> None:
+    if isinstance(result, int) and abs(result) >= LARGEST_INTEGER:
+        raise refused(node, f"{what} gives an integer of more than 64 bits; write floats")
+    for array in result if isinstance(result, tuple | list) else (result,):
+        size = getattr(array, "size", 0) * getattr(getattr(array, "dtype", None), "itemsize", 0)
+        if size > scope.limit:
+            raise ComputationError(
+                f"column {node.col_offset + 1}, {what}: the result has {size:,} bytes, "
+                f"more than the {scope.limit:,} of memory available; make it smaller"
+            )

@@ -1,0 +1,248 @@
+"""From the text of an expression to a checked tree: an allow-list, never `eval`.
+
+Takes: text such as `sqrt(x**2 + y**2) / mean(x)`. Hands on: an `Expression`, Python's own syntax
+tree of that text of which every node is of a permitted type in a permitted place. Nothing is looked
+up or computed here; `evaluate.py` does that, over names which `vocabulary.py` permits.
+
+    >>> sorted(parse("sqrt(x**2 + y**2) / mean(x)").names)
+    ['x', 'y']
+    >>> parse("x.__class__")
+    Traceback (most recent call last):
+    tenfold.io.errors.ExpressionError: expression, column 1: names beginning with _ are not ...
+
+The text is parsed by `ast.parse` in mode "eval", which builds a tree and runs nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from tenfold.io.errors import ExpressionError, because
+
+LONGEST_TEXT = 10_000
+DEEPEST_NESTING = 100
+LONGEST_STRING = 100
+LARGEST_INTEGER = 2**64
+"""Integers in an expression stay below this, written or computed: no array holds a larger one."""
+
+
+class Place(Enum):
+    """Where a node stands, which decides whether text, lists, None or slices may stand there."""
+
+    OPERAND = "operand"
+    ARGUMENT = "argument"
+    INDEX = "index"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, its tree, and the names it reads (functions not counted)."""
+
+    text: str
+    body: ast.expr
+    names: frozenset[str]
+
+
+REMEDIES: dict[type[ast.AST], str] = {
+    ast.BoolOp: "'and' and 'or' are not allowed; use & and | in parentheses, or logical_and(a, b)",
+    ast.IfExp: "'a if c else b' is not allowed; use where(c, a, b)",
+    ast.Lambda: "lambda is not allowed; write the expression out",
+    ast.ListComp: "comprehensions are not allowed; use operations on whole arrays",
+    ast.SetComp: "comprehensions are not allowed; use operations on whole arrays",
+    ast.DictComp: "comprehensions are not allowed; use operations on whole arrays",
+    ast.GeneratorExp: "comprehensions are not allowed; use operations on whole arrays",
+    ast.JoinedStr: "formatted text is not allowed; write the text out",
+    ast.NamedExpr: "':=' is not allowed; name a result with a second --expression NAME=EXPR",
+    ast.Starred: "'*' and '**' before an argument are not allowed; write the arguments out",
+    ast.Dict: "dictionaries are not allowed; expressions are made of arrays and numbers",
+    ast.Set: "sets are not allowed; expressions are made of arrays and numbers",
+    ast.Await: "'await' is not allowed; results are waited for by themselves",
+    ast.Yield: "'yield' is not allowed in an expression",
+    ast.YieldFrom: "'yield' is not allowed in an expression",
+}
+
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
+BITWISE = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)
+COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def refused(node: ast.AST, reason: str) -> ExpressionError:
+    """The one error of this module, saying where in the text the reason is."""
+    return ExpressionError(f"expression, column {getattr(node, 'col_offset', 0) + 1}: {reason}")
+
+
+def parse(text: str) -> Expression:
+    """Read an expression, or raise `ExpressionError` naming the column, the rule and the remedy.
+
+    Raises nothing else, whatever the text: at most `LONGEST_TEXT` characters are looked at and the
+    tree is walked without recursion.
+    """
+    body = _tree(text)
+    names: set[str] = set()
+    pending: list[tuple[ast.expr, Place, int]] = [(body, Place.OPERAND, 1)]
+    while pending:
+        node, place, depth = pending.pop()
+        if depth > DEEPEST_NESTING:
+            raise refused(
+                node,
+                f"nested deeper than {DEEPEST_NESTING}; split it, or use parentheses "
+                "to make long sums and products balanced",
+            )
+        if isinstance(node, ast.Name):
+            names.add(checked_name(node, node.id))
+        pending.extend((child, where, depth + 1) for child, where in _children(node, place))
+    return Expression(text, body, frozenset(names))
+
+
+def _tree(text: str) -> ast.expr:
+    """The syntax tree of the text. On deep nesting Python's parser raises; it does not crash."""
+    if len(text) > LONGEST_TEXT:
+        raise ExpressionError(
+            f"expression: {len(text):,} characters, the most is {LONGEST_TEXT:,}; split it"
+        )
+    if not text.strip():
+        raise ExpressionError("expression: it is empty; write for example 'x + 1'")
+    try:
+        with warnings.catch_warnings():
+            # Python warns about odd literals ("1if x", "\d"): the line is the user's, not Python's.
+            warnings.simplefilter("ignore")
+            body = ast.parse(text.strip(), filename="expression", mode="eval").body
+    except SyntaxError as error:
+        column = f", column {error.offset}" if error.offset else ""
+        raise ExpressionError(f"expression{column}: {error.msg}") from None
+    except (MemoryError, RecursionError):
+        raise ExpressionError(
+            f"expression: nested deeper than {DEEPEST_NESTING}; split it"
+        ) from None
+    except ValueError as error:
+        raise ExpressionError(f"expression: {because(error)}") from None
+    if not text.isascii():
+        _count_characters(text.strip(), body)
+    return body
+
+
+def _count_characters(text: str, body: ast.expr) -> None:
+    """Turn Python's columns, bytes of UTF-8, into characters, which is what a user can count."""
+    rows = [row.encode() for row in text.split("\n")]
+    for node in ast.walk(body):
+        if isinstance(node, ast.expr):
+            before = rows[node.lineno - 1][: node.col_offset]
+            node.col_offset = len(before.decode(errors="replace"))
+
+
+def checked_name(node: ast.AST, name: str) -> str:
+    """The name, unless it begins with an underscore: those lead into Python's insides."""
+    if name.startswith("_"):
+        raise refused(node, f"names beginning with _ are not allowed, got {name[:40]!r}")
+    return name
+
+
+def _children(node: ast.expr, place: Place) -> Iterator[tuple[ast.expr, Place]]:
+    """Check one node by itself and list what is under it, each with the place it stands in."""
+    match node:
+        case ast.Name():
+            return
+        case ast.Constant():
+            _check_constant(node, place)
+        case ast.UnaryOp():
+            yield _unary(node), Place.OPERAND
+        case ast.BinOp(left=left, right=right):
+            if not isinstance(node.op, ARITHMETIC + BITWISE):
+                raise refused(node, f"operator {type(node.op).__name__} is not allowed")
+            yield left, Place.OPERAND
+            yield right, Place.OPERAND
+        case ast.Compare(left=left, comparators=comparators):
+            _check_comparison(node)
+            yield left, Place.OPERAND
+            yield comparators[0], Place.OPERAND
+        case ast.Call():
+            yield from _call(node)
+        case ast.Attribute(value=value, attr=attribute):
+            checked_name(node, attribute)
+            yield value, Place.OPERAND
+        case ast.Subscript(value=value, slice=index):
+            _check_subscripted(value)
+            yield value, Place.OPERAND
+            yield index, Place.INDEX
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            yield from ((part, Place.INDEX) for part in (lower, upper, step) if part is not None)
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            _check_sequence(node, place)
+            yield from ((element, place) for element in elements)
+        case _:
+            raise refused(node, REMEDIES.get(type(node), f"{type(node).__name__} is not allowed"))
+
+
+def _unary(node: ast.UnaryOp) -> ast.expr:
+    if isinstance(node.op, ast.Not):
+        raise refused(node, "'not' is not allowed; use logical_not(x), or ~x for booleans")
+    return node.operand
+
+
+def _check_constant(node: ast.Constant, place: Place) -> None:
+    value = node.value
+    if isinstance(value, str):
+        if place is not Place.ARGUMENT:
+            raise refused(
+                node, "text is allowed only as an argument of a function, as in einsum('ij->ji', x)"
+            )
+        if len(value) > LONGEST_STRING:
+            raise refused(node, f"text of {len(value)} characters; the most is {LONGEST_STRING}")
+    elif value is None:
+        if place is Place.OPERAND:
+            raise refused(
+                node, "None is allowed only as an argument or in a subscript, as in x[:, None]"
+            )
+    elif value is Ellipsis:
+        if place is not Place.INDEX:
+            raise refused(node, "'...' is allowed only in a subscript, as in x[..., 0]")
+    elif isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
+        raise refused(node, "an integer of more than 64 bits; write it as a float, as in 1e30")
+    elif not isinstance(value, int | float | complex):
+        raise refused(node, f"constants of type {type(value).__name__} are not allowed")
+
+
+def _check_comparison(node: ast.Compare) -> None:
+    if len(node.ops) > 1:
+        raise refused(
+            node,
+            "a < b < c is not allowed (it asks for one truth of many elements); "
+            "write (a < b) & (b < c)",
+        )
+    if not isinstance(node.ops[0], COMPARISONS):
+        raise refused(node, "'in' and 'is' are not allowed; compare with == < <= > >= !=")
+
+
+def _call(node: ast.Call) -> Iterator[tuple[ast.expr, Place]]:
+    """A call's arguments, and the array in front of a method. Its name is no value."""
+    if isinstance(node.func, ast.Name):
+        checked_name(node.func, node.func.id)
+    elif isinstance(node.func, ast.Attribute):
+        checked_name(node.func, node.func.attr)
+        yield node.func.value, Place.OPERAND
+    else:
+        raise refused(node, "only functions and array methods can be called, by their names")
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise refused(keyword.value, REMEDIES[ast.Starred])
+        checked_name(keyword.value, keyword.arg)
+        yield keyword.value, Place.ARGUMENT
+    yield from ((argument, Place.ARGUMENT) for argument in node.args)
+
+
+def _check_subscripted(value: ast.expr) -> None:
+    if isinstance(value, ast.Constant | ast.List | ast.Tuple | ast.Compare):
+        raise refused(value, "only arrays can be subscripted, as in x[0] or sort(x)[-1]")
+
+
+def _check_sequence(node: ast.List | ast.Tuple, place: Place) -> None:
+    if place is Place.ARGUMENT or (place is Place.INDEX and isinstance(node, ast.Tuple)):
+        return
+    word = "a list" if isinstance(node, ast.List) else "a tuple"
+    raise refused(
+        node, f"{word} is allowed only as an argument of a function, as in reshape(x, (2, 3))"
+    )

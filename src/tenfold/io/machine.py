@@ -1,0 +1,94 @@
+"""How much memory and how many processors this process may use, as the system tells it.
+
+Takes nothing. Hands on numbers: bytes and processors, within the limits of a container (cgroup).
+
+    >>> available_memory() > 0
+    True
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+GROUPS = Path("/sys/fs/cgroup")
+UNKNOWN = 2**33
+"""Bytes taken to be available where the system does not say: 8 GiB."""
+
+
+def available_memory() -> int:
+    """Bytes that can be allocated now without swapping, and within the container's limit."""
+    return max(min([_system_memory(), *_group_memory()]), 0)
+
+
+def _system_memory() -> int:
+    for line in _text(Path("/proc/meminfo")).splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return UNKNOWN
+
+
+def _group_memory() -> Iterator[int]:
+    """What each enclosing cgroup still allows: version 2, then version 1."""
+    for folder in _groups():
+        limit, used = _text(folder / "memory.max"), _text(folder / "memory.current")
+        if limit.strip().isdigit() and used.strip().isdigit():
+            yield int(limit) - int(used)
+    old = GROUPS / "memory"
+    limit, used = _text(old / "memory.limit_in_bytes"), _text(old / "memory.usage_in_bytes")
+    if limit.strip().isdigit() and used.strip().isdigit():
+        yield int(limit) - int(used)
+
+
+def group_processors() -> float | None:
+    """Processors the container may use on average (its CPU quota), or None without a quota."""
+    quotas = []
+    for folder in _groups():
+        words = _text(folder / "cpu.max").split()
+        if len(words) == 2 and words[0].isdigit() and int(words[1]) > 0:
+            quotas.append(int(words[0]) / int(words[1]))
+    old = GROUPS / "cpu"
+    quota, period = _text(old / "cpu.cfs_quota_us"), _text(old / "cpu.cfs_period_us")
+    if quota.strip().isdigit() and period.strip().isdigit() and int(period) > 0:
+        quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
+
+
+def _groups() -> list[Path]:
+    """The version 2 cgroup of this process and those around it."""
+    for line in _text(Path("/proc/self/cgroup")).splitlines():
+        if line.startswith("0::"):
+            own = GROUPS / line[3:].strip().lstrip("/")
+            return [own, *(p for p in own.parents if p.is_relative_to(GROUPS))]
+    return []
+
+
+def affinity() -> int:
+    """Processors this process may be scheduled on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def processor() -> tuple[str, frozenset[str]]:
+    """The processor's name and its feature flags, both empty where the system does not say."""
+    name, flags = "", frozenset[str]()
+    for line in _text(Path("/proc/cpuinfo")).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            name = name or value.strip()
+        elif key.strip() in ("flags", "Features"):
+            flags = flags or frozenset(value.split())
+    return name, flags
+
+
+def _text(path: Path) -> str:
+    """The file's text, or nothing where there is no such file: a question, not a requirement."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

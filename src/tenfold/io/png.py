@@ -1,0 +1,71 @@
+r"""From an array of bytes to a PNG picture: grey or RGB, eight bits a sample, and nothing more.
+
+Takes: uint8 of shape (height, width) or (height, width, 3). Hands on: the file's bytes.
+
+    >>> encode_png(np.zeros((2, 3), np.uint8))[:8]
+    b'\x89PNG\r\n\x1a\n'
+
+Format: W3C PNG Specification (Third Edition), sections 5, 9 and 10: a signature, then chunks of
+(length, name, content, CRC-32); rows are filtered by "up" (the difference to the row above, which
+compresses smooth pictures well and is one subtraction), then deflated.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tenfold.io.writing import replacing
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+UP = 2
+GREY, RGB = 0, 2
+LARGEST_SIDE = 2**31 - 1
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """The bytes of a PNG file of these pixels, uint8 (height, width) or (height, width, 3).
+
+    Raises `TypeError` for another dtype and `ValueError` for another shape.
+    """
+    if pixels.dtype != np.uint8:
+        raise TypeError(f"png: pixels are {pixels.dtype}, they must be uint8 (0 to 255)")
+    if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
+        raise ValueError(
+            f"png: shape {pixels.shape}, must be (height, width) or (height, width, 3)"
+        )
+    height, width = pixels.shape[:2]
+    if not (0 < height <= LARGEST_SIDE and 0 < width <= LARGEST_SIDE):
+        raise ValueError(f"png: {height} by {width} pixels; each side needs 1 to {LARGEST_SIDE}")
+    colour = RGB if pixels.ndim == 3 else GREY
+    header = struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    data = zlib.compress(_filtered(pixels.reshape(height, -1)), level=6)
+    return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
+
+
+def _filtered(rows: NDArray[np.uint8]) -> bytes:
+    """Each row less the row above it, modulo 256, behind the number of that filter."""
+    filtered = np.empty((rows.shape[0], rows.shape[1] + 1), np.uint8)
+    filtered[:, 0] = UP
+    filtered[0, 1:] = rows[0]
+    np.subtract(rows[1:], rows[:-1], out=filtered[1:, 1:])
+    return filtered.tobytes()
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return (
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
+    )
+
+
+def write_png(path: str, pixels: NDArray[np.uint8]) -> None:
+    """Write a picture atomically; raises `OutputError` if the file cannot be written."""
+    content = encode_png(pixels)
+    with replacing(path) as file:
+        file.write(content)

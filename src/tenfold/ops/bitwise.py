@@ -1,0 +1,98 @@
+"""Operations on the bits of integers and bools. Shifts past the width give 0, or the sign for >>.
+
+A negative shift count counts as past the width: it is a huge number when its bits are read unsigned.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.ir.declare import elementwise
+from tenfold.ir.dtype_rules import integral, shifting
+
+
+@elementwise(dtypes=integral, reference=np.bitwise_and, symbol="&")
+def bitwise_and(x1: Array, x2: Array, /) -> Array:
+    """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool.
+
+    >>> import tenfold as tn
+    >>> tn.bitwise_and(tn.asarray([12, 10]), 6).tolist()
+    [4, 2]
+    """
+
+
+@elementwise(dtypes=integral, reference=np.bitwise_or, symbol="|")
+def bitwise_or(x1: Array, x2: Array, /) -> Array:
+    """Bits set in `x1` or `x2`, element by element; bool: logical or. Integers and bool.
+
+    >>> import tenfold as tn
+    >>> tn.bitwise_or(tn.asarray([12, 10]), 6).tolist()
+    [14, 14]
+    """
+
+
+@elementwise(dtypes=integral, reference=np.bitwise_xor, symbol="^")
+def bitwise_xor(x1: Array, x2: Array, /) -> Array:
+    """Bits set in one of `x1` and `x2` alone, element by element; bool: exclusive or.
+
+    Integers and bool.
+
+    >>> import tenfold as tn
+    >>> tn.bitwise_xor(tn.asarray([12, 10]), 6).tolist()
+    [10, 12]
+    """
+
+
+@elementwise(dtypes=integral, reference=np.bitwise_invert, symbol="~")
+def bitwise_invert(x: Array, /) -> Array:
+    """Every bit of `x` turned over, element by element; bool: logical not. Integers and bool.
+
+    >>> import tenfold as tn
+    >>> tn.bitwise_invert(tn.asarray([0, 5])).tolist()
+    [-1, -6]
+    """
+
+
+def _inside(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where the shift counts `y` are from 0 to below the width of `x`."""
+    return (y >= 0) & (y < 8 * x.dtype.itemsize)
+
+
+def _left(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Shift left; 0 past the width."""
+    inside = _inside(x, y)
+    shifted = np.left_shift(x, np.where(inside, y, 0).astype(y.dtype))
+    return np.where(inside, shifted, 0).astype(x.dtype)
+
+
+def _right(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Shift right; past the width 0, or -1 for what is negative."""
+    inside = _inside(x, y)
+    shifted = np.right_shift(x, np.where(inside, y, 0).astype(y.dtype))
+    return np.where(inside, shifted, np.where(x < 0, -1, 0)).astype(x.dtype)
+
+
+@elementwise(dtypes=shifting, reference=_left, numpy=(np.bitwise_left_shift,), symbol="<<")
+def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
+    """Bits of `x1` moved `x2` places up, element by element, in the common dtype; bool as int8.
+
+    A count past the width, or a negative one, gives 0.
+
+    >>> import tenfold as tn
+    >>> tn.bitwise_left_shift(tn.asarray([1, 3]), tn.asarray([4, 64])).tolist()
+    [16, 0]
+    """
+
+
+@elementwise(dtypes=shifting, reference=_right, numpy=(np.bitwise_right_shift,), symbol=">>")
+def bitwise_right_shift(x1: Array, x2: Array, /) -> Array:
+    """Bits of `x1` moved `x2` places down, element by element, in the common dtype; bool as int8.
+
+    The sign is copied in. A count past the width, or a negative one, gives 0, or -1 for what is
+    negative.
+
+    >>> import tenfold as tn
+    >>> tn.bitwise_right_shift(tn.asarray([16, -16]), tn.asarray([2, 64])).tolist()
+    [4, -1]
+    """

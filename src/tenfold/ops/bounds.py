@@ -1,0 +1,62 @@
+"""Bounds: the checks of positions along an axis, at the call where they are known, else at the wait.
+
+>>> counted(-1, 3)
+2
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.errors import message
+from tenfold.storage import dense
+
+
+def remedy(length: int) -> str:
+    """Return which indices an axis has, as text."""
+    return f"use {-length} to {length - 1}" if length else "the axis is empty"
+
+
+def counted(position: int, length: int) -> int | None:
+    """Return `position` counted from 0, or None when it is out of bounds."""
+    return position % length if -length <= position < length else None
+
+
+def first_outside(positions: np.ndarray, length: int) -> int | None:
+    """Return the first of `positions` that is out of bounds, or None."""
+    if positions.size == 0:
+        return None
+    outside = positions >= length
+    if positions.dtype.kind == "i":
+        outside |= positions < -length
+    return int(positions[outside][0]) if outside.any() else None
+
+
+def known(indices: Array) -> np.ndarray | None:
+    """Return the values of an Array if they are there: nothing is computed."""
+    value = _native.node_of(indices).value()
+    return None if value is None else dense.export(value)
+
+
+def check_known(indices: Array, axis: int, x: Array, operation: str) -> None:
+    """Raise IndexError at the call for an index into `axis` that is known and out of bounds."""
+    values, length = known(indices), x.shape[axis]
+    bad = None if values is None else first_outside(values, length)
+    if bad is not None:
+        rule = out_of_bounds(bad, axis, length)
+        raise IndexError(message(operation, rule, [x], remedy(length)))
+
+
+def checked(indices: np.ndarray, axis: int, length: int) -> np.ndarray:
+    """Return indices as NumPy takes them, or raise IndexError: the check at the wait."""
+    bad = first_outside(indices, length)
+    if bad is not None:
+        raise IndexError(f"{out_of_bounds(bad, axis, length)}; {remedy(length)}")
+    return indices.astype(np.intp)
+
+
+def out_of_bounds(position: int, axis: int, length: int) -> str:
+    """Return the rule that an index out of bounds breaks, as text."""
+    return f"index {position} is out of bounds for axis {axis} with length {length}"

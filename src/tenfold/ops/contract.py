@@ -1,0 +1,302 @@
+"""Products that contract axes: matrices, vectors, tensors; and the outer ones, made of a product
+of elements.
+
+Integers wrap, bool is "any of and", halves are accumulated in float32 and rounded once. Floating
+products are library calls: their sums have no fixed order, so their error is bounded by the inner
+length in units in the last place of the sum of the moduli (Higham 2002, "Accuracy and Stability of
+Numerical Algorithms", section 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import promote, wide
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.op import Call, Inferred, Sample
+from tenfold.ir.shape import Shape, broadcast, normalize_axis, product
+from tenfold.ops.arithmetic import multiply
+from tenfold.ops.movement import reshape
+
+
+def _contracted(types: Sequence[Type], shape: Shape) -> Inferred:
+    """A product's result; halves enter as float32, so that only the result is rounded."""
+    dtype = promote(types)
+    return Inferred(((shape, dtype),), (wide(dtype),) * len(types))
+
+
+def _matrix_shapes(types: Sequence[Type]) -> tuple[Shape, int, Shape]:
+    """Return (the stack's shape, the inner length, the result's last axes) of a matrix product."""
+    first, second = (type_.shape for type_ in types)
+    if not first or not second:
+        raise ShapeError(
+            "", "a matrix product needs at least one axis on each side", remedy="scale with x * y"
+        )
+    inner = second[-2] if len(second) > 1 else second[0]
+    if first[-1] != inner:
+        raise ShapeError(
+            "",
+            f"inner lengths {first[-1]} and {inner} differ in {first} @ {second}",
+            remedy="the last axis of the first must be as long as the last but one of the second"
+            if len(second) > 1
+            else "the last axis of the first must be as long as the second",
+        )
+    return broadcast(first[:-2], second[:-2]), inner, first[-2:-1] + second[-1:] * (len(second) > 1)
+
+
+def _matmul_rule(types: tuple[Type, ...]) -> Inferred:
+    stack, _, matrix = _matrix_shapes(types)
+    return _contracted(types, stack + matrix)
+
+
+def _matmul_multiply_adds(types: tuple[Type, ...]) -> int:
+    stack, inner, matrix = _matrix_shapes(types)
+    return product(stack) * inner * product(matrix)
+
+
+@operation(
+    rule=_matmul_rule,
+    reference=np.matmul,
+    symbol="@",
+    dtypes=promote,
+    multiply_adds=_matmul_multiply_adds,
+    numpy=(np.linalg.matmul,),
+    also=("linalg",),
+    samples=[
+        Sample(((2, 3), (3, 4))),
+        Sample(((3,), (3,))),
+        Sample(((2, 3), (3,))),
+        Sample(((3,), (3, 2))),
+        Sample(((4, 2, 3), (4, 3, 5))),
+        Sample(((4, 1, 2, 3), (5, 3, 2))),
+        Sample(((2, 0), (0, 3))),
+        Sample(((0, 3), (3, 2))),
+    ],
+)
+def matmul(x1: Array, x2: Array, /) -> Call:
+    """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote.
+
+    Leading axes are a stack and broadcast. A vector (k,) is a row on the left, a column on the
+    right, and its axis is gone from the result. An inner length of 0 gives zeros. Integers wrap,
+    bool is "any of and", halves are accumulated in float32 and rounded once. Raises ShapeError for
+    an operand without axes and for inner lengths that differ.
+
+    >>> import tenfold as tn
+    >>> (tn.asarray([[1, 2], [3, 4]]) @ tn.asarray([10, 1])).tolist()
+    [12, 34]
+    """
+    return Call((array(x1), array(x2)))
+
+
+def _vecdot_shapes(types: Sequence[Type], axis: int) -> tuple[Shape, int]:
+    """Return (the result's shape, the length of the vectors)."""
+    first, second = (type_.shape for type_ in types)
+    if first[axis] != second[axis]:
+        raise ShapeError(
+            "",
+            f"vectors of lengths {first[axis]} and {second[axis]} meet on axis {axis}",
+            remedy="the axis of the vectors does not broadcast; give equal lengths",
+        )
+    stacks = (s[:axis] + s[len(s) + axis + 1 :] for s in (first, second))
+    return broadcast(*stacks), first[axis]
+
+
+def _vecdot_rule(types: tuple[Type, ...], axis: int) -> Inferred:
+    return _contracted(types, _vecdot_shapes(types, axis)[0])
+
+
+def _vecdot(x1: np.ndarray, x2: np.ndarray, axis: int) -> np.ndarray:
+    return np.asarray(np.vecdot(np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)))
+
+
+@operation(
+    rule=_vecdot_rule,
+    reference=_vecdot,
+    dtypes=promote,
+    multiply_adds=lambda types, axis: (
+        product(_vecdot_shapes(types, axis)[0]) * types[0].shape[axis]
+    ),
+    numpy=(np.vecdot, np.linalg.vecdot),
+    also=("linalg",),
+    samples=[
+        Sample(((3,), (3,))),
+        Sample(((2, 3), (3,))),
+        Sample(((3, 1), (3, 4)), {"axis": -2}),
+        Sample(((2, 0), (1, 0))),
+    ],
+)
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Call:
+    """Product of vectors along `axis`: the sum of conj(x1) * x2, (..., k) and (..., k) to (...).
+
+    The other axes broadcast, `axis` does not. It counts from the last axis; from the first only
+    where both operands have as many axes. Halves are accumulated in float32. Raises ShapeError for
+    an axis out of range and for lengths that differ.
+
+    >>> import tenfold as tn
+    >>> tn.vecdot(tn.asarray([1j, 2]), tn.asarray([1j, 3])).item()
+    (7+0j)
+    """
+    x1, x2 = array(x1), array(x2)
+    fewest = min(x1.ndim, x2.ndim)
+    position = normalize_axis(axis, fewest)
+    if axis >= 0 and x1.ndim != x2.ndim:
+        raise ShapeError(
+            "",
+            f"axis {axis} is ambiguous for {x1.ndim} and {x2.ndim} axes",
+            remedy=f"count from the last axis: {-fewest} to -1",
+        )
+    return Call((x1, x2), (position - fewest,))
+
+
+Pairing = tuple[tuple[int, ...], tuple[int, ...]]
+"""The axes of the first operand and the axes of the second they are contracted with."""
+
+
+def _paired_axes(x1: Array, x2: Array, axes: Any) -> Pairing:
+    """Return what `axes` says as two equally long tuples of axes counted from 0."""
+    if isinstance(axes, Sequence) and not isinstance(axes, str):
+        if len(axes) != 2:
+            raise ShapeError(
+                "",
+                f"axes {axes!r} are not two",
+                remedy="give a number, or (axes of x1, axes of x2)",
+            )
+        given = [tuple(item) if isinstance(item, Sequence) else (item,) for item in axes]
+        first, second = (
+            tuple(normalize_axis(axis, x.ndim) for axis in item)
+            for x, item in zip((x1, x2), given, strict=True)
+        )
+        _check_pairing(first, second)
+        return first, second
+    count = normalize_count(axes, min(x1.ndim, x2.ndim))
+    return tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
+
+
+def normalize_count(count: Any, most: int) -> int:
+    """Return a number of axes to contract, or raise ShapeError when there are not as many."""
+    if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+        raise ShapeError("", f"axes {count!r} is no int and no pair of sequences of ints")
+    if not 0 <= count <= most:
+        raise ShapeError(
+            "", f"{count} axes cannot be contracted", remedy=f"both operands have 0 to {most}"
+        )
+    return int(count)
+
+
+def _check_pairing(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    if len(first) != len(second):
+        raise ShapeError(
+            "", f"{len(first)} axes of the first are paired with {len(second)} of the second"
+        )
+    for axes in (first, second):
+        if len(set(axes)) < len(axes):
+            raise ShapeError("", f"axes {axes} name an axis twice")
+
+
+def _kept(shape: Shape, axes: Sequence[int]) -> Shape:
+    return tuple(length for axis, length in enumerate(shape) if axis not in axes)
+
+
+def _tensordot_rule(types: tuple[Type, ...], axes: Pairing) -> Inferred:
+    first, second = (type_.shape for type_ in types)
+    for one, other in zip(*axes, strict=True):
+        if first[one] != second[other]:
+            raise ShapeError(
+                "",
+                f"axis {one} of the first has length {first[one]}, "
+                f"axis {other} of the second {second[other]}",
+                remedy="paired axes must be equally long",
+            )
+    return _contracted(types, _kept(first, axes[0]) + _kept(second, axes[1]))
+
+
+def _tensordot_multiply_adds(types: tuple[Type, ...], axes: Pairing) -> int:
+    return product(types[0].shape) * product(_kept(types[1].shape, axes[1]))
+
+
+@operation(
+    rule=_tensordot_rule,
+    reference=np.tensordot,
+    dtypes=promote,
+    multiply_adds=_tensordot_multiply_adds,
+    numpy=(np.tensordot, np.linalg.tensordot),
+    also=("linalg",),
+    samples=[
+        Sample(((2, 3, 4), (3, 4, 5))),
+        Sample(((2, 3), (4,)), {"axes": 0}),
+        Sample(((2, 3, 4), (4, 2)), {"axes": ((0, 2), (1, 0))}),
+        Sample(((2, 0), (0, 3)), {"axes": 1}),
+    ],
+)
+def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> Call:
+    """Contract `axes` of `x1` with `axes` of `x2`; the axes of `x1` that are left come first.
+
+    `axes` is a number n (the last n of `x1`, in order, with the first n of `x2`) or a pair (axes
+    of `x1`, axes of `x2`). Nothing is conjugated. Halves are accumulated in float32. Raises
+    ShapeError for axes out of range, named twice, unequal in number or in length.
+
+    >>> import tenfold as tn
+    >>> tn.tensordot(tn.asarray([[1, 2], [6, 5]]), tn.asarray([[1, 2], [5, 6]])).item()
+    65
+    """
+    x1, x2 = array(x1), array(x2)
+    return Call((x1, x2), (_paired_axes(x1, x2, axes),))
+
+
+@derived(
+    reference=np.outer,
+    numpy=(np.outer, np.linalg.outer),
+    also=("linalg",),
+    samples=[Sample(((2,), (3,))), Sample(((0,), (3,)))],
+)
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Every element of `x1` times every element of `x2`: (m,) and (n,) to (m, n); dtypes promote.
+
+    Raises ShapeError for operands that are no vectors.
+
+    >>> import tenfold as tn
+    >>> tn.outer(tn.asarray([1, 2]), tn.asarray([3, 4, 5])).tolist()
+    [[3, 4, 5], [6, 8, 10]]
+    """
+    x1, x2 = array(x1), array(x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(
+            "",
+            f"shapes {x1.shape} and {x2.shape} are no vectors",
+            remedy="reshape with (-1,) first",
+        )
+    return multiply(reshape(x1, (x1.size, 1)), x2)
+
+
+@derived(
+    reference=np.kron,
+    numpy=(np.kron,),
+    samples=[
+        Sample(((2, 3), (4, 5))),
+        Sample(((2,), (3, 4))),
+        Sample(((2, 1, 3), (2,))),
+        Sample(((), (3,))),
+        Sample(((2, 0), (3, 4))),
+    ],
+)
+def kron(x1: Array, x2: Array, /) -> Array:
+    """Kronecker product: every element of `x1` times the whole of `x2`, (m, n), (p, q) to (mp, nq).
+
+    Operands may have any number of axes; the one with fewer gets leading axes of length 1.
+
+    >>> import tenfold as tn
+    >>> tn.kron(tn.asarray([1, 10]), tn.asarray([1, 2, 3])).tolist()
+    [1, 2, 3, 10, 20, 30]
+    """
+    x1, x2 = array(x1), array(x2)
+    ndim = max(x1.ndim, x2.ndim)
+    first, second = ((1,) * (ndim - len(shape)) + shape for shape in (x1.shape, x2.shape))
+    blocks = reshape(x1, tuple(length for axis in first for length in (axis, 1)))
+    copies = reshape(x2, tuple(length for axis in second for length in (1, axis)))
+    lengths = tuple(a * b for a, b in zip(first, second, strict=True))
+    return reshape(multiply(blocks, copies), lengths)

@@ -1,0 +1,127 @@
+"""Fused multiply-add with one rounding, in arithmetic that rounds after every step.
+
+float32 and the half types: the product of two is exact in float64; the sum is rounded there to odd (to
+the neighbour whose last bit is 1, if it is not exact), after which rounding to a format at least two
+bits shorter is as good as rounding once. float64: the product and the sums are split into a rounded
+value and its exact error, added by way of one rounding to odd; elements whose exponents are too near
+the ends for that are computed in rational numbers.
+Boldo, Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
+odd", IEEE Transactions on Computers 57(4).
+
+>>> one = np.asarray(1 + 2.0**-30)
+>>> print(fused_multiply_add(one, one, np.asarray(-1 - 2.0**-29)) == 2.0**-60)
+True
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import FLOAT32, FLOAT64, HALVES, kind_of
+from tenfold.ir.declare import elementwise
+from tenfold.ir.dtype_rules import real_numeric
+
+Pair = tuple[np.ndarray, np.ndarray]
+"""A rounded value and its exact error."""
+
+
+def fused_multiply_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return x * y + z of one dtype, rounded once; integers wrap."""
+    dtype = x.dtype
+    if kind_of(dtype) in "iu":
+        return x * y + z
+    if dtype == FLOAT64:
+        return _fused64(*np.broadcast_arrays(x, y, z))
+    total = _sum_to_odd(x.astype(FLOAT64) * y.astype(FLOAT64), z.astype(FLOAT64))
+    if dtype in HALVES:
+        # By way of float32: ml_dtypes itself goes through it, with a rounding that would be one more.
+        narrow = total.astype(FLOAT32)
+        return _odd(narrow, total - narrow.astype(FLOAT64)).astype(dtype)
+    return total.astype(dtype)
+
+
+def _odd(rounded: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Return the neighbour of `rounded` on the side of `error` if the last bit of `rounded` is 0."""
+    bits = rounded.view(f"u{rounded.dtype.itemsize}")
+    inexact = (error != 0) & np.isfinite(error) & (bits % 2 == 0)
+    outward = (error > 0) == (rounded > 0)
+    moved = np.where(outward, bits + bits.dtype.type(1), bits - bits.dtype.type(1))
+    towards = np.copysign(np.finfo(rounded.dtype).smallest_subnormal, error)
+    moved = np.where(rounded == 0, towards, moved.view(rounded.dtype))
+    return np.where(inexact, moved, rounded).astype(rounded.dtype)
+
+
+def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return _odd(*_two_sum(x, y))
+
+
+def _two_sum(x: np.ndarray, y: np.ndarray) -> Pair:
+    """Knuth's exact sum: rounded value and error."""
+    total = x + y
+    virtual = total - x
+    return total, (x - (total - virtual)) + (y - virtual)
+
+
+def _two_product(x: np.ndarray, y: np.ndarray) -> Pair:
+    """Dekker's exact product: rounded value and error, if no exponent is near the ends."""
+    product = x * y
+    x_high, x_low = _halved(x)
+    y_high, y_low = _halved(y)
+    error = x_low * y_low - (((product - x_high * y_high) - x_low * y_high) - x_high * y_low)
+    return product, error
+
+
+def _halved(x: np.ndarray) -> Pair:
+    scaled = x * 134217729.0  # 2**27 + 1
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _fused64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    result = np.asarray(x * y + z)
+    finite = np.isfinite(x) & np.isfinite(y)
+    result = np.where(finite & np.isinf(z), z, result)  # whose product may have overflowed
+    inexact = finite & np.isfinite(z) & (x != 0) & (y != 0)
+    exponents = [np.frexp(np.where(inexact, operand, 1))[1] for operand in (x, y, z)]
+    product = exponents[0] + exponents[1]
+    inside = (np.abs(product) < 900) & (exponents[2] < 1000)
+    inside &= (exponents[0] < 990) & (exponents[1] < 990)
+    fast, slow = inexact & inside, inexact & ~inside
+    result[fast] = _by_exact_parts(x[fast], y[fast], z[fast])
+    result[slow] = [
+        _by_fractions(*items)
+        for items in zip(x[slow].tolist(), y[slow].tolist(), z[slow].tolist(), strict=True)
+    ]
+    return result
+
+
+def _by_exact_parts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Boldo and Melquiond's algorithm, where nothing overflows and no error is below the subnormals."""
+    product, product_error = _two_product(x, y)
+    low, low_error = _two_sum(z, product_error)
+    high, high_error = _two_sum(product, low)
+    return high + _sum_to_odd(low_error, high_error)
+
+
+def _by_fractions(x: float, y: float, z: float) -> float:
+    """Python's rational numbers are exact, and become floats with one rounding."""
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    try:
+        return float(exact)
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+@elementwise(dtypes=real_numeric, reference=fused_multiply_add)
+def fma(x1: Array, x2: Array, x3: Array, /) -> Array:
+    """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote.
+
+    Integers wrap. Raises DTypeError for bool and complex.
+
+    >>> import tenfold as tn
+    >>> tn.fma(tn.asarray([2.0, 3.0]), 10.0, 1.0).tolist()
+    [21.0, 31.0]
+    """

@@ -1,0 +1,161 @@
+"""Gathering: elements picked by integer arrays. Lazy; no view of its input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Type
+from tenfold.dtypes import kind_of
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, derived, operation, refuse_dtype
+from tenfold.ir.op import Call, Inferred, Kind, Sample
+from tenfold.ir.shape import Shape, broadcast, normalize_axis
+from tenfold.ops import bounds
+
+
+def _gathered(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inferred:
+    type_, *indices = types
+    _refuse_no_integers(indices)
+    among = broadcast(*(index.shape for index in indices))
+    rest = tuple(length for axis, length in enumerate(type_.shape) if axis not in axes)
+    shape = (*rest[:place], *among, *rest[place:])
+    return Inferred(((shape, type_.dtype),), tuple(type_.dtype for type_ in types))
+
+
+def _refuse_no_integers(indices: list[Type]) -> None:
+    if any(kind_of(index.dtype) not in "iu" for index in indices):
+        raise refuse_dtype("indices are integers", indices, "convert with tn.astype(i, tn.int64)")
+
+
+def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
+    *indices, axes, place = rest
+    key = tuple(
+        bounds.checked(index, axis, x.shape[axis])
+        for index, axis in zip(indices, axes, strict=True)
+    )
+    picked = np.moveaxis(x, axes, range(len(axes)))[key]
+    among = np.broadcast(*key).ndim
+    return np.moveaxis(picked, range(among), range(place, place + among))
+
+
+@operation(
+    rule=_gathered,
+    reference=_gather,
+    kind=Kind.VIEW,
+    can_fail=True,
+)
+def gather(
+    x: Array, /, *indices: Array, axes: tuple[int, ...] | None = None, place: int | None = None
+) -> Call:
+    """Return the elements of `x` at integer `indices`, which broadcast together: the one at position p
+    along each of `axes` (the first ones if None) for every p. The axes of the indices stand at `place`
+    among the axes that are left: at the first of `axes` if None.
+
+    Negative indices count from the end. Raises IndexError for an index out of bounds: at the call if
+    its value is known, else at the wait.
+
+    >>> import tenfold as tn
+    >>> x = tn.reshape(tn.arange(6), (2, 3))
+    >>> tn.gather(x, tn.asarray([0, 1]), tn.asarray([2, -3])).tolist()
+    [2, 3]
+    """
+    x = array(x)
+    arrays = [array(index) for index in indices]
+    given = range(len(arrays)) if axes is None else axes
+    where = tuple(normalize_axis(axis, x.ndim) for axis in given)
+    if len(set(where)) < len(where) or len(where) != len(arrays) or not arrays:
+        raise ShapeError(
+            "",
+            f"{len(arrays)} index arrays do not fit axes {where}",
+            remedy="give an index array for each axis, and each axis once",
+        )
+    _refuse_no_integers(arrays)
+    for index, axis in zip(arrays, where, strict=True):
+        bounds.check_known(index, axis, x, "gather")
+    left = x.ndim - len(where)
+    at = min(min(where), left) if place is None else normalize_axis(place, left + 1)
+    return Call((x, *arrays), (where, at))
+
+
+@derived(reference=np.take, method=False, numpy=(np.take,))
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+    """Return the elements of `x` at integer `indices` along `axis`, which may be left out for one axis.
+
+    Shape: that of `x` with the shape of `indices` in place of the axis. Negative indices count from
+    the end. Raises IndexError for an index out of bounds: at the call if its value is known, else at
+    the wait.
+
+    >>> import tenfold as tn
+    >>> tn.take(tn.asarray([[1, 2], [3, 4], [5, 6]]), [2, 0], axis=0).tolist()
+    [[5, 6], [1, 2]]
+    """
+    x = array(x)
+    if axis is None and x.ndim != 1:
+        raise ShapeError(
+            "", f"{x.ndim} axes need an axis", remedy="name one, or flatten with reshape(x, (-1,))"
+        )
+    where, positions = normalize_axis(0 if axis is None else axis, x.ndim), integers(indices)
+    bounds.check_known(positions, where, x, "take")
+    return _native.apply(gather.id, (x, positions), ((where,), where))
+
+
+def integers(indices: Any) -> Array:
+    """Return indices as an Array: a list is taken as well."""
+    if isinstance(indices, (list, tuple, range)):
+        made = np.asarray(indices)
+        return array(made if made.size else made.astype(np.int64))
+    return array(indices)
+
+
+def _along(types: tuple[Type, ...], axis: int) -> Inferred:
+    x, indices = types
+    _refuse_no_integers([indices])
+    if x.shape and len(indices.shape) != len(x.shape):
+        raise ShapeError(
+            "",
+            f"indices of {len(indices.shape)} axes do not fit an array of {len(x.shape)}",
+            remedy="give as many axes: the others broadcast",
+        )
+    others = broadcast(_without(x.shape, axis), _without(indices.shape, axis))
+    shape = (*others[:axis], indices.shape[axis], *others[axis:])
+    return Inferred(((shape, x.dtype),), (x.dtype, indices.dtype))
+
+
+def _without(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], *shape[axis + 1 :])
+
+
+def _take_along(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
+    others = np.broadcast_shapes(_without(x.shape, axis), _without(indices.shape, axis))
+    shapes = [(*others[:axis], y.shape[axis], *others[axis:]) for y in (x, indices)]
+    positions = bounds.checked(indices, axis, x.shape[axis])
+    return np.take_along_axis(
+        np.broadcast_to(x, shapes[0]), np.broadcast_to(positions, shapes[1]), axis
+    )
+
+
+@operation(
+    rule=_along,
+    reference=_take_along,
+    kind=Kind.VIEW,
+    can_fail=True,
+    numpy=(np.take_along_axis,),
+)
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Call:
+    """Return for each line of `x` along `axis` the elements at that line's own integer `indices`.
+
+    Shape: that of `indices`, whose other axes broadcast with those of `x`. What `argsort` and `argmax`
+    (with keepdims) return are such indices. Raises IndexError for an index out of bounds: at the call
+    if its value is known, else at the wait.
+
+    >>> import tenfold as tn
+    >>> tn.take_along_axis(tn.asarray([[10, 20], [30, 40]]), [[1], [0]]).tolist()
+    [[20], [30]]
+    """
+    x, positions = array(x), integers(indices)
+    where = normalize_axis(axis, x.ndim)
+    bounds.check_known(positions, where, x, "take_along_axis")
+    return Call((x, positions), (where,))

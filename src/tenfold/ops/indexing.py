@@ -1,0 +1,119 @@
+"""Indexing: `x[key]` for every key NumPy knows.
+
+A key of ints, slices, `...` and None is one node of `index`, a view. Integer arrays and masks add one
+node of `gather` (`ops/gathering.py`) to it, whose result is no view. Takes an Array and a key, hands on
+an Array.
+
+>>> import tenfold as tn
+>>> x = tn.reshape(tn.arange(6), (2, 3))
+>>> get_item(x, (0, slice(None, None, -1))).tolist()
+[2, 1, 0]
+>>> get_item(x, tn.asarray([[True, False, False], [False, True, True]])).tolist()
+[0, 4, 5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.ir.declare import array, movement
+from tenfold.ir.op import Call, Sample
+from tenfold.ir.shape import Pick, indexed, whole_axes
+from tenfold.ops.gathering import gather
+from tenfold.ops.keys import parse, refused
+
+
+def _taken(x: np.ndarray, picks: tuple[Pick, ...], new: tuple[int, ...]) -> np.ndarray:
+    slices = (pick if isinstance(pick, int) else _slice(*pick) for pick in picks)
+    return np.expand_dims(x[(*slices, ...)], new)
+
+
+def _slice(start: int, count: int, step: int) -> slice:
+    stop = start + count * step
+    return slice(start, None if stop < 0 else stop, step)
+
+
+def _strides(
+    shape: object, strides: tuple[int, ...], picks: tuple[Pick, ...], new: tuple[int, ...]
+) -> tuple[int, ...]:
+    left = [
+        stride * pick[2]
+        for stride, pick in zip(strides, picks, strict=True)
+        if not isinstance(pick, int)
+    ]
+    for position in new:
+        left.insert(position, 0)
+    return tuple(left)
+
+
+@movement(
+    shape=indexed,
+    reference=_taken,
+    view=True,
+    strides=_strides,
+    samples=[
+        Sample(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
+        Sample(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),
+        Sample(((0, 2),), positional=((slice(None), slice(1, 1)),)),
+        Sample(((),), positional=((None, Ellipsis, None),)),
+    ],
+)
+def index(x: Array, /, key: Any) -> Call:
+    """Return the view `x[key]` of `x`: the positions an int, a slice, `...`, None or a tuple of them
+    takes, where an int drops its axis and None puts in one of length 1.
+
+    Raises IndexError for an int out of bounds or too many of them. For integer arrays and masks,
+    which make no view, write `x[key]`.
+
+    >>> import tenfold as tn
+    >>> tn.index(tn.arange(6), slice(None, None, -2)).tolist()
+    [5, 3, 1]
+    """
+    x = array(x)
+    parsed = parse(x, key, "index")
+    if parsed.arrays:
+        raise refused(x, "index", "arrays in the key make no view", "write x[key], or use tn.take")
+    return Call((x,), (parsed.picks, parsed.new))
+
+
+def get_item(x: Array, key: Any) -> Array:
+    """Return `x[key]` for any key: a view if the key has slices, `...` or None and no array in it.
+
+    Like NumPy's, an element read by ints alone and all that arrays pick are no views: they keep their
+    values when `x` is assigned to.
+    """
+    parsed = parse(x, key, "getitem")
+    taken = x
+    if not parsed.arrays or parsed.new or parsed.picks != whole_axes(x.shape):
+        taken = viewed(x, parsed.picks, parsed.new)
+    if parsed.arrays:
+        axes = tuple(axis for axis, _ in parsed.arrays)
+        indices = (values for _, values in parsed.arrays)
+        return _native.apply(gather.id, (taken, *indices), (axes, parsed.place))
+    return taken if parsed.view else captured(taken)
+
+
+def viewed(x: Array, picks: tuple[Pick, ...], new: tuple[int, ...] = ()) -> Array:
+    """Return the view that picks, one for each axis, and new axes take of `x`: one node of `index`."""
+    return _native.apply(index.id, (x,), (picks, new))
+
+
+def captured(x: Array) -> Array:
+    """Return `x` as an Array of its own: later assignments to what it is a view of do not reach it."""
+    return _native.array_of(_native.node_of(x))
+
+
+def iterate(x: Array) -> Iterator[Array]:
+    """Iterate over the first axis. Raises TypeError for an array without axes.
+
+    >>> import tenfold as tn
+    >>> [row.tolist() for row in tn.asarray([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
+    length = len(x)
+    return (get_item(x, position) for position in range(length))

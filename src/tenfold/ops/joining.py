@@ -1,0 +1,180 @@
+"""Joining and parting: several arrays as one, one as several. Lazy; the parts are views, a whole is not.
+
+A join reads the values its inputs have when it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import promote
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.op import Call, Inferred, Kind, Sample
+from tenfold.ir.shape import normalize_axis, normalize_slice, whole_axes
+from tenfold.ops.indexing import viewed
+from tenfold.ops.reshaping import reshape
+
+
+def _concatenated(types: tuple[Type, ...], axis: int) -> Inferred:
+    first = types[0].shape
+    for position, type_ in enumerate(types[1:], 2):
+        shape = type_.shape
+        unequal = [
+            a for a in range(min(len(first), len(shape))) if shape[a] != first[a] and a != axis
+        ]
+        if len(shape) != len(first) or unequal:
+            where = f"on axis {unequal[0]}" if unequal else "in the number of axes"
+            raise ShapeError(
+                "",
+                f"shapes {first} and {shape} of arrays 1 and {position} differ {where}",
+                remedy=f"all lengths but the one of axis {axis} must be equal",
+            )
+    total = sum(type_.shape[axis] for type_ in types)
+    dtype = promote(types)
+    return Inferred((((*first[:axis], total, *first[axis + 1 :]), dtype),), (dtype,) * len(types))
+
+
+def _concatenate(*rest: Any) -> np.ndarray:
+    *arrays, axis = rest
+    return np.concatenate(arrays, axis)
+
+
+def _several(arrays: Sequence[Array]) -> list[Array]:
+    """The arrays of a call, or the rows of one."""
+    made = [array(item) for item in arrays]
+    if not made:
+        raise ShapeError("", "there is no array", remedy="give one at least")
+    return made
+
+
+@operation(
+    rule=_concatenated,
+    reference=_concatenate,
+    kind=Kind.VIEW,
+    dtypes=promote,
+    numpy=(np.concatenate,),
+)
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Call:
+    """Return `arrays` joined along `axis`, in which alone their shapes may differ; for None each is
+    flattened first. The dtype is the common one.
+
+    Raises ShapeError for other lengths that differ and for arrays without axes.
+
+    >>> import tenfold as tn
+    >>> tn.concat([tn.asarray([1, 2]), tn.asarray([3.5])]).tolist()
+    [1.0, 2.0, 3.5]
+    """
+    made = _several(arrays)
+    if axis is None:
+        return Call(tuple(reshape(x, (-1,)) for x in made), (0,))
+    if made[0].ndim == 0:
+        raise ShapeError(
+            "", "an array without axes cannot be joined", remedy="use tn.stack, or axis=None"
+        )
+    return Call(tuple(made), (normalize_axis(axis, made[0].ndim),))
+
+
+def _stacked(types: tuple[Type, ...], axis: int) -> Inferred:
+    first = types[0].shape
+    for position, type_ in enumerate(types[1:], 2):
+        if type_.shape != first:
+            raise ShapeError(
+                "",
+                f"shapes {first} and {type_.shape} of arrays 1 and {position} differ",
+                remedy="broadcast them first, with tn.broadcast_arrays",
+            )
+    dtype = promote(types)
+    shape = (*first[:axis], len(types), *first[axis:])
+    return Inferred(((shape, dtype),), (dtype,) * len(types))
+
+
+def _stack(*rest: Any) -> np.ndarray:
+    *arrays, axis = rest
+    return np.stack(arrays, axis)
+
+
+@operation(
+    rule=_stacked,
+    reference=_stack,
+    kind=Kind.VIEW,
+    dtypes=promote,
+    numpy=(np.stack,),
+)
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Call:
+    """Return `arrays` of one shape joined along a new axis that stands at `axis` in the result.
+
+    Raises ShapeError for shapes that differ.
+
+    >>> import tenfold as tn
+    >>> tn.stack([tn.asarray([1, 2]), tn.asarray([3, 4])], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    made = _several(arrays)
+    return Call(tuple(made), (normalize_axis(axis, made[0].ndim + 1),))
+
+
+@derived(
+    reference=np.unstack,
+    numpy=(np.unstack,),
+    samples=[Sample(((3, 2),)), Sample(((2, 3),), {"axis": -1})],
+)
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Return the views of `x` at each position along `axis`, without that axis, as a tuple.
+
+    >>> import tenfold as tn
+    >>> [row.tolist() for row in tn.unstack(tn.asarray([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
+    x = array(x)
+    where, whole = normalize_axis(axis, x.ndim), whole_axes(x.shape)
+    return tuple(
+        viewed(x, (*whole[:where], position, *whole[where + 1 :]))
+        for position in range(x.shape[where])
+    )
+
+
+@derived(
+    reference=np.split,
+    numpy=(np.split,),
+    samples=[
+        Sample(((6, 2),), positional=(3,)),
+        Sample(((2, 5),), {"axis": 1}, ((1, 4),)),
+        Sample(((0,),), positional=(2,)),
+    ],
+)
+def split(
+    x: Array, indices_or_sections: int | Sequence[int], /, axis: int = 0
+) -> tuple[Array, ...]:
+    """Return views of `x` that part it along `axis`, as a tuple: an int asks for so many equal parts,
+    a sequence says before which positions to cut, as slices would.
+
+    Raises ShapeError when the length is no multiple of the number of parts.
+
+    >>> import tenfold as tn
+    >>> [part.tolist() for part in tn.split(tn.arange(5), [1, 4])]
+    [[0], [1, 2, 3], [4]]
+    """
+    x = array(x)
+    where, whole = normalize_axis(axis, x.ndim), whole_axes(x.shape)
+    length = x.shape[where]
+    cuts = _cuts(indices_or_sections, length)
+    bounds = zip((None, *cuts), (*cuts, None), strict=True)
+    picks = [normalize_slice(slice(start, stop), length) for start, stop in bounds]
+    return tuple(viewed(x, (*whole[:where], pick, *whole[where + 1 :])) for pick in picks)
+
+
+def _cuts(sections: int | Sequence[int], length: int) -> list[int]:
+    if not isinstance(sections, (int, np.integer)):
+        return [int(cut) for cut in sections]
+    if sections < 1 or length % sections:
+        raise ShapeError(
+            "",
+            f"{length} positions do not make {sections} equal parts",
+            remedy="give the positions to cut before, as in tn.split(x, [1, 4])",
+        )
+    return [length // sections * part for part in range(1, sections)]

@@ -1,0 +1,403 @@
+"""Linear algebra on stacks of matrices: library calls, in the floating dtype that holds the
+operands.
+
+The last two axes (m, n) are the matrices, the others the stack. Integers and bool are computed in
+float64; the half types are refused, since LAPACK has none. A matrix for which there is no answer
+raises `numpy.linalg.LinAlgError` where somebody waits.
+
+Counts of multiply-adds are half the floating-point operations of Golub and Van Loan 2013, "Matrix
+Computations", 4th edition: 3.2.9 (LU), 4.2.5 (Cholesky), 5.2.2 and 5.2.3 (QR), table 8.6.1 (SVD),
+8.3.3
+(symmetric QR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote
+from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.ir.declare import array, operation
+from tenfold.ir.op import Call, Inferred, Sample
+from tenfold.ir.shape import Shape, broadcast, product
+
+
+class QRResult(NamedTuple):
+    """What `linalg.qr` returns."""
+
+    Q: Array
+    R: Array
+
+
+class SVDResult(NamedTuple):
+    """What `linalg.svd` returns."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class EighResult(NamedTuple):
+    """What `linalg.eigh` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+def _floating(types: Sequence[Type]) -> np.dtype:
+    """The dtype of the computation; halves are refused."""
+    dtype = promote(types)
+    if dtype in HALVES:
+        raise DTypeError(
+            "",
+            f"there is no linear algebra in {dtype}",
+            remedy="convert with tn.astype(x, tn.float32)",
+        )
+    return dtype if kind_of(dtype) in "fc" else FLOAT64
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real part."""
+    return np.empty(0, dtype).real.dtype
+
+
+def matrices(shape: Shape) -> tuple[Shape, int, int]:
+    """Return (the stack's shape, rows, columns), or raise ShapeError when there is no matrix."""
+    if len(shape) < 2:
+        raise ShapeError("", f"shape {shape} is no matrix", remedy="give at least two axes")
+    return shape[:-2], shape[-2], shape[-1]
+
+
+def _square(shape: Shape) -> tuple[Shape, int]:
+    """Return (the stack's shape, the order) of square matrices, or raise ShapeError."""
+    stack, rows, columns = matrices(shape)
+    if rows != columns:
+        raise ShapeError("", f"matrices of {rows} x {columns} are not square")
+    return stack, rows
+
+
+def _same_shape(types: tuple[Type, ...], *params: Any) -> Inferred:
+    _square(types[0].shape)
+    dtype = _floating(types)
+    return Inferred(((types[0].shape, dtype),), (dtype,))
+
+
+def _for_each(count: Callable[[int], int]) -> Callable[..., int]:
+    """Return the multiply-adds of a stack of square matrices from those of one of order n."""
+
+    def multiply_adds(types: tuple[Type, ...], *params: Any) -> int:
+        stack, order = _square(types[0].shape)
+        return product(stack) * count(order)
+
+    return multiply_adds
+
+
+_SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),)))
+
+
+@operation(
+    rule=_same_shape,
+    reference=np.linalg.inv,
+    can_fail=True,
+    multiply_adds=_for_each(lambda n: n**3),
+    namespace="linalg",
+    numpy=(np.linalg.inv,),
+    samples=_SQUARES,
+)
+def inv(x: Array, /) -> Call:
+    """Inverse of square matrices: (..., n, n) to (..., n, n), floating dtypes.
+
+    Raises ShapeError for matrices that are not square, and LinAlgError at the wait for a singular
+    one. To solve equations `linalg.solve` is faster and more accurate.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.inv(tn.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    return Call((array(x),))
+
+
+def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
+    stack, _ = _square(types[0].shape)
+    dtype = _floating(types)
+    return Inferred(((stack, dtype),), (dtype,))
+
+
+@operation(
+    rule=_determinant_rule,
+    reference=np.linalg.det,
+    multiply_adds=_for_each(lambda n: n**3 // 3),
+    namespace="linalg",
+    numpy=(np.linalg.det,),
+    samples=_SQUARES,
+)
+def det(x: Array, /) -> Call:
+    """Determinant of square matrices: (..., n, n) to (...), floating dtypes; 1 for n = 0.
+
+    Raises ShapeError for matrices that are not square.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.det(tn.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
+    8.0
+    """
+    return Call((array(x),))
+
+
+def _solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
+    """Return (the stack's shape, the order, the right side's last axes)."""
+    stack, order = _square(types[0].shape)
+    right = types[1].shape
+    if not right:
+        raise ShapeError("", "the right side has no axes", remedy="give a vector or matrices")
+    vector = len(right) == 1
+    if right[-1 if vector else -2] != order:
+        raise ShapeError(
+            "",
+            f"{order} equations have a right side of {right[-1 if vector else -2]} rows, "
+            f"shape {right}",
+            remedy="a right side is a vector (n,) or matrices (..., n, k); x2[..., None] makes "
+            "columns of stacked vectors",
+        )
+    return (stack, order, right) if vector else (broadcast(stack, right[:-2]), order, right[-2:])
+
+
+def _solve_rule(types: tuple[Type, ...]) -> Inferred:
+    stack, _, right = _solve_shapes(types)
+    dtype = _floating(types)
+    return Inferred(((stack + right, dtype),), (dtype, dtype))
+
+
+def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
+    """One factorisation for each matrix, two triangular solves for each column."""
+    stack, order, right = _solve_shapes(types)
+    factorisations = product(types[0].shape[:-2]) * (order**3 // 3)
+    return factorisations + product(stack) * order * product(right)
+
+
+@operation(
+    rule=_solve_rule,
+    reference=np.linalg.solve,
+    dtypes=promote,
+    can_fail=True,
+    multiply_adds=_solve_multiply_adds,
+    namespace="linalg",
+    numpy=(np.linalg.solve,),
+    samples=[
+        Sample(((3, 3), (3,))),
+        Sample(((3, 3), (3, 2))),
+        Sample(((4, 3, 3), (3,))),
+        Sample(((4, 1, 3, 3), (5, 3, 2))),
+        Sample(((0, 0), (0, 2))),
+    ],
+)
+def solve(x1: Array, x2: Array, /) -> Call:
+    """Solve `x1 @ x = x2` for x: (..., n, n) and (n,) or (..., n, k), floating dtypes.
+
+    `x2` is a vector when it has exactly one axis, else a stack of matrices; stacks broadcast.
+    Raises ShapeError for matrices that are not square or a right side that does not fit, and
+    LinAlgError at the wait for a singular matrix.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.solve(tn.asarray([[2.0, 0.0], [0.0, 4.0]]), tn.asarray([2.0, 2.0])).tolist()
+    [1.0, 0.5]
+    """
+    return Call((array(x1), array(x2)))
+
+
+def _cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
+    return np.linalg.cholesky(x, upper=upper)
+
+
+@operation(
+    rule=_same_shape,
+    reference=_cholesky,
+    can_fail=True,
+    multiply_adds=_for_each(lambda n: n**3 // 6),
+    namespace="linalg",
+    numpy=(np.linalg.cholesky,),
+)
+def cholesky(x: Array, /, *, upper: bool = False) -> Call:
+    """Cholesky factor L of Hermitian positive-definite matrices, x = L @ conj(L).T: (..., n, n).
+
+    `upper` gives U with x = conj(U).T @ U. Only the lower triangle of `x` is read (the upper one
+    with `upper`). Raises ShapeError for matrices that are not square, and LinAlgError at the wait
+    for one that is not positive definite.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.cholesky(tn.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    return Call((array(x),), (bool(upper),))
+
+
+def _qr_rule(types: tuple[Type, ...], mode: str) -> Inferred:
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = _floating(types)
+    inner = min(rows, columns) if mode == "reduced" else rows
+    q, r = (*stack, rows, inner), (*stack, inner, columns)
+    return Inferred(((q, dtype), (r, dtype)), (dtype,))
+
+
+def _qr(x: np.ndarray, mode: str) -> tuple[np.ndarray, ...]:
+    return tuple(np.linalg.qr(x, mode))  # type: ignore[call-overload]  # mode is one of two
+
+
+def _qr_multiply_adds(types: tuple[Type, ...], mode: str) -> int:
+    """Householder: n^2 (m - n/3) for R, as much again for a reduced Q of the longer side's."""
+    stack, rows, columns = matrices(types[0].shape)
+    m, n = max(rows, columns), min(rows, columns)
+    factor = n * n * (3 * m - n) // 3
+    reduced = mode == "reduced" or rows <= columns
+    basis = n * n * (3 * rows - n) // 3 if reduced else 2 * (m * m * n - m * n * n + n**3 // 3)
+    return product(stack) * (factor + basis)
+
+
+_RECTANGLES = (Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sample(((0, 3),)))
+
+
+@operation(
+    rule=_qr_rule,
+    reference=_qr,
+    can_fail=True,
+    multiply_adds=_qr_multiply_adds,
+    result_type=QRResult,
+    namespace="linalg",
+    numpy=(np.linalg.qr,),
+    samples=[*_RECTANGLES, *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGLES)],
+)
+def qr(x: Array, /, *, mode: str = "reduced") -> Call:
+    """QR decomposition of (..., m, n): Q with orthonormal columns and R upper triangular, x = Q @
+    R.
+
+    Q is (..., m, k) and R is (..., k, n), where k is min(m, n), or m when `mode` is "complete".
+    Returns a named tuple. Raises ShapeError for fewer than two axes and another mode.
+
+    >>> import tenfold as tn
+    >>> q, r = tn.linalg.qr(tn.zeros((3, 2)))
+    >>> q.shape, r.shape
+    ((3, 2), (2, 2))
+    """
+    if mode in ("r", "raw"):
+        raise UnsupportedError("", f"there is no mode {mode!r}", remedy="take R of mode='reduced'")
+    if mode not in ("reduced", "complete"):
+        raise ShapeError("", f"mode {mode!r} is neither 'reduced' nor 'complete'")
+    return Call((array(x),), (mode,))
+
+
+def _svd_rule(types: tuple[Type, ...], full_matrices: bool) -> Inferred:
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = _floating(types)
+    inner = min(rows, columns)
+    left, right = (rows, columns) if full_matrices else (inner, inner)
+    shapes = ((*stack, rows, left), (*stack, inner), (*stack, right, columns))
+    return Inferred(tuple(zip(shapes, (dtype, real_dtype(dtype), dtype), strict=True)), (dtype,))
+
+
+def _svd(x: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, ...]:
+    return tuple(np.linalg.svd(x, full_matrices=full_matrices))
+
+
+def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
+    stack, rows, columns = matrices(types[0].shape)
+    m, n = max(rows, columns), min(rows, columns)
+    each = (
+        2 * m * m * n + 4 * m * n * n + 9 * n**3 // 2 if full_matrices else 7 * m * n * n + 4 * n**3
+    )
+    return product(stack) * each
+
+
+@operation(
+    rule=_svd_rule,
+    reference=_svd,
+    can_fail=True,
+    multiply_adds=_svd_multiply_adds,
+    result_type=SVDResult,
+    namespace="linalg",
+    numpy=(np.linalg.svd,),
+    samples=[*_RECTANGLES, *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGLES)],
+)
+def svd(x: Array, /, *, full_matrices: bool = True) -> Call:
+    """Singular value decomposition of (..., m, n): x = U @ diag(S) @ Vh, S falling and real.
+
+    U is (..., m, m) and Vh (..., n, n), or (..., m, k) and (..., k, n) without `full_matrices`,
+    where k is min(m, n); S is (..., k). Returns a named tuple. Raises ShapeError for fewer than two
+    axes, and LinAlgError at the wait where the iteration does not converge.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.svd(tn.asarray([[0.0, 2.0], [1.0, 0.0]])).S.tolist()
+    [2.0, 1.0]
+    """
+    return Call((array(x),), (bool(full_matrices),))
+
+
+def _eigh_rule(types: tuple[Type, ...]) -> Inferred:
+    stack, order = _square(types[0].shape)
+    dtype = _floating(types)
+    values, vectors = (*stack, order), (*stack, order, order)
+    return Inferred(((values, real_dtype(dtype)), (vectors, dtype)), (dtype,))
+
+
+def _eigh(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(np.linalg.eigh(x))
+
+
+@operation(
+    rule=_eigh_rule,
+    reference=_eigh,
+    can_fail=True,
+    multiply_adds=_for_each(lambda n: 9 * n**3 // 2),
+    result_type=EighResult,
+    namespace="linalg",
+    numpy=(np.linalg.eigh,),
+    samples=_SQUARES,
+)
+def eigh(x: Array, /) -> Call:
+    """Eigenvalues, rising and real, and eigenvectors of Hermitian matrices: (..., n), (..., n, n).
+
+    Column i of the eigenvectors belongs to eigenvalue i. Only the lower triangle of `x` is read.
+    Returns a named tuple. Raises ShapeError for matrices that are not square, and LinAlgError at
+    the wait where the iteration does not converge.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.eigh(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
+    [1.0, 2.0]
+    """
+    return Call((array(x),))
+
+
+@derived(
+    namespace="linalg",
+    numpy=(np.linalg.diagonal,),
+    samples=[Sample(((2, 3, 4),)), Sample(((3, 4),), {"offset": -1})],
+    reference=np.linalg.diagonal,
+)
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """Return the view of the diagonals of matrices, the last two axes: (..., m, n) to (..., k).
+
+    `offset` names the diagonal: above the main one for positive, below it for negative.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.diagonal(tn.asarray([[[1, 2], [3, 4]]])).tolist()
+    [[1, 4]]
+    """
+    return diagonals.diagonal(x, offset, -2, -1)
+
+
+@derived(
+    namespace="linalg",
+    numpy=(np.linalg.trace,),
+    samples=[Sample(((2, 3, 4),)), Sample(((3, 4),), {"offset": -1})],
+    reference=np.linalg.trace,
+)
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sum along the diagonals of matrices, the last two axes: (..., m, n) to (...); see `tn.trace`.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.trace(tn.asarray([[[1, 2], [3, 4]]])).tolist()
+    [5]
+    """
+    return norm.trace(x, offset, -2, -1, dtype)

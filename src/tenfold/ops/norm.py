@@ -1,0 +1,164 @@
+"""What is measured of matrices and vectors: norms and traces.
+
+Takes stacks in any dtype, hands on numbers. Norms are library calls, in float32 for the half types
+and rounded once; a trace is folded by the canonical tree (`ops/fold.py`), as the sum of its
+diagonal.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import FLOAT64, HALVES, canonical, kind_of, wide
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, operation
+from tenfold.ir.op import Call, Inferred, Sample
+from tenfold.ir.shape import Axis, Shape, normalize_axis, reduced
+from tenfold.ops import diagonals
+from tenfold.ops.fold import fold_last
+from tenfold.ops.linalg import real_dtype
+from tenfold.ops.reduce import accumulating
+
+Order = float | Literal["fro", "nuc"] | None
+"""The order of a norm."""
+
+
+def _trace_rule(
+    types: tuple[Type, ...], offset: int, first: int, second: int, dtype: np.dtype | None
+) -> Inferred:
+    (type_,) = types
+    operand, result = accumulating(type_, dtype)
+    stack = tuple(n for axis, n in enumerate(type_.shape) if axis not in (first, second))
+    return Inferred(((stack, result),), (operand,))
+
+
+def _trace(
+    x: np.ndarray, offset: int, first: int, second: int, dtype: np.dtype | None
+) -> np.ndarray:
+    total = fold_last(np.add, np.diagonal(x, offset, first, second), 0)
+    return np.add(total, np.zeros((), x.dtype))  # as sum: -0.0 alone is 0.0
+
+
+@operation(
+    rule=_trace_rule,
+    reference=_trace,
+    numpy=(np.trace,),
+    samples=[
+        Sample(((3, 3),)),
+        Sample(((2, 3, 4),)),
+        Sample(((2, 3, 4),), {"axis1": -1, "axis2": 0}),
+        Sample(((0, 3),)),
+        Sample(((3, 4),), {"offset": 1}),
+        Sample(((3, 4),), {"offset": -5}),
+        Sample(((2, 2),), {"dtype": "float32"}),
+    ],
+)
+def trace(
+    x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+) -> Call:
+    """Sum along the diagonal of the matrices that `axis1` and `axis2` span; these axes are gone.
+
+    `offset` names the diagonal: above the main one for positive, below it for negative. The result
+    has `dtype`, or as `sum` int64 or uint64 for integers; halves are accumulated in float32. For
+    matrices in the last two axes there is `linalg.trace`. Raises ShapeError for fewer than two axes.
+
+    >>> import tenfold as tn
+    >>> tn.trace(tn.asarray([[1, 2], [3, 4]])).item()
+    5
+    """
+    (x,), params = diagonals.diagonal.bind(x, offset, axis1, axis2)
+    return Call((x,), (*params, None if dtype is None else canonical(dtype, "trace")))
+
+
+def _norm_rule(
+    types: tuple[Type, ...], order: Order, axes: tuple[int, ...], keepdims: bool, flat: bool
+) -> Inferred:
+    (type_,) = types
+    dtype = type_.dtype if kind_of(type_.dtype) in "fc" else FLOAT64
+    _refuse_empty_norm(type_.shape, order, axes)
+    shape = reduced(type_.shape, axes, keepdims)
+    return Inferred(((shape, dtype if dtype in HALVES else real_dtype(dtype)),), (wide(dtype),))
+
+
+def _refuse_empty_norm(shape: Shape, order: Order, axes: tuple[int, ...]) -> None:
+    """The smallest of no numbers does not exist."""
+    smallest = order == -np.inf or (len(axes) == 2 and order in (-1, -2))
+    if smallest and 0 in (shape[axis] for axis in axes):
+        raise ShapeError(
+            "", f"axes {axes} of shape {shape} are empty and order {order} has no answer there"
+        )
+
+
+def _norm(
+    x: np.ndarray, order: Order, axes: tuple[int, ...], keepdims: bool, flat: bool
+) -> np.ndarray:
+    axis = None if flat else axes if len(axes) == 2 else axes[0]
+    return np.asarray(np.linalg.norm(x, order, axis, keepdims))
+
+
+def _norm_order(order: Any, axes: tuple[int, ...]) -> Order:
+    """Return `ord` in canonical form, or raise ShapeError when norms of so many axes lack it."""
+    if order is None or (len(axes) == 2 and order in ("fro", "nuc")):
+        return cast(Order, order)
+    if isinstance(order, (bool, str)) or not isinstance(order, (int, float, np.number)):
+        valid = False
+    else:
+        valid = len(axes) == 1 or order in (1, -1, 2, -2, np.inf, -np.inf)
+    if not valid:
+        remedy = (
+            "a number or None" if len(axes) == 1 else "'fro', 'nuc', 1, -1, 2, -2, inf, -inf, None"
+        )
+        what = "vectors" if len(axes) == 1 else "matrices"
+        raise ShapeError("", f"{what} have no norm of order {order!r}", remedy=f"give {remedy}")
+    return float(order)
+
+
+@operation(
+    rule=_norm_rule,
+    reference=_norm,
+    can_fail=True,
+    namespace="linalg",
+    numpy=(np.linalg.norm,),
+    samples=[
+        Sample(((2, 3, 4),)),
+        Sample(((5,),), {"ord": 1}),
+        Sample(((2, 3),), {"axis": 0, "ord": np.inf}),
+        Sample(((2, 3),), {"ord": "nuc"}),
+        Sample(((2, 3, 4),), {"axis": (0, 2), "ord": 2, "keepdims": True}),
+        Sample(((0, 3),), {"axis": 0}),
+    ],
+)
+def norm(
+    x: Array,
+    /,
+    ord: Any = None,  # the name in NumPy and in the standard
+    axis: Axis = None,
+    keepdims: bool = False,
+) -> Call:
+    """Norm of vectors (one `axis`) or matrices (two); of all elements when `axis` is None.
+
+    `ord` of a vector is a number p (inf: the largest modulus, 0: how many are not 0) and 2 when
+    None; of a matrix 1, -1, inf, -inf, 2, -2, "fro" (also None) or "nuc". Without `axis`, `ord`
+    needs one or two axes. The result is real: float64 for integers; halves are computed in float32
+    and rounded once. Raises ShapeError for an order or axes that do not exist, and LinAlgError at
+    the wait where singular values do not converge.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.norm(tn.asarray([3.0, 4.0])).item()
+    5.0
+    """
+    x = array(x)
+    if axis is None and ord is None:
+        return Call((x,), (None, tuple(range(x.ndim)), bool(keepdims), True))
+    if axis is None:
+        axes = tuple(range(x.ndim))
+    else:
+        given = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = tuple(normalize_axis(item, x.ndim) for item in given)
+    if len(axes) not in (1, 2) or len(set(axes)) < len(axes):
+        rule = f"{len(axes)} axes {axes} are neither a vector nor a matrix"
+        raise ShapeError("", rule, remedy="name one axis, or two different ones")
+    return Call((x,), (_norm_order(ord, axes), axes, bool(keepdims), False))

@@ -1,0 +1,149 @@
+"""Padding and cropping: more elements around an array, or fewer. `crop` takes off what `pad` puts on."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import kind_of
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.declare import array, derived, movement
+from tenfold.ir.op import Call, Sample
+from tenfold.ir.shape import Shape, checked_shape, normalize_slice
+from tenfold.ops.create import number, number_of
+from tenfold.ops.indexing import viewed
+
+Widths = tuple[tuple[int, int], ...]
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def _padded(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
+    for axis, (length, pair) in enumerate(zip(shape, widths, strict=True)):
+        if mode != "constant" and length == 0 and pair != (0, 0):
+            raise ShapeError(
+                "",
+                f"axis {axis} of shape {shape} is empty: there is nothing to pad {mode!r} from",
+                remedy='use mode="constant"',
+            )
+    return tuple(
+        before + length + after for length, (before, after) in zip(shape, widths, strict=True)
+    )
+
+
+def _pad(x: np.ndarray, widths: Widths, mode: str, value: Any) -> np.ndarray:
+    if mode == "constant":
+        return np.pad(x, widths, mode, constant_values=value)
+    return np.pad(x, widths, mode)  # type: ignore[call-overload]  # mode is one of MODES
+
+
+@movement(
+    shape=_padded,
+    reference=_pad,
+    numpy=(np.pad,),
+    samples=[
+        Sample(((2, 3),), positional=(1,)),
+        Sample(((2, 3),), {"constant_values": 1}, (((0, 2), (1, 0)),)),
+        Sample(((4,),), {"mode": "reflect"}, (2,)),
+        Sample(((2, 3),), {"mode": "edge"}, ((1, 2),)),
+        Sample(((3,),), {"mode": "wrap"}, (5,)),
+        Sample(((3,),), {"mode": "symmetric"}, (5,)),
+        Sample(((0, 2),), positional=(1,)),
+    ],
+)
+def pad(
+    x: Array,
+    /,
+    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
+    mode: str = "constant",
+    *,
+    constant_values: complex = 0,
+) -> Call:
+    """Return `x` with more positions before and after on each axis: `pad_width` is one number of them
+    for all, a pair (before, after) for all, or a pair for each axis.
+
+    `mode` says what stands there: "constant" (`constant_values`), "edge" (the first, the last element),
+    "reflect" and "symmetric" (`x` mirrored without and with its edge), "wrap" (`x` again).
+
+    >>> import tenfold as tn
+    >>> tn.pad(tn.asarray([1, 2, 3]), (2, 1)).tolist()
+    [0, 0, 1, 2, 3, 0]
+    >>> tn.pad(tn.asarray([1, 2, 3]), 2, "reflect").tolist()
+    [3, 2, 1, 2, 3, 2, 1]
+    """
+    x = array(x)
+    if mode not in MODES:
+        raise ShapeError("", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}")
+    if mode != "constant":
+        return Call((x,), (_widths(pad_width, x.ndim), mode, None))
+    value = number(constant_values, "pad")
+    if "biufc".index(_kind(value)) > "biufc".index(kind_of(x.dtype).replace("u", "i")):
+        rule = f"{value!r} is no value of {x.dtype}"
+        raise DTypeError("", rule, [x], "convert the array with tn.astype first")
+    return Call((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
+
+
+def _kind(value: complex) -> str:
+    return {bool: "b", int: "i", float: "f", complex: "c"}[type(value)]
+
+
+def _widths(given: Any, ndim: int) -> Widths:
+    """Widths in every form that NumPy takes as a pair for each axis."""
+    try:
+        pairs = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
+        widths = tuple((operator.index(before), operator.index(after)) for before, after in pairs)
+    except (ValueError, TypeError):
+        raise ShapeError(
+            "",
+            f"pad_width {given!r} does not fit {ndim} axes",
+            remedy="give an int, a pair (before, after), or a pair for each axis",
+        ) from None
+    if any(width < 0 for pair in widths for width in pair):
+        raise ShapeError("", f"pad_width {given!r} is negative", remedy="use tn.crop")
+    return widths
+
+
+def _cropped(x: np.ndarray, shape: Shape, *, start: Sequence[int] | None = None) -> np.ndarray:
+    places = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)] if start is None else start
+    return x[tuple(slice(begin, begin + m) for begin, m in zip(places, shape, strict=True))]
+
+
+@derived(
+    reference=_cropped,
+    samples=[
+        Sample(((5, 6),), positional=((2, 3),)),
+        Sample(((5, 6),), {"start": (3, 0)}, ((2, 3),)),
+        Sample(((3,),), positional=((0,),)),
+    ],
+)
+def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None) -> Array:
+    """Return the part of `shape` in the middle of `x`, a view; or the part that begins at `start`.
+
+    On an axis of length n the part of length m begins at (n - m) // 2, so that
+    `crop(pad(x, p), x.shape)` is `x`; `start=before` takes off a pad of pairs (before, after). Raises
+    ShapeError when the part is not inside.
+
+    >>> import tenfold as tn
+    >>> tn.crop(tn.reshape(tn.arange(30), (5, 6)), (2, 3)).tolist()
+    [[7, 8, 9], [13, 14, 15]]
+    """
+    x, part = array(x), checked_shape(shape)
+    begin = (
+        start if start is not None else [(n - m) // 2 for n, m in zip(x.shape, part, strict=False)]
+    )
+    fits = len(part) == len(begin) == x.ndim and all(
+        0 <= first and first + m <= n for first, m, n in zip(begin, part, x.shape, strict=True)
+    )
+    if not fits:
+        where = "in the middle" if start is None else f"at {tuple(begin)}"
+        raise ShapeError(
+            "",
+            f"a part of shape {part} {where} is not inside of shape {x.shape}",
+            remedy="make it smaller",
+        )
+    slices = (slice(first, first + m) for first, m in zip(begin, part, strict=True))
+    picks = (normalize_slice(each, n) for each, n in zip(slices, x.shape, strict=True))
+    return viewed(x, tuple(picks))

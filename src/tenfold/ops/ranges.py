@@ -1,0 +1,201 @@
+"""Ranges: numbers at equal distances, and the grids made of them. Bit for bit NumPy's."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import canonical, kind_of
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.op import Call, Inferred, Kind, Sample
+from tenfold.ir.shape import checked_shape
+from tenfold.ops.create import default_dtype, number
+from tenfold.ops.indexing import captured
+from tenfold.ops.reshaping import broadcast_to
+from tenfold.settings import checked_device
+
+
+def _counted(types: tuple[Type, ...], *params: Any) -> Inferred:
+    *_, length, dtype, _ = params
+    return Inferred((((length,), dtype),), ())
+
+
+def _arange(
+    start: Any, stop: Any, step: Any, repeat: int, length: int, dtype: np.dtype, device: str
+) -> np.ndarray:
+    return np.repeat(np.arange(start, stop, step, dtype), repeat)
+
+
+@operation(
+    rule=_counted,
+    reference=_arange,
+    kind=Kind.VALUE,
+    samples=[
+        Sample((), positional=(5,)),
+        Sample((), positional=(5, 0, -1)),
+        Sample((), positional=(0.0, 1.0, 0.1)),
+        Sample((), {"dtype": "float32"}, (2, 2)),
+    ],
+)
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    repeat: int = 1,
+    dtype: Any = None,
+    device: str | None = None,
+) -> Call:
+    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`, each
+    `repeat` times; without a dtype int64 for ints and float64 for floats.
+
+    Length ceil((stop - start) / step), element i being start + i * d for the difference d of the first
+    two as the dtype has them: NumPy's values, bit for bit. Raises OverflowError when an integer dtype
+    cannot hold the first two numbers.
+
+    >>> import tenfold as tn
+    >>> tn.arange(5, 0, -1).tolist()
+    [5, 4, 3, 2, 1]
+    >>> tn.arange(3, repeat=2).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    bounds = tuple(_real(value, "arange") for value in (first, last, step))
+    made = default_dtype(bounds) if dtype is None else canonical(dtype, "arange")
+    if kind_of(made) == "b":
+        raise DTypeError("", "bool does not count", remedy="name a dtype of numbers")
+    length = _length(*bounds)
+    _refuse_beyond(bounds, length, made)
+    times = _whole(repeat, "repeat")
+    (total,) = checked_shape((length * times,), made.itemsize)
+    return Call((), (*bounds, times, total, made, checked_device(device)))
+
+
+def _real(value: Any, operation: str) -> Any:
+    """A bound as a Python int or float; a 0-d Array gives its value."""
+    if isinstance(value, Array) and value.ndim == 0:
+        value = value.item()
+    found = number(value, operation)
+    if isinstance(found, complex):
+        raise DTypeError(operation, f"{value} is no real number", remedy="give ints or floats")
+    return int(found) if isinstance(found, bool) else found
+
+
+def _whole(value: Any, name: str) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise ShapeError("", f"{name} {value!r} is no int") from None
+    if count < 0:
+        raise ShapeError("", f"{name} {count} is negative", remedy="use 0 or more")
+    return count
+
+
+def _length(start: Any, stop: Any, step: Any) -> int:
+    if step == 0:
+        raise ShapeError("", "a step of 0 never arrives", remedy="give a step that is not 0")
+    if all(isinstance(value, int) for value in (start, stop, step)):
+        return max(0, -((start - stop) // step))
+    steps = (stop - start) / step
+    if not math.isfinite(steps):
+        raise ShapeError("", f"from {start} to {stop} by {step} has no length")
+    return max(0, math.ceil(steps))
+
+
+def _refuse_beyond(bounds: tuple[Any, ...], length: int, dtype: np.dtype) -> None:
+    """The first two numbers must fit an integer dtype; the rest is counted in it, as in NumPy."""
+    if kind_of(dtype) not in "iu":
+        return
+    start, _, step = bounds
+    limits = np.iinfo(dtype)
+    for value in (start, start + step)[:length]:
+        if not int(limits.min) <= int(value) <= int(limits.max):
+            rule = f"Python integer {int(value)} is out of bounds for {dtype}"
+            raise OverflowError(message("arange", rule, (), "name a dtype that can hold it"))
+
+
+def _linspace(
+    start: Any, stop: Any, endpoint: bool, length: int, dtype: np.dtype, device: str
+) -> np.ndarray:
+    return np.linspace(start, stop, length, endpoint=endpoint, dtype=dtype)
+
+
+@operation(
+    rule=_counted,
+    reference=_linspace,
+    kind=Kind.VALUE,
+    samples=[
+        Sample((), positional=(0, 1, 5)),
+        Sample((), {"endpoint": False, "dtype": "float32"}, (1.5, -2, 7)),
+        Sample((), positional=(0, 1j, 3)),
+        Sample((), positional=(2, 3, 1)),
+    ],
+)
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Call:
+    """Return `num` numbers at equal distances from `start` to `stop`, the last one included unless
+    `endpoint` is False; without a dtype float64, or complex128 for complex bounds.
+
+    Computed in float64 or complex128 and converted at the end: NumPy's values, bit for bit.
+
+    >>> import tenfold as tn
+    >>> tn.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    bounds = tuple(
+        number(value.item() if isinstance(value, Array) and value.ndim == 0 else value, "linspace")
+        for value in (start, stop)
+    )
+    given = default_dtype((*bounds, 1.0))
+    made = given if dtype is None else canonical(dtype, "linspace")
+    if kind_of(made) == "b" or (kind_of(given) == "c" and kind_of(made) != "c"):
+        raise DTypeError("", f"{made} cannot hold numbers from {start} to {stop}")
+    (length,) = checked_shape((_whole(num, "num"),), made.itemsize)
+    return Call((), (*bounds, bool(endpoint), length, made, checked_device(device)))
+
+
+@derived(
+    reference=np.meshgrid,
+    numpy=(np.meshgrid,),
+    samples=[Sample(((2,), (3,))), Sample(((2,), (3,), (1,)), {"indexing": "ij"})],
+)
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span, with
+    the vector's own value at each point. `indexing="xy"` puts the second axis first: (n2, n1, ...).
+
+    Raises ShapeError for arrays of more than one axis.
+
+    >>> import tenfold as tn
+    >>> [grid.tolist() for grid in tn.meshgrid(tn.asarray([1, 2]), tn.asarray([3, 4]))]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ShapeError("", f"indexing {indexing!r} is neither 'xy' nor 'ij'")
+    vectors = [array(x) for x in arrays]
+    for x in vectors:
+        if x.ndim > 1:
+            raise ShapeError(
+                "", f"an array of {x.ndim} axes is no vector", remedy="flatten it first"
+            )
+    order = list(range(len(vectors)))
+    if indexing == "xy":
+        order[:2] = reversed(order[:2])
+    lengths = tuple(vectors[position].size for position in order)
+    return tuple(
+        captured(broadcast_to(x, lengths, axis=order.index(position) if x.ndim else None))
+        for position, x in enumerate(vectors)
+    )

@@ -1,0 +1,167 @@
+"""Reshaping and broadcasting: the same elements read in another shape. Lazy; views of their input.
+
+A reshape is a view where NumPy's would be: where strides can read the elements. What is a view of an
+array in row-major order is known by its chain of movements, without looking at memory.
+
+>>> import tenfold as tn
+>>> x = tn.zeros((2, 3))
+>>> tn.reshape(x, (6,)).base is x, tn.reshape(x.T, (6,)).base is x.T
+(True, False)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, derived, movement
+from tenfold.ir.op import Call, Sample
+from tenfold.ir.shape import (
+    Shape,
+    broadcast,
+    checked_shape,
+    normalize_axis,
+    reshaped,
+    reshaped_strides,
+    row_major,
+)
+from tenfold.ops.indexing import captured
+
+
+@movement(
+    shape=reshaped,
+    reference=np.reshape,
+    view=True,
+    strides=reshaped_strides,
+    method=True,
+    numpy=(np.reshape,),
+    samples=[
+        Sample(((2, 6),), positional=((3, -1),)),
+        Sample(((0, 2),), positional=((0,),)),
+        Sample(((),), positional=((1, 1),)),
+        Sample(((2, 3, 4),), positional=(-1,)),
+    ],
+)
+def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Call:
+    """Return `x` with another shape and the same elements in row-major order; one length may be -1.
+
+    A view of `x` unless `x` is itself a view whose elements do not lie as `shape` would read them, such
+    as a transposed one; or `copy` is True. Raises ShapeError when the numbers of elements differ, and
+    for `copy=False` when there can be no view.
+
+    >>> import tenfold as tn
+    >>> tn.reshape(tn.arange(6), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    x = array(x)
+    target = reshaped(x.shape, shape)
+    viewable = not copy and _can_view(x, target)
+    if copy is False and not viewable:
+        raise ShapeError(
+            "", f"shape {x.shape} read as {target} is no view here", remedy="allow a copy"
+        )
+    return Call((x if viewable else captured(x),), (target,))
+
+
+def _can_view(x: Array, target: Shape) -> bool:
+    """Whether the elements of `x` lie so that `target` reads them by strides, as NumPy asks."""
+    if x.base is None:
+        return True
+    chain = [x]
+    while chain[-1].base is not None:
+        chain.append(chain[-1].base)
+    shape: Shape = chain.pop().shape
+    strides: Shape | None = row_major(shape)
+    for view in reversed(chain):
+        node = _native.node_of(view)
+        rule = node.op.strides
+        strides = None if rule is None else rule(shape, strides, *node.params)
+        if strides is None:
+            return False
+        shape = view.shape
+    return reshaped_strides(shape, strides, target) is not None
+
+
+def _placed(shape: Shape, target: Shape, first: int) -> Shape:
+    """Return `target` if `shape` broadcasts to it with its first axis at axis `first` of it."""
+    spread = (*shape, *(1,) * (len(target) - first - len(shape)))
+    if first < 0 or len(spread) > len(target) or broadcast(spread, target) != target:
+        where = f"at axis {first}" if first + len(shape) < len(target) else "at the last axes"
+        raise ShapeError(
+            "",
+            f"shape {shape} does not broadcast to {target} {where}",
+            remedy="its lengths must be 1 or those of the axes at which it stands",
+        )
+    return target
+
+
+def _repeated(x: np.ndarray, target: Shape, first: int) -> np.ndarray:
+    spread = (*x.shape, *(1,) * (len(target) - first - x.ndim))
+    return np.broadcast_to(x.reshape(spread), target)
+
+
+def _repeated_strides(shape: Shape, strides: Shape, target: Shape, first: int) -> Shape:
+    result = [0] * len(target)
+    for axis, (length, stride) in enumerate(zip(shape, strides, strict=True), first):
+        result[axis] = stride if length == target[axis] else 0
+    return tuple(result)
+
+
+@movement(
+    shape=_placed,
+    reference=_repeated,
+    view=True,
+    strides=_repeated_strides,
+    numpy=(np.broadcast_to,),
+    samples=[
+        Sample(((1, 3),), positional=((2, 3),)),
+        Sample(((),), positional=((0, 2),)),
+        Sample(((1, 2),), positional=((2, 1, 3, 2),)),
+    ],
+)
+def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = None) -> Call:
+    """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated. The axes
+    of `x` stand at the last axes of `shape`, or with the first of them at `axis`.
+
+    Raises ShapeError when a length is neither 1 nor that of the axis it stands at.
+
+    >>> import tenfold as tn
+    >>> tn.broadcast_to(tn.asarray([1, 2]), (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    >>> tn.broadcast_to(tn.asarray([1, 2]), (2, 2), axis=0).tolist()
+    [[1, 1], [2, 2]]
+    """
+    x = array(x)
+    target = checked_shape(shape, x.dtype.itemsize)
+    first = len(target) - x.ndim if axis is None else normalize_axis(axis, len(target))
+    return Call((x,), (target, first))
+
+
+@derived(
+    reference=np.broadcast_arrays,
+    numpy=(np.broadcast_arrays,),
+    samples=[Sample(((2, 1), (3,))), Sample(((0, 1), ()))],
+)
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """Return `arrays` read in the shape that they all broadcast to, as a tuple of views.
+
+    >>> import tenfold as tn
+    >>> [x.tolist() for x in tn.broadcast_arrays(tn.asarray([[1], [2]]), tn.asarray([3, 4]))]
+    [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
+    made = [array(x) for x in arrays]
+    shape = broadcast(*(x.shape for x in made))
+    return tuple(broadcast_to(x, shape) for x in made)
+
+
+@derived(reference=np.broadcast_shapes)
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """Return the shape that all `shapes` broadcast to. Raises ShapeError when there is none.
+
+    >>> import tenfold as tn
+    >>> tn.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return broadcast(*(checked_shape(shape) for shape in shapes))

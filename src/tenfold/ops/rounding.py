@@ -1,0 +1,63 @@
+"""Rounding of elements to whole numbers, in the dtype of the operand: integers stay as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import kind_of
+from tenfold.ir.declare import elementwise
+from tenfold.ir.dtype_rules import real, rounding
+
+
+@elementwise(dtypes=real, reference=np.ceil)
+def ceil(x: Array, /) -> Array:
+    """Smallest whole number not below `x`, element by element; the dtype of `x`.
+
+    Raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.ceil(tn.asarray([1.2, -1.2])).tolist()
+    [2.0, -1.0]
+    """
+
+
+@elementwise(dtypes=real, reference=np.floor)
+def floor(x: Array, /) -> Array:
+    """Largest whole number not above `x`, element by element; the dtype of `x`.
+
+    Raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.floor(tn.asarray([1.2, -1.2])).tolist()
+    [1.0, -2.0]
+    """
+
+
+@elementwise(dtypes=real, reference=np.trunc)
+def trunc(x: Array, /) -> Array:
+    """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`.
+
+    Raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.trunc(tn.asarray([1.8, -1.8])).tolist()
+    [1.0, -1.0]
+    """
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    """The nearest whole number, the even one at a tie; NumPy's rint makes floats of integers."""
+    return x if kind_of(x.dtype) in "iu" else np.rint(x)
+
+
+@elementwise(dtypes=rounding, reference=_rounded, numpy=(np.round, np.around))
+def round(x: Array, /) -> Array:
+    """Nearest whole number to `x`, element by element, the even one at a tie; the dtype of `x`.
+
+    Complex: both parts. Bool is rounded in float16, as NumPy does.
+
+    >>> import tenfold as tn
+    >>> tn.round(tn.asarray([0.5, 1.5, -2.5])).tolist()
+    [0.0, 2.0, -2.0]
+    """

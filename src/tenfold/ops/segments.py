@@ -1,0 +1,134 @@
+"""Sums by index: the rows of one segment, and scatter-add. Duplicates are added in row order.
+
+The additions of one result are sequential, first row first, so the result depends on the indices
+alone. Indices depend on values: one out of range is an IndexError at the wait.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import kind_of, promote, same_kind, wide
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.declare import operation, refuse_dtype
+from tenfold.ir.op import Call, Inferred, Sample
+from tenfold.ir.shape import broadcast
+from tenfold.ops.reduce import accumulating
+
+
+def _refuse_outside(indices: np.ndarray, low: int, high: int, what: str) -> None:
+    wrong = (indices < low) | (indices >= high)
+    if wrong.any():
+        place = np.unravel_index(int(np.argmax(wrong)), indices.shape)
+        at = ", ".join(str(int(i)) for i in place)
+        raise IndexError(f"{what} {indices[place]} at [{at}] is out of range {low} to {high - 1}")
+
+
+def _whole(type_: Type, what: str) -> None:
+    if kind_of(type_.dtype) not in "iu":
+        raise refuse_dtype(f"{what} need integers", [type_], "convert with tn.astype(x, tn.int64)")
+
+
+def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+    x, ids = types
+    _whole(ids, "segment_ids")
+    if len(ids.shape) != 1 or x.shape[:1] != ids.shape:
+        raise ShapeError(
+            "",
+            f"segment_ids of shape {ids.shape} do not name the rows of shape {x.shape}",
+            remedy="give one id for each index of the first axis",
+        )
+    operand, result = accumulating(x, None)
+    return Inferred((((num_segments, *x.shape[1:]), result),), (operand, ids.dtype))
+
+
+def _segment_sum(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
+    _refuse_outside(ids, 0, num_segments, "segment id")
+    sums = np.zeros((num_segments, *x.shape[1:]), x.dtype)
+    np.add.at(sums, ids.astype(np.intp), x)
+    return sums
+
+
+@operation(
+    rule=_segment_rule,
+    reference=_segment_sum,
+    can_fail=True,
+    samples=[
+        Sample(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
+        Sample(((0,),), positional=(np.asarray([], np.int8), 2)),
+    ],
+)
+def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
+    """Sum the rows of `x`, (n, ...), that bear the same id of `segment_ids`, (n,) integers.
+
+    The result is (num_segments, ...): row i is the sum of the rows with id i, in order, beginning
+    with 0. Dtypes are those of `tn.sum`: integers in int64 or uint64, halves accumulate in float32.
+
+    Raises ShapeError for shapes that do not fit, DTypeError for ids that are no integers, and
+    IndexError at the wait for an id below 0 or not below `num_segments`.
+
+    >>> import tenfold as tn
+    >>> tn.segment_sum(tn.asarray([1, 2, 3, 4]), tn.asarray([0, 2, 0, 2]), 3).tolist()
+    [4, 0, 6]
+    """
+    count = operator.index(num_segments)
+    if count < 0:
+        raise ShapeError("", f"num_segments {count} is negative")
+    return Call((x, segment_ids), (count,))
+
+
+def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
+    x, indices, values = types
+    _whole(indices, "indices")
+    if not x.shape:
+        raise ShapeError("", "x of shape () has no axis to index", remedy="add to it with +")
+    rows = (*indices.shape, *x.shape[1:])
+    if broadcast(rows, values.shape) != rows:
+        raise ShapeError("", f"values of shape {values.shape} do not broadcast to the rows {rows}")
+    common = promote((x, values))
+    if not same_kind(common, x.dtype):
+        raise DTypeError(
+            "",
+            f"sums of {common} cannot stay in {x.dtype} (same-kind rule)",
+            remedy="convert x or the values with tn.astype",
+        )
+    dtype = wide(x.dtype)
+    return Inferred(((x.shape, x.dtype),), (dtype, indices.dtype, dtype))
+
+
+def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
+    length = len(x)
+    _refuse_outside(indices, -length, length, "index")
+    sums = x.copy()
+    rows = np.broadcast_to(values, (*indices.shape, *x.shape[1:]))
+    np.add.at(sums, indices.astype(np.intp), rows)
+    return sums
+
+
+@operation(
+    rule=_add_at_rule,
+    reference=_add_at,
+    can_fail=True,
+    samples=[
+        Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
+        Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
+    ],
+)
+def add_at(x: Array, indices: Array, values: Array, /) -> Call:
+    """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice.
+
+    `x` is (n, ...), `indices` any shape of integers from -n to n - 1, `values` a number or an array
+    that broadcasts to indices.shape + x.shape[1:]. Rows are added in the order of the indices; the
+    dtype is that of `x`, halves accumulate in float32. `x` itself does not change.
+
+    Raises ShapeError for shapes that do not fit, DTypeError for values that `x` cannot hold,
+    IndexError at the wait for an index out of range.
+
+    >>> import tenfold as tn
+    >>> tn.add_at(tn.zeros((3,)), tn.asarray([0, 2, 0]), tn.asarray([1.0, 2.0, 3.0])).tolist()
+    [4.0, 0.0, 2.0]
+    """
+    return Call((x, indices, values))

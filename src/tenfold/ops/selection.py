@@ -1,0 +1,134 @@
+"""Choosing between elements: where, maximum, minimum, clip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import kind_of, names, promote_dtypes
+from tenfold.errors import DTypeError
+from tenfold.ir.declare import array, derived, elementwise
+from tenfold.ir.dtype_rules import real, selection
+from tenfold.ops.cast import astype
+
+
+@elementwise(dtypes=selection, reference=np.where, numpy=(np.where,))
+def where(condition: Array, x1: Array, x2: Array, /) -> Array:
+    """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.
+
+    All three broadcast; the result has the common dtype of `x1` and `x2`, in which Python scalars
+    are weak.
+
+    >>> import tenfold as tn
+    >>> tn.where(tn.asarray([True, False]), 1, tn.asarray([5, 6])).tolist()
+    [1, 6]
+    """
+
+
+def _larger(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The larger; NaN if either is, 0 of -0 and 0, where NumPy takes the first."""
+    largest = np.maximum(x, y)
+    return _zeros_ordered(largest, x, y, np.signbit(x)) if kind_of(x.dtype) == "f" else largest
+
+
+def _smaller(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The smaller; NaN if either is, -0 of -0 and 0, where NumPy takes the first."""
+    smallest = np.minimum(x, y)
+    return _zeros_ordered(smallest, x, y, ~np.signbit(x)) if kind_of(x.dtype) == "f" else smallest
+
+
+def _zeros_ordered(
+    chosen: np.ndarray, x: np.ndarray, y: np.ndarray, second: np.ndarray
+) -> np.ndarray:
+    """Of two zeros take `y` where `second`, `x` elsewhere."""
+    return np.where((x == 0) & (y == 0), np.where(second, y, x), chosen)
+
+
+@elementwise(dtypes=real, reference=_larger, numpy=(np.maximum,))
+def maximum(x1: Array, x2: Array, /) -> Array:
+    """The larger of `x1` and `x2`, element by element: NaN if either is NaN, and 0 is above -0.
+
+    The common dtype; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.maximum(tn.asarray([1.0, float("nan")]), 2).tolist()
+    [2.0, nan]
+    """
+
+
+@elementwise(dtypes=real, reference=_smaller, numpy=(np.minimum,))
+def minimum(x1: Array, x2: Array, /) -> Array:
+    """The smaller of `x1` and `x2`, element by element: NaN if either is NaN, and -0 is below 0.
+
+    The common dtype; raises DTypeError for complex.
+
+    >>> import tenfold as tn
+    >>> tn.minimum(tn.asarray([1.0, float("nan")]), 2).tolist()
+    [1.0, nan]
+    """
+
+
+@derived(numpy=(np.clip,))
+def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
+    """`x` held between `min` and `max`, element by element: shapes broadcast, the dtype of `x`.
+
+    A bound is an array, a number, or None for no bound. NaN in `x` or in a bound gives NaN; where
+    `min` is above `max` the result is `max`. An integer bound is never wrapped: one that no element
+    could pass has no effect. Raises DTypeError for complex, and for a bound of a kind that the dtype
+    of `x` cannot hold, OverflowError for a Python integer that every element would pass.
+
+    >>> import tenfold as tn
+    >>> tn.clip(tn.asarray([-5, 5, 300]), 0, 255).tolist()
+    [0, 5, 255]
+    """
+    x = array(x)
+    if kind_of(x.dtype) == "c":
+        raise DTypeError("", f"needs real numbers, not {x.dtype}", remedy="take tn.abs(x) first")
+    low, high = _bound(min, x, below=True), _bound(max, x, below=False)
+    if low is not None:
+        x = maximum(x, low)
+    return x if high is None else minimum(x, high)
+
+
+def _bound(bound: Any, x: Array, *, below: bool) -> Any:
+    """Return a bound of `x` that promotes to its dtype; None if it has no effect."""
+    if bound is None or isinstance(bound, bool):
+        return bound
+    if isinstance(bound, (int, float)):
+        return _scalar_bound(bound, x, below)
+    bound = array(bound)
+    if promote_dtypes(x.dtype, bound.dtype) == x.dtype:
+        return bound
+    kinds = kind_of(x.dtype) + kind_of(bound.dtype)
+    if kinds[0] in "iu" and kinds[1] in "iu":
+        return _saturated(bound, x.dtype)
+    if kinds == "ff":
+        return astype(bound, x.dtype)
+    raise _unfit(bound.dtype, x)
+
+
+def _scalar_bound(bound: float, x: Array, below: bool) -> float | None:
+    if isinstance(bound, float) and kind_of(x.dtype) != "f":
+        raise _unfit(np.dtype(float), x)
+    if kind_of(x.dtype) in "iu":
+        limits = np.iinfo(x.dtype)
+        if bound <= limits.min if below else bound >= limits.max:
+            return None
+    return bound
+
+
+def _saturated(bound: Array, dtype: np.dtype) -> Array:
+    """Return an integer bound in an integer dtype, with what is beyond it at its limits."""
+    target, source = np.iinfo(dtype), np.iinfo(bound.dtype)
+    if source.min < target.min:
+        bound = maximum(bound, int(target.min))
+    if source.max > target.max:
+        bound = minimum(bound, int(target.max))
+    return astype(bound, dtype)
+
+
+def _unfit(dtype: np.dtype, x: Array) -> DTypeError:
+    rule = f"the result keeps the dtype of x, which {names([dtype])} bounds do not fit: {x.dtype}"
+    return DTypeError("", rule, remedy="convert x, or round the bounds, with tn.astype")

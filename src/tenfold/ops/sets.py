@@ -1,0 +1,175 @@
+"""Sets: the different values of an array, and where values are. All but `isin` compute at the call,
+since the shapes of their results depend on the values.
+
+NaNs are no equals: each counts as a value of its own. -0.0 equals 0.0; the first that occurs stands
+for both. Values come in rising order, NaNs last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import BFLOAT16, BOOL, FLOAT32, INT64, kind_of, promote
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, derived, operation, values
+from tenfold.ir.op import Call, Inferred, Kind, Sample
+from tenfold.ops.keys import constant
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def _unique(x: Any, operation: str) -> UniqueAll:
+    x = array(x)
+    given = values(x, operation).reshape(-1)
+    keys = given.astype(FLOAT32) if given.dtype == BFLOAT16 else given
+    _, first, inverse, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    found = (given[first], first, inverse.reshape(x.shape), counts)
+    return UniqueAll(*(constant(x, np.ascontiguousarray(part)) for part in found))
+
+
+@derived(
+    reference=np.unique_all, numpy=(np.unique_all,), samples=[Sample(((2, 3),)), Sample(((0,),))]
+)
+def unique_all(x: Array, /) -> UniqueAll:
+    """Return the different `values` of `x` (u,), the `indices` (u,) of their first occurrences in `x`
+    flattened, the `inverse_indices` with the shape of `x` that give `x` back from the values, and the
+    `counts` (u,). Computes `x`.
+
+    >>> import tenfold as tn
+    >>> found = tn.unique_all(tn.asarray([3, 1, 3]))
+    >>> found.values.tolist(), found.indices.tolist(), found.inverse_indices.tolist()
+    ([1, 3], [1, 0], [1, 0, 1])
+    """
+    return _unique(x, "unique_all")
+
+
+@derived(
+    reference=np.unique_counts,
+    numpy=(np.unique_counts,),
+    samples=[Sample(((2, 3),)), Sample(((),))],
+)
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """Return the different `values` of `x` (u,) and how often each occurs, `counts` (u,). Computes `x`.
+
+    >>> import tenfold as tn
+    >>> tn.unique_counts(tn.asarray([3, 1, 3])).counts.tolist()
+    [1, 2]
+    """
+    found = _unique(x, "unique_counts")
+    return UniqueCounts(found.values, found.counts)
+
+
+@derived(
+    reference=np.unique_inverse,
+    numpy=(np.unique_inverse,),
+    samples=[Sample(((2, 3),)), Sample(((),))],
+)
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """Return the different `values` of `x` (u,) and the `inverse_indices` with the shape of `x` that
+    give `x` back: `tn.take(values, inverse_indices)`. Computes `x`.
+
+    >>> import tenfold as tn
+    >>> tn.unique_inverse(tn.asarray([3, 1, 3])).inverse_indices.tolist()
+    [1, 0, 1]
+    """
+    found = _unique(x, "unique_inverse")
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+@derived(
+    reference=lambda x: np.unique(x, equal_nan=False),
+    numpy=(np.unique_values,),
+    samples=[Sample(((2, 3),)), Sample(((0, 2),))],
+)
+def unique_values(x: Array, /) -> Array:
+    """Return the different values of `x` (u,) in rising order. Computes `x`.
+
+    >>> import tenfold as tn
+    >>> tn.unique_values(tn.asarray([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    return _unique(x, "unique_values").values
+
+
+@derived(reference=np.nonzero, numpy=(np.nonzero,), samples=[Sample(((2, 3),)), Sample(((0,),))])
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major order.
+    NaN is not 0. Computes `x`. Raises ShapeError for an array without axes.
+
+    >>> import tenfold as tn
+    >>> [where.tolist() for where in tn.nonzero(tn.asarray([[0, 7], [8, 0]]))]
+    [[0, 1], [1, 0]]
+    """
+    x = array(x)
+    if x.ndim == 0:
+        raise ShapeError("", "an array without axes has no positions", remedy="compare with 0")
+    return tuple(
+        constant(x, where.astype(INT64, copy=False)) for where in values(x, "nonzero").nonzero()
+    )
+
+
+def _membership(types: tuple[Type, ...], invert: bool) -> Inferred:
+    common = promote(types)
+    mixed = kind_of(common) == "f" and all(kind_of(type_.dtype) in "iu" for type_ in types)
+    operands = tuple(type_.dtype for type_ in types) if mixed else (common, common)
+    return Inferred(((types[0].shape, BOOL),), operands)
+
+
+def _isin(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
+    if x.dtype == BFLOAT16:
+        x, candidates = x.astype(FLOAT32), candidates.astype(FLOAT32)
+    if x.dtype == candidates.dtype:
+        return np.isin(x, candidates, invert=invert)
+    # A signed and a 64-bit unsigned integer: only what is not negative can be equal.
+    signed = x if x.dtype.kind == "i" else candidates
+    if signed is x:
+        found = np.isin(x.astype(np.uint64), candidates) & (x >= 0)
+    else:
+        found = np.isin(x, candidates[candidates >= 0].astype(np.uint64))
+    return found ^ invert
+
+
+@operation(
+    rule=_membership,
+    reference=_isin,
+    kind=Kind.COMPLEX,
+    dtypes=promote,
+    numpy=(np.isin,),
+    samples=[Sample(((2, 3), (4,))), Sample(((2,), (0,)), {"invert": True}), Sample(((), (2, 2)))],
+)
+def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Call:
+    """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to none:
+    bool, the shape of `x1`. NaN equals nothing.
+
+    >>> import tenfold as tn
+    >>> tn.isin(tn.asarray([1, 2, 3]), tn.asarray([3, 1])).tolist()
+    [True, False, True]
+    """
+    operands = (array(x) if type(x) is int else x for x in (x1, x2))  # 300 is in no uint8 array
+    return Call(tuple(operands), (bool(invert),))

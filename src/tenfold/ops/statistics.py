@@ -1,0 +1,184 @@
+"""Statistics over axes: means and variances, exponentials made stable. All made of canonical sums.
+
+Integers and booleans are computed in float64; half types in float32 throughout, rounded once at the
+end. A variance takes two passes over the data (Higham 2002, "Accuracy and Stability of Numerical
+Algorithms", section 1.9); a logarithm of a sum of exponentials is shifted by the maximum
+(Blanchard, Higham, Higham 2021, "Accurately computing the log-sum-exp and softmax functions").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import FLOAT64, kind_of, wide
+from tenfold.errors import DTypeError
+from tenfold.ir.declare import array, derived
+from tenfold.ir.op import Sample
+from tenfold.ir.shape import Axis, normalize_axes, product
+from tenfold.ops import reduce
+from tenfold.ops.cast import astype
+from tenfold.ops.complex import imag, real
+from tenfold.ops.elementary import exp, log, sqrt
+from tenfold.ops.movement import reshape
+from tenfold.ops.predicates import isfinite
+from tenfold.ops.selection import where
+
+_SAMPLES = (
+    Sample(((2, 3, 4),), {"axis": (0, 2)}),
+    Sample(((3, 5),), {"axis": -1, "keepdims": True}),
+    Sample(((2, 3),)),
+    Sample(((),)),
+)
+_SPREAD = (*_SAMPLES, Sample(((4, 3),), {"axis": 0, "correction": 1}))
+_ROWS = (Sample(((3, 4),)), Sample(((2, 3, 2),), {"axis": (0, 1)}), Sample(((2, 0),)))
+
+
+def _entered(x: Array) -> tuple[Array, np.dtype]:
+    """Return `x` in the dtype in which it is computed, and the dtype of the result."""
+    x = array(x)
+    result = x.dtype if kind_of(x.dtype) in "fc" else FLOAT64
+    return _converted(x, wide(result)), result
+
+
+def _entered_real(x: Array) -> tuple[Array, np.dtype]:
+    x = array(x)
+    if kind_of(x.dtype) == "c":
+        raise DTypeError(
+            "",
+            f"needs real numbers, not {x.dtype}",
+            remedy="take tn.real(x), tn.imag(x) or tn.abs(x)",
+        )
+    return _entered(x)
+
+
+def _converted(x: Array, dtype: np.dtype) -> Array:
+    return x if x.dtype == dtype else astype(x, dtype)
+
+
+def _count(x: Array, axis: Axis) -> int:
+    """How many elements of `x` are folded into one result."""
+    return product(x.shape[i] for i in normalize_axes(axis, x.ndim))
+
+
+@derived(reference=np.mean, method=True, numpy=(np.mean,), samples=_SAMPLES)
+def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Arithmetic mean over `axis`: one, a tuple of them, or all when None. NaN over an empty axis.
+
+    `x` is (..., n, ...); a reduced axis is left out, or has length 1 with `keepdims`. The dtype of
+    `x`; integers and booleans give float64, halves accumulate in float32.
+
+    >>> import tenfold as tn
+    >>> tn.mean(tn.asarray([[1, 2], [3, 6]]), axis=1).tolist()
+    [1.5, 4.5]
+    """
+    values, result = _entered(x)
+    total = reduce.sum(values, axis=axis, keepdims=keepdims)
+    return _converted(total / _count(values, axis), result)
+
+
+def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
+    """Return the variance in the dtype of the computation; complex numbers have distances."""
+    count = _count(values, axis)
+    centred = values - reduce.sum(values, axis=axis, keepdims=True) / count
+    if kind_of(values.dtype) == "c":
+        squares = real(centred) * real(centred) + imag(centred) * imag(centred)
+    else:
+        squares = centred * centred
+    return reduce.sum(squares, axis=axis, keepdims=keepdims) / max(count - correction, 0)
+
+
+def _real_part(result: np.dtype) -> np.dtype:
+    return np.dtype(f"float{4 * result.itemsize}") if kind_of(result) == "c" else result
+
+
+@derived(reference=np.var, method=True, numpy=(np.var,), samples=_SPREAD)
+def var(
+    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
+    """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`.
+
+    `correction=1` estimates the variance of what the n elements were drawn from. Where n does not
+    exceed it the divisor is 0: the result is NaN, or infinite. Axes and dtypes are those of
+    `tn.mean`; complex numbers give real ones.
+
+    >>> import tenfold as tn
+    >>> tn.var(tn.asarray([1, 2, 3, 4])).item()
+    1.25
+    """
+    values, result = _entered(x)
+    return _converted(_spread(values, axis, correction, keepdims), _real_part(result))
+
+
+@derived(reference=np.std, method=True, numpy=(np.std,), samples=_SPREAD)
+def std(
+    x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+) -> Array:
+    """Standard deviation over `axis`: the square root of the variance, `tn.var`.
+
+    Axes, dtypes and `correction` are those of `tn.var`.
+
+    >>> import tenfold as tn
+    >>> tn.std(tn.asarray([[1.0, 3.0], [2.0, 2.0]]), axis=1).tolist()
+    [1.0, 0.0]
+    """
+    values, result = _entered(x)
+    return _converted(sqrt(_spread(values, axis, correction, keepdims)), _real_part(result))
+
+
+@derived(samples=(*_SAMPLES, Sample(((2, 0),), {"axis": 1})))
+def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Logarithm of the sum of `exp(x)` over `axis`, without overflow: one axis, a tuple, or all.
+
+    -inf where every element is -inf and over an empty axis. The dtype of `x`; integers and booleans
+    give float64, halves are computed in float32. Raises DTypeError for complex numbers.
+
+    >>> import tenfold as tn
+    >>> tn.logsumexp(tn.asarray([1000.0, 1000.0])).item()
+    1000.6931471805599
+    """
+    values, result = _entered_real(x)
+    if _count(values, axis) == 0:
+        return _converted(log(reduce.sum(values, axis=axis, keepdims=keepdims)), result)
+    largest = reduce.max(values, axis=axis, keepdims=True)
+    shift = where(isfinite(largest), largest, 0.0)  # inf - inf would be NaN
+    total = log(reduce.sum(exp(values - shift), axis=axis, keepdims=keepdims))
+    return _converted(total + reshape(shift, total.shape), result)
+
+
+def _shifted(x: Array, axis: Axis) -> tuple[Array, np.dtype]:
+    """Return `x` minus its maximum, which is 0 or below."""
+    values, result = _entered_real(x)
+    if _count(values, axis) == 0:
+        return values, result
+    return values - reduce.max(values, axis=axis, keepdims=True), result
+
+
+@derived(samples=_ROWS)
+def softmax(x: Array, /, *, axis: Axis = -1) -> Array:
+    """`exp(x)` over its sum along `axis` (one, a tuple, or all when None), without overflow.
+
+    The shape of `x`; each row along `axis` sums to 1. NaN where a row holds +inf or NaN, or nothing
+    but -inf: such a row has no answer. Dtypes are those of `tn.logsumexp`.
+
+    >>> import tenfold as tn
+    >>> tn.softmax(tn.asarray([1000.0, 1000.0])).tolist()
+    [0.5, 0.5]
+    """
+    values, result = _shifted(x, axis)
+    powers = exp(values)
+    return _converted(powers / reduce.sum(powers, axis=axis, keepdims=True), result)
+
+
+@derived(samples=_ROWS)
+def log_softmax(x: Array, /, *, axis: Axis = -1) -> Array:
+    """Logarithm of `tn.softmax` along `axis`, exact where softmax itself would be 0.
+
+    The shape of `x`; NaN where softmax is. Dtypes are those of `tn.logsumexp`.
+
+    >>> import tenfold as tn
+    >>> tn.log_softmax(tn.asarray([0.0, -1000.0])).tolist()
+    [0.0, -1000.0]
+    """
+    values, result = _shifted(x, axis)
+    return _converted(values - log(reduce.sum(exp(values), axis=axis, keepdims=True)), result)

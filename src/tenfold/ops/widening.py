@@ -1,0 +1,47 @@
+"""Precision of elementary functions on the reference device: computed wider, rounded once.
+
+Takes a NumPy function, hands on one that computes float32 in float64 (so that the error is about half a
+unit in the last place on every CPU, whatever NumPy's loop for it does) and the half types in float32,
+rounded once to their dtype.
+
+>>> widened(np.exp)(np.asarray([1.0], np.float32))
+array([2.7182817], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from tenfold.dtypes import FLOAT32, FLOAT64, HALVES
+
+Function = Callable[..., Any]
+
+
+def widened(function: Function) -> Function:
+    """Return `function` on real operands of one dtype, computed wider; other dtypes as they are."""
+
+    @wraps(function)
+    def computed(*operands: np.ndarray) -> Any:
+        dtype = operands[0].dtype
+        if dtype != FLOAT32 and dtype not in HALVES:
+            return function(*operands)
+        result = function(*(operand.astype(FLOAT64) for operand in operands)).astype(FLOAT32)
+        return result.astype(dtype)
+
+    return computed
+
+
+def special(name: str) -> Function:
+    """Return `scipy.special.<name>`, widened; scipy is imported when it first runs."""
+
+    @widened
+    def computed(*operands: np.ndarray) -> Any:
+        from scipy import special as functions
+
+        return getattr(functions, name)(*operands)
+
+    return computed

@@ -1,0 +1,117 @@
+"""Profile: the counters and the timeline of a block.
+
+Counters are totals of the process, raised where the work is done; a profile is their difference between
+the block's end (or now) and its beginning. `save` writes a timeline for Perfetto or chrome://tracing.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([1.0, 2.0])
+>>> with tn.profile() as p:
+...     y = (x + 1) * 2
+>>> p.kernels
+0
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+
+from tenfold import _native
+from tenfold.devices.timeline import Event, recording
+
+
+class Profile:
+    """The counters of a block, as attributes, and its events.
+
+    `kernels`, `calls`, `launches`, `batches`, `temporaries`, `gathers`, `copies`, `allocations`,
+    `bytes_allocated` (bytes), `compiles`, `generic_compiles`, `multiply_adds`, `syncs` are ints.
+    """
+
+    def __init__(self) -> None:
+        self._begin: dict[str, int] = {}
+        self._end: dict[str, int] | None = None
+        self._recording: AbstractContextManager[list[Event]] | None = None
+        self.events: list[Event] = []
+
+    def __enter__(self) -> Profile:
+        self._recording = recording()
+        self.events = self._recording.__enter__()
+        self._end = None
+        self._begin = _native.read_counters()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._end = _native.read_counters()
+        if self._recording is not None:
+            self._recording.__exit__(kind, error, traceback)
+
+    def counters(self) -> dict[str, int]:
+        """Return every counter by name."""
+        now = self._end if self._end is not None else _native.read_counters()
+        return {name: now[name] - self._begin.get(name, now[name]) for name in now}
+
+    def __getattr__(self, name: str) -> int:
+        found = self.counters() if not name.startswith("_") else {}
+        if name not in found:
+            raise AttributeError(f"a profile has no counter {name!r}; it has {', '.join(found)}")
+        return found[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.counters()]
+
+    def __repr__(self) -> str:
+        raised = ", ".join(f"{name}={count}" for name, count in self.counters().items() if count)
+        return f"<profile {raised or 'of nothing'}>"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the timeline as Chrome trace events (JSON), whole or not at all.
+
+        Raises OSError when `path` cannot be written.
+        """
+        import json  # costs milliseconds, and only who saves needs them
+        import tempfile
+
+        target = Path(path)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(self._trace(), file)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _trace(self) -> dict[str, object]:
+        process = os.getpid()
+        events = [
+            {
+                "name": event.name,
+                "cat": event.category,
+                "ph": "X",  # a complete event: begin and duration, in microseconds
+                "ts": event.begin / 1e3,
+                "dur": (event.end - event.begin) / 1e3,
+                "pid": process,
+                "tid": event.thread,
+            }
+            for event in self.events
+        ]
+        return {"traceEvents": events, "otherData": self.counters()}
+
+
+def profile() -> Profile:
+    """Return a context manager that counts and records what the process does in its block.
+
+    >>> import tenfold as tn
+    >>> with tn.profile() as p:
+    ...     total = tn.sum(tn.asarray([1.0, 2.0])).item()
+    >>> p.calls, p.syncs
+    (1, 1)
+    """
+    return Profile()

@@ -1,0 +1,1 @@
+"""The rewrites: what may take the place of what."""

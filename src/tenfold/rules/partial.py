@@ -1,0 +1,130 @@
+"""Partial reads: a part of an elementwise expression is the expression of the parts.
+
+Takes the node of a part (`index` of a pending node), hands on a node of the same value that computes
+that part only; or None when the node is no such part, or its base has been read in part before: the
+second partial read computes the base whole.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([1.0, 2.0, 3.0]) * 2
+>>> part = part_of(tn._native.node_of(x[1:]))
+>>> part.name, part.type.shape
+('multiply', (2,))
+"""
+
+from __future__ import annotations
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.ir.op import Kind, Op
+from tenfold.ir.shape import Pick, Shape, whole_axes
+from tenfold.ops.indexing import index, viewed
+from tenfold.settings import options
+
+Picks = tuple[Pick, ...]
+
+
+def part_of(node: Node) -> Node | None:
+    """Return a node that computes only the part of its base that `node` reads."""
+    if node.op is not index:
+        return None
+    base, picks, new = _through_views(node)
+    if not _opens(base) or base.read_in_part():
+        return None
+    with options(strict_dtypes=False):  # what was written under other options stays as it was
+        part = _narrowed(base, picks)
+        return _native.node_of(viewed(part, whole_axes(part.shape), new) if new else part)
+
+
+def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]]:
+    """Return what a part of a part of a part ... takes, in one step, of which node."""
+    (base,) = node.inputs
+    picks, new = node.params
+    while base.pending and base.op is index:
+        composed = _composed(base.params[0], base.params[1], picks, new)
+        if composed is None:
+            break
+        picks, new = composed
+        (base,) = base.inputs
+    return base, picks, new
+
+
+def _composed(
+    first: Picks, first_new: tuple[int, ...], second: Picks, second_new: tuple[int, ...]
+) -> tuple[Picks, tuple[int, ...]] | None:
+    """Compose two indexings; None when the second empties an axis that the first put in."""
+    axes: list[Pick | None] = [pick for pick in first if not isinstance(pick, int)]
+    for position in first_new:
+        axes.insert(position, None)
+    taken: list[Pick] = []
+    ours: list[bool] = []  # for each axis that is left: whether the first indexing put it in
+    for axis, pick in zip(axes, second, strict=True):
+        if axis is None and not isinstance(pick, int) and pick[1] == 0:
+            return None
+        if not isinstance(pick, int):
+            ours.append(axis is None)
+        if axis is not None:
+            taken.append(_picked(axis, pick))
+    for position in second_new:
+        ours.insert(position, True)
+    picks = iter(taken)
+    merged = tuple(pick if isinstance(pick, int) else next(picks) for pick in first)
+    return merged, tuple(i for i, inserted in enumerate(ours) if inserted)
+
+
+def _picked(first: Pick, second: Pick) -> Pick:
+    """Return what `second` takes of the positions that `first` took of an axis."""
+    assert not isinstance(first, int), "an axis that an int took is not there any more"
+    start, _, step = first
+    if isinstance(second, int):
+        return start + second * step
+    return (start + second[0] * step, second[1], step * second[2])
+
+
+def _opens(node: Node) -> bool:
+    """Whether a part of the node is made of the parts of its inputs."""
+    op = node.op
+    return node.pending and isinstance(op, Op) and op.kind is Kind.MAP and op.pure
+
+
+def _narrowed(base: Node, base_picks: Picks) -> Array:
+    """Build the expression of the part, inputs before users; what is shared is built once."""
+    made: dict[tuple[Node, Picks], Array] = {}
+    stack = [(base, base_picks)]
+    while stack:
+        node, picks = stack[-1]
+        if (node, picks) in made:
+            stack.pop()
+            continue
+        if not _opens(node):
+            made[node, picks] = _leaf(node, picks)
+            continue
+        shape = node.type.shape
+        parts = [(each, _aligned(each.type.shape, shape, picks)) for each in node.inputs]
+        missing = [part for part in parts if part not in made]
+        if missing:
+            stack.extend(missing)
+            continue
+        inputs = tuple(
+            part[0].scalar if part[0].is_scalar else made[part] for part in parts
+        )
+        made[node, picks] = _native.apply(node.op.id, inputs, node.params)
+    return made[base, base_picks]
+
+
+def _leaf(node: Node, picks: Picks) -> Array:
+    whole = _native.array_of(node)
+    return whole if picks == whole_axes(node.type.shape) else viewed(whole, picks)
+
+
+def _aligned(shape: Shape, result: Shape, picks: Picks) -> Picks:
+    """Return the picks for an input of `shape` that was broadcast to `result`."""
+    missing = len(result) - len(shape)
+    return tuple(
+        pick if length == result[missing + axis] else _of_one(pick)
+        for axis, (length, pick) in enumerate(zip(shape, picks[missing:], strict=True))
+    )
+
+
+def _of_one(pick: Pick) -> Pick:
+    """Return the pick of a broadcast axis: its one element, kept if the result's axis is kept."""
+    return 0 if isinstance(pick, int) else (0, 1, 1)

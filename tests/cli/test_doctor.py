@@ -1,0 +1,73 @@
+"""`tenfold doctor`: what it reports, and what it finds wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from typing import Any
+
+import pytest
+
+import tenfold as tn
+from tenfold import settings
+from tenfold.cli import doctor
+
+Command = Callable[..., Any]
+
+
+def test_report_as_json_has_every_setting_with_its_source(tenfold: Command) -> None:
+    facts = json.loads(tenfold("doctor", "--json").out)
+    assert list(facts) == ["machine", "versions", "settings", "problems"]
+    assert facts["versions"]["tenfold"]
+    assert facts["versions"]["numpy"]
+    assert facts["machine"]["processors"] >= 1
+    assert facts["machine"]["memory_available"] > 0
+    assert list(facts["settings"]) == [setting.name for setting in settings.SETTINGS]
+    assert all(set(fact) == {"value", "source"} for fact in facts["settings"].values())
+
+
+def test_setting_given_by_an_option_says_so(tenfold: Command) -> None:
+    with tn.options(strict_dtypes=True):
+        facts = json.loads(tenfold("doctor", "--json").out)
+    assert facts["settings"]["strict_dtypes"] == {"value": True, "source": "tn.options"}
+
+
+def test_report_as_text_has_a_line_for_each_fact(tenfold: Command) -> None:
+    done = tenfold("doctor")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "machine", "versions", "settings", "problems",
+    ]  # fmt: skip
+    for word in ("processor", "memory_available", "numpy", "strict_dtypes"):
+        assert any(line.split()[0] == word for line in lines if line.startswith(" "))
+
+
+def test_missing_distribution_is_a_problem(
+    tenfold: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name == "rich":
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(doctor, "version", version)
+    done = tenfold("doctor")
+    assert done.code == 0
+    assert "rich is not installed; install it with: pip install rich" in done.out
+
+
+def test_unknown_variable_is_a_problem(tenfold: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENFOLD_TREADS", "2")
+    assert "TENFOLD_TREADS is set in the environment but is no setting" in tenfold("doctor").out
+
+
+def test_machine_that_says_nothing_is_reported(
+    tenfold: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "processor", lambda: ("", frozenset()))
+    monkeypatch.setattr(doctor, "group_processors", lambda: None)
+    out = tenfold("doctor").out
+    assert "none known" in out
+    assert "no limit" in out

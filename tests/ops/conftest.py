@@ -1,0 +1,45 @@
+"""What the tests of operations share: the layouts in memory in which the same values can stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+Layouts = dict[str, np.ndarray]
+
+
+def _strided(values: np.ndarray) -> np.ndarray:
+    """Return the same values two and three elements apart."""
+    steps = (2, 3, 2, 3, 2, 3)[: values.ndim]
+    base = np.zeros(
+        tuple(length * step for length, step in zip(values.shape, steps, strict=True)), values.dtype
+    )
+    view = base[(*(slice(None, None, step) for step in steps), ...)]
+    view[...] = values
+    return view
+
+
+def _reversed(values: np.ndarray) -> np.ndarray:
+    """Return the same values with negative strides on every axis."""
+    backwards = (*(slice(None, None, -1) for _ in values.shape), ...)
+    return values[backwards].copy()[backwards]
+
+
+@pytest.fixture
+def layouts() -> Callable[[np.ndarray], Layouts]:
+    """A function that lays the same values out in several ways, all but one of them shared."""
+
+    def lay_out(values: np.ndarray) -> Layouts:
+        found = {
+            "Fortran order": np.array(values, order="F"),
+            "strided": _strided(values),
+            "reversed": _reversed(values),
+            "read-only": values.copy(),
+        }
+        for variant in found.values():
+            variant.flags.writeable = False  # a writeable array would be copied to plain order
+        return {"writeable": values.copy(), **found}
+
+    return lay_out

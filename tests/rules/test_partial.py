@@ -1,0 +1,101 @@
+"""Partial reads: the first computes that part only, the second computes the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+
+def counting(seen: list[int]) -> object:
+    """Return an elementwise operation that notes how many elements it is given."""
+
+    def reference(x: np.ndarray) -> np.ndarray:
+        seen.append(x.size)
+        return x + 1
+
+    @tn.op(reference=reference)
+    def counted(x: tn.Array) -> tn.Array:
+        """x + 1, counting."""
+        return x + 1
+
+    return counted
+
+
+def test_first_partial_read_computes_that_part_only_and_the_second_the_whole() -> None:
+    seen: list[int] = []
+    x = counting(seen)(tn.asarray(np.arange(100.0))) * 2
+    assert x[3].item() == 8.0
+    assert seen == [1]
+    assert x[4:6].tolist() == [10.0, 12.0]
+    assert seen == [1, 100]
+    assert x.tolist() == ((np.arange(100.0) + 1) * 2).tolist()
+    assert seen == [1, 100]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        (1,),
+        (slice(None, None, -1), 2),
+        (Ellipsis, slice(3, 0, -2)),
+        (0, None, slice(1, 1)),
+        (None, slice(2, None), 0, None),
+        (),
+    ],
+)
+def test_part_of_a_broadcast_expression_equals_the_part_of_the_whole(key: tuple[object, ...]) -> None:
+    generator = np.random.default_rng(0)
+    a, b, c = (generator.standard_normal(shape) for shape in ((3, 4), (4,), (3, 1)))
+    x = tn.where(tn.asarray(a) > 0, tn.asarray(b) * 2, -tn.asarray(c)) + tn.asarray(a).T.T
+    expected = np.where(a > 0, b * 2, -c) + a
+    np.testing.assert_array_equal(np.asarray(x[key]), expected[key])
+
+
+def test_part_of_a_shared_chain_takes_linear_time() -> None:
+    with tn.options(pending_depth=0):
+        x = tn.asarray(np.ones(4))
+        for _ in range(20_000):
+            x = x + x * 0.0  # each step reads the one before it twice
+    assert x[1].item() == 1.0
+
+
+def test_part_of_a_product_computes_the_product() -> None:
+    x = tn.asarray(np.eye(3))
+    assert (x @ x + 1)[0].tolist() == [2.0, 1.0, 1.0]
+
+
+def test_part_written_under_other_options_is_read_under_strict_dtypes() -> None:
+    x = tn.asarray([1, 2]) + tn.asarray([0.5, 0.5])
+    with tn.options(strict_dtypes=True):
+        assert x[0].item() == 1.5
+
+
+def test_element_of_a_row_computes_one_element() -> None:
+    seen: list[int] = []
+    x = counting(seen)(tn.asarray(np.arange(12.0).reshape(3, 4)))
+    assert x[1:][:, None, ::-1][0, 0][1].item() == 7.0
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_parts_of_parts_equal_those_of_numpy(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal((4, 3, 5))
+    ours, theirs = tn.asarray(values) + 1, values + 1
+    for _ in range(3):
+        key = tuple(_random_term(generator, length) for length in theirs.shape)
+        ours, theirs = ours[key], theirs[key]
+    np.testing.assert_array_equal(np.asarray(ours), theirs)
+
+
+def _random_term(generator: np.random.Generator, length: int) -> object:
+    choice = generator.integers(5)
+    if choice == 0 and length:
+        return int(generator.integers(length))
+    if choice == 1:
+        return slice(None, None, -1)
+    if choice == 2:
+        return slice(int(generator.integers(length + 1)), None, int(generator.integers(1, 3)))
+    return slice(None)

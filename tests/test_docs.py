@@ -1,0 +1,37 @@
+"""Every snippet of the documents is executed, and says what it prints."""
+
+from __future__ import annotations
+
+import doctest
+import runpy
+from pathlib import Path
+
+import pytest
+
+from tenfold.ir.op import OPS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_of_a_page_print_what_they_say(page: str) -> None:
+    known = dict(OPS)
+    try:
+        failed, _ = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=FLAGS)
+    finally:
+        OPS.clear()  # a page may declare operations; they are its own
+        OPS.update(known)
+    assert failed == 0
+
+
+def test_tour_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "docs" / "tour.py"), run_name="__main__")
+    assert "the end" in capsys.readouterr().out
+
+
+def test_page_of_settings_is_made_from_the_table() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    made = runpy.run_path(str(ROOT / "docs" / "settings.py"))["page"]()
+    assert page == made, "run `make docs`"

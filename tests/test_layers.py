@@ -1,0 +1,44 @@
+"""Imports run one way: the contract of pyproject.toml, and what it cannot see."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "tenfold"
+TOP = ("__main__.py", "cli", "cli.py", "io", "testing", "testing.py")
+PROGRAMS = ("namespace/stubs.py",)  # run by `make stubs`, imported by nobody
+
+
+def absolute_imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "tenfold":
+            yield from (f"tenfold.{name.name}" for name in node.names)
+
+
+def test_only_the_top_layer_imports_the_package_itself() -> None:
+    rooms = {path.stem for path in PACKAGE.iterdir()} | {"_native"}
+    known = {f"tenfold.{room}" for room in rooms}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE)
+        if name.parts[0] in TOP or name.as_posix() in PROGRAMS:
+            continue
+        ours = {line for line in absolute_imports(path) if f"{line}.".startswith("tenfold.")}
+        stray = {line for line in ours if ".".join(line.split(".")[:2]) not in known}
+        assert not stray, f"{name} imports {stray}: only {TOP} may use the public names"
+
+
+def test_imports_run_one_way() -> None:
+    program = shutil.which("lint-imports")
+    if program is None:
+        pytest.skip("import-linter is not installed")
+    done = subprocess.run([program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

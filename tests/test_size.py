@@ -1,0 +1,98 @@
+"""The size checker finds every kind of offender, and this repository has none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def check(root: Path) -> tuple[int, list[str]]:
+    program = [sys.executable, str(ROOT / "tools" / "check_size.py"), str(root)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def function_of(lines: int) -> str:
+    return "def grow():\n" + "    pass\n" * (lines - 1)
+
+
+def test_this_repository_has_no_offender() -> None:
+    assert check(ROOT) == (0, [])
+
+
+def test_everything_at_its_limit_passes(tmp_path: Path) -> None:
+    write(tmp_path, "src/a.py", "x = 1\n" * 500)
+    write(tmp_path, "src/b.py", function_of(60))
+    write(tmp_path, "src/c.py", "# " + "x" * 98 + "\n")
+    for number in range(8):
+        write(tmp_path, f"native/{number}.cpp", "int x;\n" * 500)
+    write(tmp_path, "native/tests/t.cpp", "int x;\n" * 500)
+    assert check(tmp_path) == (0, [])
+
+
+def test_a_table_may_be_long(tmp_path: Path) -> None:
+    write(tmp_path, "src/a.py", '"""All the rows.\n\nTable.\n"""\n' + "x = 1\n" * 600)
+    assert check(tmp_path) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "src/deep/a.py",
+            '"""No Table. on a line of its own."""\n' + "x = 1\n" * 500,
+            (
+                "src/deep/a.py: 501 lines, a Python file has at most 500"
+                " (a table says `Table.` in its module docstring)"
+            ),
+        ),
+        (
+            "tests/a.py",
+            "\n@property\n" + function_of(61),
+            "tests/a.py:3: grow has 61 lines, a function has at most 60",
+        ),
+        (
+            "tools/a.py",
+            "class A:\n    async def grow(self):\n" + "        pass\n" * 60,
+            "tools/a.py:2: grow has 61 lines, a function has at most 60",
+        ),
+        (
+            "bench/a.py",
+            "\n# " + "x" * 99 + "\n",
+            "bench/a.py:2: 101 columns, a line has at most 100",
+        ),
+        (
+            "native/a.h",
+            "// " + "x" * 98 + "\n",
+            "native/a.h:1: 101 columns, a line has at most 100",
+        ),
+        (
+            "native/tests/a.cpp",
+            "int x;\n" * 501,
+            "native/tests/a.cpp: 501 lines, a C++ file has at most 500",
+        ),
+    ],
+)
+def test_each_rule_names_its_offender(tmp_path: Path, name: str, text: str, message: str) -> None:
+    write(tmp_path, name, text)
+    assert check(tmp_path) == (1, [message])
+
+
+def test_the_native_core_has_a_limit_in_total(tmp_path: Path) -> None:
+    for number in range(8):
+        write(tmp_path, f"native/{number}.cpp", "int x;\n" * 500)
+    write(tmp_path, "native/bindings/b.cpp", "int x;\n")
+    message = "native: 4001 lines without native/tests, the core has at most 4000"
+    assert check(tmp_path) == (1, [message])
