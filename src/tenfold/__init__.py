@@ -13,7 +13,7 @@ import os
 
 from tenfold import _native, array, dtypes, errors, ops, pipeline, settings
 from tenfold._native import Array
-from tenfold.array import asarray
+from tenfold.array import asarray, eval, from_dlpack  # noqa: A004  # eval: a settled name
 from tenfold.explain import explain
 from tenfold.ir.op import Kind
 from tenfold.pipeline import trim
@@ -31,12 +31,18 @@ array.install()
 settings.load_environment()
 pipeline.install()
 
-from tenfold.namespace import surface  # noqa: E402  # made from the tables that are full now
+from tenfold import testing  # noqa: E402  # made from the tables that are full now
+from tenfold.functions.custom import op  # noqa: E402
+from tenfold.functions.operator import operator  # noqa: E402
+from tenfold.namespace import absent, info, surface  # noqa: E402
 
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
 _operations = surface.functions()
+__getattr__ = absent.refusing("tenfold")
+linalg.__dict__["__getattr__"] = absent.refusing("tenfold.linalg")
+globals().update(info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
 
@@ -46,13 +52,19 @@ __all__ = [
     "Profile",
     "asarray",
     "errors",
+    "eval",
     "explain",
+    "from_dlpack",
     "linalg",
+    "op",
+    "operator",
     "operators",
     "options",
     "profile",
     "set_options",
+    "testing",
     "trim",
+    *info.PUBLIC,
     *dtypes.DTYPES,
     *_operations,
 ]

@@ -20,7 +20,7 @@ from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError, message
 from tenfold.interop import display, dlpack, functions, pickling, reading, ufuncs
 from tenfold.interop.importing import asarray, from_dlpack, to_device
-from tenfold.interop.reading import schedule
+from tenfold.interop.reading import eval  # noqa: A004  # the settled public name
 from tenfold.ir import declare
 from tenfold.ir.op import Kind, infer, refuse_scalar
 from tenfold.ops.cast import astype
@@ -72,13 +72,13 @@ def _get_item(array: Array, key: Any) -> Array:
     return get_item(array, key)
 
 
-def _set_item(array: Array, key: Any, value: Any) -> None:
+def _set_item(array: Array, _key: Any, _value: Any) -> None:
     raise UnsupportedError(
         "setitem", "assigning through a view", [array], "build a new array with tn.where or concat"
     )
 
 
-def array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
+def array_namespace(_self: Array, *, api_version: str | None = None) -> ModuleType:
     """Return the tenfold module: the functions of the array API standard for this array.
 
     Raises ValueError for a version of the standard that tenfold does not have.
@@ -123,12 +123,17 @@ def to_dlpack(
     )
 
 
-def dlpack_device(self: Array) -> tuple[int, int]:
+def dlpack_device(_self: Array) -> tuple[int, int]:
     """Return DLPack's number of the device: (1, 0), the CPU."""
     return dlpack.CPU
 
 
-PROPERTIES = {"kind": kind_of_node, "T": transpose, "mT": matrix_transpose.function}
+def matrices_transposed(self: Array) -> Array:
+    """The matrices (..., m, n) transposed, a view of shape (..., n, m)."""
+    return matrix_transpose(self)
+
+
+PROPERTIES = {"kind": kind_of_node, "T": transpose, "mT": matrices_transposed}
 METHODS = {
     "wait": reading.wait,
     "item": reading.item,
@@ -173,4 +178,4 @@ def install() -> None:
         setattr(Array, name, property(function))
 
 
-__all__ = ["Array", "asarray", "from_dlpack", "install", "schedule"]
+__all__ = ["Array", "asarray", "eval", "from_dlpack", "install"]

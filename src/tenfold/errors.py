@@ -100,3 +100,6 @@ class CompileError(Explained, RuntimeError):
 class RunError(Explained, RuntimeError):
     """A computation failed for its values; raised from the original error where someone waits."""
 
+
+LinAlgError = np.linalg.LinAlgError
+"""NumPy's: a matrix for which there is no answer, raised where someone waits."""

@@ -54,9 +54,12 @@ def test_blur_keeps_a_constant_picture_and_the_sum_of_a_point() -> None:
 
 
 def test_long_explanation_is_shortened() -> None:
-    text = "\n".join(str(n) for n in range(1000))
-    assert demo.shortened(text).splitlines()[-1] == "... (1,000 lines in all)"
-    assert demo.shortened("one\ntwo") == "one\ntwo"
+    long = [f"  {n}" for n in range(1000)]
+    text = "\n".join(["one: 1000 steps", *long, "two: 1 step", "  0"])
+    assert demo.shortened(text).splitlines() == [
+        "one: 1000 steps", *long[:6], "  ... 994 more", "two: 1 step", "  0",
+    ]  # fmt: skip
+    assert demo.shortened("one\n  two") == "one\n  two"
 
 
 def test_demo_that_cannot_write_says_so_in_one_line(folder: Path, refused: Command) -> None:

@@ -19,7 +19,7 @@ Command = Callable[..., Any]
 def test_report_as_json_has_every_setting_with_its_source(tenfold: Command) -> None:
     facts = json.loads(tenfold("doctor", "--json").out)
     assert list(facts) == ["machine", "versions", "settings", "problems"]
-    assert facts["versions"]["tenfold"]
+    assert list(facts["versions"])[:2] == ["python", "tenfold"]
     assert facts["versions"]["numpy"]
     assert facts["machine"]["processors"] >= 1
     assert facts["machine"]["memory_available"] > 0

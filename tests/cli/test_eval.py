@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tenfold.cli import compute
+from tenfold.cli.program import program
 from tenfold.io import archive
 
 A = np.arange(1.0, 7.0).reshape(2, 3)
@@ -205,7 +207,7 @@ FAILED = [
     ("astype(n, uint8) + 300", "OverflowError"),
     ("max(x[:0])", "column 1, max:"),
     ("linalg.inv(x)", "column 1, linalg.inv:"),
-    ("linalg.inv(zeros((2, 2)))", "Singular matrix"),
+    ("linalg.inv(zeros((2, 2)))", "inv: Singular matrix"),
     ("1 / 0", "ZeroDivisionError"),
     ("zeros((1000000, 1000000, 10))", "bytes, more than"),
     ("zeros(10**12)", "bytes, more than"),
@@ -223,6 +225,7 @@ def test_failed_computation_is_one_line_and_code_4(
     (folder / "out.npy").write_bytes(b"old")
     message = str(refused(4, "eval", text, "x=a.npy", "n=n.npy", "-o", "out.npy"))
     assert reason in message
+    assert "written at" not in message
     assert (folder / "out.npy").read_bytes() == b"old"
 
 
@@ -256,6 +259,18 @@ def test_defect_of_tenfold_is_one_line_and_code_1(
     assert (
         "a defect of tenfold itself: AssertionError: impossible; really; please report" in message
     )
+
+
+def test_defect_is_shown_whole_when_debugging(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*names: object) -> None:
+        raise AssertionError("impossible")
+
+    monkeypatch.setattr(compute.tn, "eval", broken)
+    monkeypatch.setenv("TENFOLD_DEBUG", "1")
+    result = CliRunner().invoke(program, ["eval", "x", "x=a.npy"])
+    assert isinstance(result.exception, AssertionError)
 
 
 def test_interrupt_is_one_line_and_code_130(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+# The modules the tests share (grid, truths) lie beside them; pytest's importlib mode adds no paths.
+sys.path.insert(0, str(Path(__file__).parent))
 
 Layouts = dict[str, np.ndarray]
 

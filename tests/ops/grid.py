@@ -5,11 +5,14 @@ WEAK                          Python scalars, by the kind they have
 SHAPES                        pairs of shapes that broadcast: with 0, 1, 0-d, rank 6
 elementwise_ops(arity)        the elementwise operations of the op table, with so many operands
 legal(op, dtypes)             whether an operation's dtype rule takes these dtypes
-special_values(dtype)         zeros of both signs, infinities, NaN, subnormals, extremes, plain numbers
+special_values(dtype)         zeros of both signs, infinities, NaN, subnormals, extremes, plain ones
+values_for(op, dtypes)        those of each operand for which the operation has an answer
 every_value(dtype)            all values of a dtype of 8 or 16 bits
-filled(shape, dtype)          special values in a shape
-same_or_close(...)            asserts dtype, shape, and values within so many units in the last place
-distance(a, b)                units in the last place between floating numbers, over zero and subnormals
+every_combination(values)     the product of several axes of values, an axis for each operand
+shared(ndarray)               an Array that reads the very memory, so that the layout stays
+computed(array)               its values as an ndarray
+same_or_close(...)            asserts dtype, shape, and values within some units in the last place
+distance(a, b)                units in the last place between floats, over zero and subnormals
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ def type_of(name: str) -> Type:
 
 
 def legal(op: Op, names: tuple[str, ...]) -> bool:
-    """Whether the op's own dtype rule takes these dtypes ("int", "float", "complex" are scalars)."""
+    """Whether the op's dtype rule takes these dtypes ("int", "float", "complex" are scalars)."""
     try:
         op.dtypes(tuple(type_of(name) for name in names))
     except DTypeError:
@@ -76,7 +79,7 @@ def legal(op: Op, names: tuple[str, ...]) -> bool:
 
 
 def numpy_dtype(op: Op, names: tuple[str, ...]) -> np.dtype | None:
-    """The dtype of NumPy's result; None where NumPy has no such function, or none for these dtypes."""
+    """The dtype of NumPy's result; None where NumPy has no function for these dtypes."""
     if not op.numpy:
         return None
     classes = {"int": 1, "float": 1.0, "complex": 1j}
@@ -89,7 +92,7 @@ def numpy_dtype(op: Op, names: tuple[str, ...]) -> np.dtype | None:
 
 
 def special_values(name: str) -> np.ndarray:
-    """One axis of values of a dtype at which functions are easily wrong, and some that are plain."""
+    """Values of a dtype at which functions are easily wrong, and some plain ones, on one axis."""
     dtype = DTYPES[name]
     kind = kind_of(dtype)
     if kind == "b":
@@ -117,15 +120,17 @@ def every_value(name: str) -> np.ndarray:
     return np.arange(256**dtype.itemsize).astype(unsigned).view(dtype)
 
 
-def filled(shape: tuple[int, ...], name: str, start: int = 0) -> np.ndarray:
-    """Special values of a dtype in a shape, from the start-th on."""
-    values = np.roll(special_values(name), -start)
-    return np.resize(values, shape)
+def values_for(op: Op, names: tuple[str, ...]) -> list[np.ndarray]:
+    """Special values of each operand, one axis; no negative exponents for integer powers."""
+    found = [special_values(name) if name in DTYPES else np.array([WEAK[name]]) for name in names]
+    if op.whole_exponent and kind_of(op.dtypes(tuple(map(type_of, names)))[1]) == "i":
+        found[1] = found[1][found[1] >= 0]
+    return found
 
 
-def pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Every value of the first with every value of the second, each on one axis."""
-    return np.repeat(first, len(second)), np.tile(second, len(first))
+def every_combination(values: list[np.ndarray]) -> list[np.ndarray]:
+    """Every value of the first with every one of the second, and so on, each on one axis."""
+    return [np.ascontiguousarray(grid).ravel() for grid in np.meshgrid(*values, indexing="ij")]
 
 
 def shared(values: np.ndarray) -> tn.Array:
@@ -137,7 +142,7 @@ def shared(values: np.ndarray) -> tn.Array:
 
 def computed(array: tn.Array) -> np.ndarray:
     """The values of an Array as an ndarray."""
-    return tn.array.value_of(array)
+    return np.asarray(array)
 
 
 def distance(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
@@ -146,7 +151,9 @@ def distance(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
     def place(values: np.ndarray) -> np.ndarray:
         bits = values.view(f"i{values.itemsize}")
         lowest = np.iinfo(bits.dtype).min
-        return np.where(bits < 0, lowest - bits, bits).astype(np.float64 if bits.itemsize < 8 else object)
+        return np.where(bits < 0, lowest - bits, bits).astype(
+            np.float64 if bits.itemsize < 8 else object
+        )
 
     return np.abs(place(result) - place(expected))
 
@@ -164,23 +171,32 @@ def same_or_close(
     kind = kind_of(result.dtype)
     if kind in "biu":
         np.testing.assert_array_equal(result, expected)
-    elif kind == "c":
-        _close_complex(result, expected, max(accuracy, 4))
-    else:
-        result, expected = np.ascontiguousarray(result), np.ascontiguousarray(expected)
-        nan = np.isnan(expected)
-        np.testing.assert_array_equal(np.isnan(result), nan)
-        bad = ~nan & (distance(result, expected) > accuracy)
-        if scale is not None:
-            bad &= ~(np.abs(result - expected) <= accuracy * np.spacing(scale))
-        wrong_zero = (expected == 0) & (result == 0) & (np.signbit(expected) != np.signbit(result))
-        bad |= wrong_zero
-        found = list(itertools.islice(zip(result[bad], expected[bad], strict=True), 5))
-        assert not bad.any(), f"{bad.sum()} differ by more than {accuracy}; (found, right): {found}"
+        return
+    result, expected = result.ravel(), expected.ravel()
+    scale = scale if scale is None else scale.ravel()
+    with np.errstate(all="ignore"):
+        if kind == "c":
+            bad = _far_complex(result, expected, max(accuracy, 4))
+        else:
+            bad = _far_real(result, expected, accuracy, scale)
+    found = list(itertools.islice(zip(result[bad], expected[bad], strict=True), 5))
+    assert not bad.any(), f"{bad.sum()} differ by more than {accuracy}; (found, right): {found}"
 
 
-def _close_complex(result: np.ndarray, expected: np.ndarray, accuracy: int) -> None:
+def _far_real(
+    result: np.ndarray, expected: np.ndarray, accuracy: int, scale: np.ndarray | None
+) -> np.ndarray:
+    nan = np.isnan(expected)
+    far = distance(result, expected) > accuracy
+    if scale is not None:
+        unit = float(ml_dtypes.finfo(result.dtype).eps) * scale
+        far &= ~(np.abs(result - expected) <= accuracy * unit)
+    far |= (expected == 0) & (result == 0) & (np.signbit(expected) != np.signbit(result))
+    return np.where(nan, ~np.isnan(result), far | np.isnan(result))
+
+
+def _far_complex(result: np.ndarray, expected: np.ndarray, accuracy: int) -> np.ndarray:
     finite = np.isfinite(expected)
-    np.testing.assert_array_equal(np.isfinite(result), finite)
-    unit = np.spacing(np.abs(expected[finite]))
-    assert (np.abs(result[finite] - expected[finite]) <= accuracy * unit).all()
+    modulus = np.minimum(np.abs(expected), np.finfo(expected.dtype).max)
+    far = np.abs(result - expected) > accuracy * np.spacing(modulus)
+    return np.where(finite, far | ~np.isfinite(result), np.isfinite(result))

@@ -1,7 +1,7 @@
 """What elementwise operations should give, by other means than their references; see `expected`.
 
 Functions of real floats are computed wider: half types and float32 in float64, float64 in the long
-double of the platform where that is wider. Integers are computed with Python's own, then cut to their
+double of the platform where that is wider. Integers are computed with Python's, then cut to their
 width. What neither NumPy nor `math` gives to the last digit (erfc, gelu) is summed as a series in
 decimal numbers, and the fused multiply-add is done in fractions.
 """
@@ -34,14 +34,16 @@ def expected(op: Op, operands: tuple[np.ndarray, ...], result: np.dtype) -> np.n
     function = table.get(op.name) or (op.numpy[0] if op.numpy else op.reference)
     with np.errstate(all="ignore"):
         if kind == "f" and op.name == "fma":
-            return _fused(*operands)
+            return fused(*operands)
         if kind == "f" and dtype == FLOAT64 and op.name in DECIMAL:
             return _each(DECIMAL[op.name])(*operands)
         if kind == "f" and op.name not in IN_THEIR_OWN_DTYPE:
             operands, narrow = _widened(op, operands), dtype.itemsize == 2
             values = np.asarray(function(*operands))
             # Half types are float32 rounded once more: so they are specified.
-            return (values.astype(np.float32) if narrow and values.dtype != bool else values).astype(result)
+            return (
+                values.astype(np.float32) if narrow and values.dtype != bool else values
+            ).astype(result)
         values = np.asarray(function(*operands))
         return values.astype(result) if values.dtype != result else values
 
@@ -61,11 +63,12 @@ def _each(function: Callable[[float], float]) -> Function:
 
 
 def _python(function: Callable[..., int]) -> Function:
-    """A function of Python's integers on arrays: its results are cut to the width of the operands."""
+    """A function of Python's integers on arrays, its results cut to the width of the operands."""
 
     def compute(*operands: np.ndarray) -> np.ndarray:
         width = operands[0].dtype.itemsize
-        found = [function(*items) % 256**width for items in zip(*(x.tolist() for x in operands))]
+        columns = (x.tolist() for x in operands)
+        found = [function(*row) % 256**width for row in zip(*columns, strict=True)]
         return np.array(found, f"u{width}").view(operands[0].dtype)
 
     return compute
@@ -104,7 +107,14 @@ def _larger(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(x) | np.isnan(y), np.nan, found)
 
 
+def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The long double power of glibc 2.36 is inf for (-inf) ** -2.0**63, which is 0."""
+    limits = np.power(x.astype(np.float64), y.astype(np.float64))
+    return np.where(np.isinf(x), limits, np.power(x, y))
+
+
 REAL: dict[str, Function] = {
+    "pow": _power,
     "maximum": _larger,
     "minimum": lambda x, y: -_larger(-x, -y),
     "round": np.rint,
@@ -123,7 +133,7 @@ IN_THEIR_OWN_DTYPE = {"nextafter"}
 
 
 def _erf(x: Decimal, digits: int) -> Decimal:
-    """The error function by its Taylor series; call it with digits to spare for the cancellation."""
+    """The error function by its Taylor series; digits must suffice for the cancellation, too."""
     with decimal.localcontext() as context:
         context.prec = digits
         square, term, total, n = x * x, x, x, 0
@@ -165,11 +175,10 @@ def _decimal(
 ) -> Callable[[float], float]:
     """A function of floats by one of decimals; `below` gives it where abs(x) is above the limit."""
 
-    @cache
     def compute(x: float) -> float:
         if math.isnan(x) or abs(x) > limit:
             return x if math.isnan(x) else below(x)
-        return float(function(Decimal(x))) if x else math.copysign(float(function(Decimal(0))), x)
+        return float(function(Decimal(x)))
 
     return compute
 
@@ -186,7 +195,6 @@ DECIMAL = {
     "gelu": _decimal(_gaussian, lambda x: x if x > 0 else -0.0, 39),
 }
 """float64 to the last digit."""
-DECIMAL["erfc"] = (lambda function: lambda x: 1.0 if x == 0 else function(x))(DECIMAL["erfc"])
 
 
 def nearest(exact: Fraction, dtype: np.dtype) -> float:
@@ -197,21 +205,21 @@ def nearest(exact: Fraction, dtype: np.dtype) -> float:
     exponent -= Fraction(2) ** exponent > abs(exact)
     unit = Fraction(2) ** (max(exponent, limits.minexp) - digits + 1)
     value = round(exact / unit) * unit
-    return math.copysign(math.inf, value) if abs(value) > Fraction(float(limits.max)) else float(value)
+    return (
+        math.copysign(math.inf, value) if abs(value) > Fraction(float(limits.max)) else float(value)
+    )
 
 
-def _fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """x * y + z in fractions; what is not finite, or exactly 0, is as unfused in float64."""
+def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """x * y + z in fractions, rounded once; what is not finite by the rules for infinities."""
     found = []
-    for a, b, c in zip(*(operand.astype(np.float64).tolist() for operand in (x, y, z)), strict=True):
+    for a, b, c in zip(
+        *(operand.astype(np.float64).tolist() for operand in (x, y, z)), strict=True
+    ):
         if not all(map(math.isfinite, (a, b, c))):
-            with np.errstate(all="ignore"):
-                limited = a * b if not math.isinf(a * b) or math.isinf(a) or math.isinf(b) else 0.0
-            found.append(limited + c)
-            continue
-        exact = Fraction(a) * Fraction(b) + Fraction(c)
-        if exact:
+            found.append(c if math.isfinite(a) and math.isfinite(b) else a * b + c)
+        elif exact := Fraction(a) * Fraction(b) + Fraction(c):
             found.append(math.copysign(nearest(exact, x.dtype), exact))
         else:
-            found.append(a * b + c if a * b == 0 and c == 0 and not (a and b) else 0.0)
+            found.append(a * b + c if 0 in (a, b) else 0.0)
     return np.array(found).astype(x.dtype)

@@ -4,8 +4,8 @@ Takes ndarrays (every one exact at first), hands on ndarrays and for each elemen
 may be from it: 0 where Tenfold promises the same bits, infinity where it promises nothing (what overflows
 because of a rounding, complex infinities). Dtypes are Tenfold's documented ones, stated here again.
 
->>> half = add(exact(np.float32([1.0])), exact(np.float32([2.0])))
->>> half.values, half.error
+>>> three = add(exact(np.float32([1.0])), exact(np.float32([2.0])))
+>>> three.values, three.error
 (array([3.], dtype=float32), array([0.]))
 """
 
@@ -22,6 +22,11 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT16 = np.dtype(np.float16)
 HALVES = (FLOAT16, BFLOAT16)
 Scalar = bool | int | float | complex
+
+
+def kind(dtype: np.dtype) -> str:
+    """NumPy's letter of a dtype; bfloat16 is a float."""
+    return "f" if dtype == BFLOAT16 else dtype.kind
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,7 @@ class Bounded:
 
     @property
     def kind(self) -> str:
-        """NumPy's letter of the dtype; bfloat16 is a float."""
-        return "f" if self.dtype == BFLOAT16 else self.dtype.kind
+        return kind(self.dtype)
 
     @property
     def is_exact(self) -> bool:
@@ -95,7 +99,7 @@ def common(*operands: Operand) -> np.dtype:
 
 def floating(dtype: np.dtype) -> np.dtype:
     """The dtype in which a floating function of `dtype` is computed."""
-    if dtype == BFLOAT16 or dtype.kind in "fc":
+    if kind(dtype) in "fc":
         return dtype
     return np.dtype({1: np.float16, 2: np.float32}.get(dtype.itemsize, np.float64))
 
@@ -116,7 +120,7 @@ def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return values
     if dtype == bool:
         return values != 0
-    if dtype.kind in "iu" and (values.dtype.kind == "f" or values.dtype == BFLOAT16):
+    if dtype.kind in "iu" and kind(values.dtype) == "f":
         limits = np.iinfo(dtype)
         whole = np.trunc(values.astype(np.longdouble))
         clipped = np.clip(whole, np.longdouble(limits.min), np.longdouble(limits.max))
@@ -137,7 +141,7 @@ def cast(x: Operand, dtype: np.dtype) -> Bounded:
 
 def ulp(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A bound on one unit in the last place of each element; of the modulus for complex."""
-    if dtype.kind in "biu" and dtype != BFLOAT16:
+    if kind(dtype) in "biu":
         return np.zeros(values.shape)
     limits = ml_dtypes.finfo(dtype)
     size = np.abs(values.astype(np.complex128 if dtype.kind == "c" else np.float64))
@@ -152,7 +156,7 @@ def finish(values: np.ndarray, error: np.ndarray, dtype: np.dtype, units: float 
     return Bounded(values, np.where((error != 0) & ~np.isfinite(values), np.inf, grown))
 
 
-def _operands(*operands: Operand, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+def operands_of(*operands: Operand, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """Values in the dtype of the computation (float32 for halves), then errors, all broadcast."""
     given = [cast(x, dtype) for x in operands]
     wide = np.dtype(np.float32) if dtype in HALVES else dtype
@@ -162,7 +166,7 @@ def _operands(*operands: Operand, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     return tuple(arrays)
 
 
-def _unpromised(dtype: np.dtype, *values: np.ndarray) -> np.ndarray:
+def unpromised(dtype: np.dtype, *values: np.ndarray) -> np.ndarray:
     """Where a complex product or quotient may over- or underflow on the way: nothing is promised."""
     high, low = (1e18, 1e-18) if dtype == np.complex64 else (1e150, 1e-150)
     lost = np.zeros(values[0].shape, bool)
@@ -175,7 +179,7 @@ def _unpromised(dtype: np.dtype, *values: np.ndarray) -> np.ndarray:
 def add(a: Operand, b: Operand, ufunc: Any = np.add) -> Bounded:
     """Sum or difference: exact, where the operands are."""
     dtype = common(a, b)
-    x, y, ex, ey = _operands(a, b, dtype=dtype)
+    x, y, ex, ey = operands_of(a, b, dtype=dtype)
     return finish(ufunc(x, y), ex + ey, dtype)
 
 
@@ -185,7 +189,7 @@ def subtract(a: Operand, b: Operand) -> Bounded:
 
 def multiply(a: Operand, b: Operand) -> Bounded:
     dtype = common(a, b)
-    x, y, ex, ey = _operands(a, b, dtype=dtype)
+    x, y, ex, ey = operands_of(a, b, dtype=dtype)
     error = np.abs(x) * ey + np.abs(y) * ex + ex * ey if ex.any() or ey.any() else ex
     return _rounded_product(np.multiply(x, y), error, dtype, x, y)
 
@@ -193,7 +197,7 @@ def multiply(a: Operand, b: Operand) -> Bounded:
 def divide(a: Operand, b: Operand) -> Bounded:
     dtype = common(a, b)
     dtype = np.dtype(np.float64) if dtype.kind in "biu" else dtype
-    x, y, ex, ey = _operands(a, b, dtype=dtype)
+    x, y, ex, ey = operands_of(a, b, dtype=dtype)
     quotient = np.divide(x, y)
     error = ex
     if ex.any() or ey.any():
@@ -206,18 +210,18 @@ def divide(a: Operand, b: Operand) -> Bounded:
 def _rounded_product(
     values: np.ndarray, error: np.ndarray, dtype: np.dtype, x: np.ndarray, y: np.ndarray
 ) -> Bounded:
-    if dtype.kind != "c" or dtype == BFLOAT16:
+    if kind(dtype) != "c":
         return finish(values, np.where(np.isnan(error), np.inf, error), dtype)
-    lost = _unpromised(dtype, x, y, values)
+    lost = unpromised(dtype, x, y, values)
     error = np.where(lost | np.isnan(error), np.inf, error + 5 * ulp(values, dtype))
     return finish(values, error, dtype)
 
 
 def sqrt(a: Bounded) -> Bounded:
     dtype = floating(a.dtype)
-    x, ex = _operands(a, dtype=dtype)
+    x, ex = operands_of(a, dtype=dtype)
     if dtype.kind == "c":
-        lost = _unpromised(dtype, x) | (ex > 0)
+        lost = unpromised(dtype, x) | (ex > 0)
         root = np.sqrt(x)
         return finish(root, np.where(lost, np.inf, 4 * ulp(root, dtype)), dtype)
     error = np.where(ex > 0, np.where(x > ex, ex / np.sqrt(np.maximum(x - ex, 0)), np.inf), 0)
@@ -229,7 +233,7 @@ def smooth(
 ) -> Bounded:
     """An elementary function of real numbers: the slope over the error's span, and its accuracy."""
     dtype = floating(a.dtype)
-    x, ex = _operands(a, dtype=dtype)
+    x, ex = operands_of(a, dtype=dtype)
     wide = x.astype(np.longdouble)
     values = function(wide)
     spread = ex
@@ -237,9 +241,9 @@ def smooth(
         ends = (np.abs(function(wide + ex) - values), np.abs(values - function(wide - ex)))
         spread = np.where(ex > 0, np.maximum(*ends), 0).astype(np.float64)
     result = converted(values, dtype)
-    near_overflow = np.isfinite(x) & ~(np.abs(values) < float(ml_dtypes.finfo(dtype).max) / 2)
-    near_overflow &= ~np.isnan(values) & (values != 0) & ~np.isinf(function(wide * 2) - values)
+    beyond = np.isfinite(x) & np.isfinite(values)
+    beyond &= np.abs(values) > float(ml_dtypes.finfo(dtype).max) / 2
     error = np.where(np.isfinite(result), spread + (accuracy + 1) * ulp(result, dtype), 0)
     inexact = (ex > 0) & ~np.isfinite(result)
-    error = np.where(np.isnan(spread) | near_overflow | inexact, np.inf, error)
+    error = np.where(np.isnan(spread) | beyond | inexact, np.inf, error)
     return Bounded(np.array(result, dtype), np.asarray(error, np.float64))

@@ -10,6 +10,7 @@ Takes: EXPR, `name=file` for each of its inputs, options. Hands on: a `.npy` fil
 from __future__ import annotations
 
 import keyword
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ from numpy.typing import NDArray
 import tenfold as tn
 from tenfold.cli.progress import Progress
 from tenfold.dtypes import DTYPES
+from tenfold.errors import RunError, UnsupportedError
 from tenfold.io.arrays import read_array
-from tenfold.io.errors import ComputationError, ExpressionError, one_line
+from tenfold.io.errors import ComputationError, ExpressionError, because, one_line
 from tenfold.io.evaluate import evaluate
 from tenfold.io.expression import Expression, parse
 from tenfold.io.machine import available_memory
@@ -112,7 +114,7 @@ def explain_command(
         results = build(task, vocabulary(), progress)
     try:
         text = tn.explain(*results.values(), stage=stage, format=form)
-    except ValueError as error:
+    except UnsupportedError as error:  # a stage that does not exist
         raise click.UsageError(str(error)) from error
     click.echo(text)
 
@@ -215,8 +217,13 @@ def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArr
             f"the results have {size:,} bytes, more than the {available:,} of memory available"
         )
     progress.stage("computing " + ", ".join(results))
-    tn.eval(*results.values())
-    return {name: np.asarray(array) for name, array in results.items()}
+    try:
+        tn.eval(*results.values())
+        return {name: np.asarray(array) for name, array in results.items()}
+    except (ValueError, ArithmeticError, LookupError, RunError) as error:
+        # What failed is told; the line of Python that wrote it is a line of this program.
+        told = re.sub(r" \(written at [^()]*\)", "", because(error))
+        raise ComputationError(f"{type(error).__name__}: {told}") from error
 
 
 def bytes_of(array: tn.Array) -> int:

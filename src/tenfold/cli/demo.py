@@ -26,8 +26,8 @@ from tenfold.io.png import write_png
 from tenfold.io.writing import check_output
 
 REPEATS = 3
-SHOWN_STEPS = 12
-"""Lines of the explanation that are printed; `tenfold explain` prints all of one."""
+SHOWN_STEPS = 6
+"""Lines of each stage that are printed; `tenfold explain` prints all of them."""
 
 
 @click.command("demo")
@@ -78,11 +78,19 @@ def source() -> str:
 
 
 def shortened(text: str) -> str:
-    """The first lines of a long explanation, saying how many there are."""
-    lines = text.splitlines()
-    if len(lines) <= SHOWN_STEPS:
-        return text
-    return "\n".join([*lines[:SHOWN_STEPS], f"... ({len(lines):,} lines in all)"])
+    """The title of each stage of an explanation with the first of the lines below it."""
+    shown: list[str] = []
+    hidden = below = 0
+    for line in [*text.splitlines(), ""]:
+        below = below + 1 if line.startswith(" ") else 0
+        if below == 0 and hidden:
+            shown.append(f"  ... {hidden:,} more")
+            hidden = 0
+        if below <= SHOWN_STEPS:
+            shown.append(line)
+        else:
+            hidden += 1
+    return "\n".join(shown).rstrip()
 
 
 def timed(work: Callable[[], NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[float]]:

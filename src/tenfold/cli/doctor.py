@@ -36,6 +36,8 @@ FEATURES = (
 )
 """Processor features that decide how wide a packet can be, narrowest first."""
 GIB = 2**30
+SECTIONS = {"machine": "no limit", "versions": "not installed", "settings": "none"}
+"""The tables of the report, and what a value that is not there means in each."""
 
 Facts = dict[str, object]
 
@@ -118,19 +120,20 @@ def problems(versions: Mapping[str, object]) -> list[str]:
 def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:
     """The report as text, aligned; it reads the same in a terminal and in a file."""
     report: list[str] = []
-    for title in ("machine", "versions", "settings"):
+    for title, nothing in SECTIONS.items():
         section = facts[title]
         assert isinstance(section, dict)
         width = max(map(len, section), default=0)
         report.append(click.style(title, bold=True))
-        report += [f"  {name:{width}}  {shown(name, value)}" for name, value in section.items()]
+        for name, value in section.items():
+            report.append(f"  {name:{width}}  {shown(name, value, nothing)}")
     report.append(click.style("problems", bold=True))
     report += [f"  {line}" for line in facts["problems"]] or ["  none"]
     return report
 
 
-def shown(name: str, value: object) -> str:
-    """One fact as text: memory in GiB, a setting with its source, a list in a row."""
+def shown(name: str, value: object, nothing: str) -> str:
+    """One fact as text: memory in GiB, a setting with its source, a list in a row, or nothing."""
     if name.startswith("memory_") and isinstance(value, int):
         return f"{value / GIB:.1f} GiB"
     if isinstance(value, dict):
@@ -138,5 +141,5 @@ def shown(name: str, value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none known"
     if value is None:
-        return "not installed" if name in REQUIRED else "no limit"
+        return nothing
     return str(value)

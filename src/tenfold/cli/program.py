@@ -45,11 +45,16 @@ class Program(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(USAGE)
-        except (KeyboardInterrupt, click.Abort):
-            leave("interrupted; no file was changed", INTERRUPTED)
         except Exception as error:  # noqa: BLE001  no user should be shown a traceback
             leave(*describe(error))
         sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run a command; an interrupt is told here, before click puts an empty line above it."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt:
+            leave("interrupted; no file was changed", INTERRUPTED)
 
 
 def describe(error: Exception) -> tuple[str, int]:

@@ -1,12 +1,12 @@
 """The reference device: NumPy, one operation at a time, at once. The living meaning of every op.
 
-Takes a Graph, publishes the value of every output and of every node that somebody can see. Values that
-nobody needs any more are dropped as soon as their last reader ran.
+Takes a Graph, publishes the value of every output and of every node that somebody can see. Values
+that nobody needs any more are dropped as soon as their last reader ran.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from tenfold.storage import dense
 
 Values = tuple[np.ndarray, ...]
 """The results of one node."""
+REPORTED = (Explained, IndexError, ValueError, ArithmeticError, TypeError)
+"""What a computation may raise for its values; of a user's function it may be any Exception."""
 DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError)
 """The classes in which a failure for values is raised as it is; any other is a RunError."""
 
@@ -79,8 +81,10 @@ def run_op(node: Node, inputs: list[np.ndarray]) -> Values:
     try:
         with np.errstate(all="ignore"):
             results = _call(op, operands, node.params)
-    except (Explained, IndexError, ValueError, ArithmeticError, TypeError) as error:
-        raise _failed(node, error) from error
+    except Exception as error:
+        if op.opaque or isinstance(error, REPORTED):
+            raise _failed(node, error) from error
+        raise
     return tuple(
         _checked(node, result, type_) for result, type_ in zip(results, node.types, strict=True)
     )
@@ -97,30 +101,45 @@ def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> V
         leaves = [_native.value_array(dense.adopt(x, Reference.name)) for x in operands]
         node = _native.node_of(op.element(*leaves))
         Reference().run(Graph.of([node]))
-        return _present(node)
+        # A rule need not read all its operands, but they all broadcast.
+        shape = np.broadcast_shapes(*(x.shape for x in operands))
+        return tuple(np.broadcast_to(values, shape) for values in _present(node))
     result = op.reference(*operands, *params)
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
 def _checked(node: Node, result: Any, type_: Type) -> np.ndarray:
-    values = cast_values(np.asarray(result), type_.dtype)
+    values = np.asarray(result)
     if values.shape != type_.shape:
-        raise RunError(
-            node.name,
-            f"its rule said shape {type_.shape}, its computation gave {values.shape}",
-            remedy="correct the shape rule of the op, or the function that computes it",
-        )
-    return values
+        _refuse_result(node, "shape", type_.shape, values.shape)
+    if node.op.opaque and values.dtype != type_.dtype:
+        _refuse_result(node, "dtype", type_.dtype, values.dtype)
+    return cast_values(values, type_.dtype)
+
+
+def _refuse_result(node: Node, what: str, said: object, given: object) -> NoReturn:
+    raise RunError(
+        node.name,
+        f"its rule said {what} {said}, its computation gave {given}{_place(node)}",
+        remedy=f"correct the {what} rule of the op, or the function that computes it",
+    )
+
+
+def _place(node: Node) -> str:
+    """The user's line, where the node knows it."""
+    return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
 
 
 def _failed(node: Node, error: Exception) -> Exception:
     """The error to raise at the wait: names the op and the user's line."""
-    place = f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
-    text = error.rule if isinstance(error, Explained) else str(error)
+    text = str(error)
+    if isinstance(error, Explained):  # its operands and remedy are in the original
+        inner = error.operation not in ("", node.name)
+        text = f"{error.operation}: {error.rule}" if inner else error.rule
     documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
-    if documented is not None and not isinstance(error, Explained):
-        return documented(f"{node.name}: {text}{place}")
-    return RunError(node.name, f"{type(error).__name__}: {text}{place}")
+    if documented is not None and not (node.op.opaque or isinstance(error, Explained)):
+        return documented(f"{node.name}: {text}{_place(node)}")
+    return RunError(node.name, f"{type(error).__name__}: {text}{_place(node)}")
 
 
 declare(Reference())

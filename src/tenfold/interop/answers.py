@@ -2,17 +2,15 @@
 
 Takes a NumPy function, hands on the operation whose declaration names it in its `numpy` field.
 
+>>> import numpy as np
 >>> answer(np.exp)
 <op exp>
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from tenfold.errors import UnsupportedError
 from tenfold.ir.op import OPS, Operation
@@ -83,6 +81,8 @@ def lacking(function: Callable[..., Any]) -> UnsupportedError:
 
 def similar(name: str) -> list[str]:
     """Return the public names of operations that are spelled nearly like `name`, best first."""
+    import difflib  # only a mistake pays for it
+
     plain = {key.rpartition(".")[2]: key for key in reversed(OPS)}
     found = difflib.get_close_matches(name, plain, n=3, cutoff=0.75)
     return [public_name(OPS[plain[key]]) for key in found]

@@ -10,7 +10,6 @@ expression; `str` and formats show values, so they wait.
 
 from __future__ import annotations
 
-import html
 import math
 
 import numpy as np
@@ -66,9 +65,15 @@ def represent(array: Array, form: str = "repr") -> str:
 
 def to_html(self: Array) -> str:
     """Return the array as HTML for notebooks; computes nothing."""
+    import html  # only a notebook pays for it
+
     head = f"<code>{html.escape(_summary(self))}</code>"
     shown = _shown(self)
-    return f"<div>{head}</div>" if shown is None else f"<div>{head}<pre>{html.escape(shown)}</pre></div>"
+    return (
+        f"<div>{head}</div>"
+        if shown is None
+        else f"<div>{head}<pre>{html.escape(shown)}</pre></div>"
+    )
 
 
 def formatted(self: Array, specification: str) -> str:
@@ -77,5 +82,7 @@ def formatted(self: Array, specification: str) -> str:
         return str(self)
     if self.ndim:
         rule = f"format {specification!r} needs a single number, not shape {self.shape}"
-        raise TypeError(message("format", rule, [self], "index one element, or print np.asarray(x)"))
+        raise TypeError(
+            message("format", rule, [self], "index one element, or print np.asarray(x)")
+        )
     return format(value_of(self, "format").item(), specification)

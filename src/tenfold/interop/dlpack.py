@@ -1,8 +1,8 @@
 """DLPack both ways: memory lent to, and taken from, other array libraries on the CPU.
 
-Takes Arrays and objects with `__dlpack__`, hands on capsules and ndarrays. NumPy makes and reads the
-capsules; bfloat16, which it refuses, goes through it as uint16 with the dtype code set right. The
-structures are those of DLPack 1.0 (dlpack.h).
+Takes Arrays and objects with `__dlpack__`, hands on capsules and ndarrays. NumPy makes and reads
+the capsules; bfloat16, which it refuses, goes through it as uint16 with the dtype code set right.
+The structures are those of DLPack 1.0 (dlpack.h).
 
 >>> from tenfold.interop.importing import asarray
 >>> imported(np.arange(3))[0]
@@ -78,7 +78,7 @@ class _Carrier:
 
 
 def imported(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return an ndarray on a DLPack object's memory, and whether its producer says nobody writes there.
+    """Return an ndarray on a DLPack object's memory, and whether its producer says it is read-only.
 
     Raises DeviceError for memory that the CPU cannot read.
     """

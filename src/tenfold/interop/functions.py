@@ -21,6 +21,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.errors import UnsupportedError
 from tenfold.interop.answers import answer, lacking, numpy_name, public_name
+from tenfold.interop.importing import asarray
 from tenfold.interop.reading import value_of
 from tenfold.ir.op import Operation
 
@@ -32,9 +33,12 @@ OF_TYPE: frozenset[Function] = frozenset(
 )
 # What looks at values and hands on no array of ours gets them; it waits.
 OF_VALUES: frozenset[Function] = frozenset(
-    (np.save, np.savez, np.savez_compressed, np.savetxt, np.copyto, np.array_equal, np.array_equiv)
-    + (np.allclose, np.array2string, np.array_repr, np.array_str)
-    + (np.shares_memory, np.may_share_memory)
+    (
+        *(np.save, np.savez, np.savez_compressed, np.savetxt),
+        *(np.array_equal, np.array_equiv, np.allclose),
+        *(np.array2string, np.array_repr, np.array_str),
+        *(np.copyto, np.shares_memory, np.may_share_memory),
+    )
 )
 
 RENAMED = {"ddof": "correction", "a_min": "min", "a_max": "max", "newshape": "shape"}
@@ -50,9 +54,9 @@ SUBSTITUTES = {
 
 
 def array_function(
-    self: Array, function: Function, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    _self: Array, function: Function, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Answer for a function of NumPy, or leave it to the other library whose arrays it mixes with ours."""
+    """Answer for a function of NumPy, or leave it to a library whose arrays it mixes with ours."""
     if not all(issubclass(type_, (Array, np.ndarray)) for type_ in types):
         return NotImplemented
     if function in OF_TYPE:
@@ -92,10 +96,16 @@ def call(function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
         raise lacking(function)
     given = dict(_handed_over(function, operation, args, kwargs))
     positional: list[Any] = []
-    for name, parameter in operation.signature.parameters.items():
+    ours = _parameters(operation)
+    row = next((n for n, p in ours.items() if p.kind is Parameter.VAR_POSITIONAL), "")
+    for name, parameter in ours.items():
+        if name in given and parameter.annotation == "Array":
+            given[name] = array_like(given[name])
         if parameter.kind is Parameter.VAR_POSITIONAL:
             positional.extend(given.pop(name, ()))
         elif parameter.kind is Parameter.POSITIONAL_ONLY:
+            if name not in given and given.get(row):  # np.einsum: its text is one of its operands
+                given[name], *given[row] = given[row]
             if name not in given and parameter.default is Parameter.empty:
                 raise _missing(function, operation, name)
             positional.append(given.pop(name, parameter.default))
@@ -104,9 +114,19 @@ def call(function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return operation(*positional, **given)
 
 
+def array_like(value: Any) -> Any:
+    """Return a list where NumPy takes one for an array as an Array; all else as it is."""
+    return asarray(value) if isinstance(value, (list, tuple)) else value
+
+
 @cache
 def _signature(function: Function) -> inspect.Signature:
     return inspect.signature(function)
+
+
+@cache
+def _parameters(operation: Operation[...]) -> Mapping[str, Parameter]:
+    return operation.signature.parameters
 
 
 def _handed_over(
@@ -126,12 +146,10 @@ def _handed_over(
             yield _target(function, operation, name, position if by_order else None), bound[name]
 
 
-def _target(
-    function: Function, operation: Operation[...], name: str, position: int | None
-) -> str:
+def _target(function: Function, operation: Operation[...], name: str, position: int | None) -> str:
     """Return the operation's name for NumPy's argument `name`, which stands at `position`."""
-    ours = operation.signature.parameters
-    for candidate in (name, RENAMED.get(name)):
+    ours = _parameters(operation)
+    for candidate in (name, RENAMED.get(name, name)):
         if candidate in ours and ours[candidate].kind is not Parameter.VAR_KEYWORD:
             return candidate
     ordered = [p.name for p in ours.values() if p.kind <= Parameter.VAR_POSITIONAL]

@@ -29,7 +29,7 @@ DEEPEST = 64
 def asarray(
     obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
 ) -> Array:
-    """Return `obj` as an Array: a number, nested lists (of Arrays too), an ndarray, a buffer, DLPack.
+    """Return a number, nested lists (of Arrays too), an ndarray, a buffer or DLPack as an Array.
 
     What can still be written to is copied, once; a read-only buffer or memory map is shared.
     `copy=False` shares and is the caller's promise not to write, or raises ValueError where the
@@ -65,8 +65,9 @@ def asarray(
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
     """Return what another library exports through DLPack as an Array.
 
-    The memory is shared when its producer says that it is read-only or `copy` is False, which is the
-    caller's promise, and copied otherwise. Raises DeviceError for memory that the CPU cannot read.
+    The memory is shared when its producer says that it is read-only or `copy` is False, which is
+    the caller's promise, and copied otherwise. Raises DeviceError for memory that the CPU cannot
+    read.
 
     >>> import tenfold as tn
     >>> import numpy as np
@@ -172,8 +173,10 @@ def _ragged(items: Any) -> str:
     return "the nested items have unequal shapes"
 
 
-def _checked_numbers(values: np.ndarray[Any, Any], source: Any, wanted: Any) -> np.ndarray[Any, Any]:
-    """Answer for Python's ints, which know no bound: what no integer dtype holds, what `wanted` holds."""
+def _checked_numbers(
+    values: np.ndarray[Any, Any], source: Any, wanted: Any
+) -> np.ndarray[Any, Any]:
+    """Refuse Python's ints, which know no bound, where their dtype or `wanted` cannot hold them."""
     if values.dtype == object:
         values = _beyond_integers(values, wanted)
     if wanted is None or kind_of(wanted) not in "iu" or values.dtype.kind not in "iu":

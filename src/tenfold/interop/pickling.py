@@ -1,9 +1,10 @@
 """Pickle and copy: an Array as a table of nodes, and back.
 
 Takes an Array, hands on columns: ops by public name, their parameters, where each node's inputs
-stand, and the values of leaves. Everything is flat, so an expression of a million nodes takes linear
-time and no recursion. What is computed is written as its values; what is pending stays pending, and
-what it shares stays shared. Two Arrays in one pickle are written each with all that is below it.
+stand, and the values of leaves. Everything is flat, so an expression of a million nodes takes
+linear time and no recursion. What is computed is written as its values; what is pending stays
+pending, and what it shares stays shared. Two Arrays in one pickle are written each with all that
+is below it.
 
 >>> import pickle
 >>> from tenfold.interop.importing import asarray
@@ -35,16 +36,17 @@ class _Writer:
     """The columns of one expression while they are filled."""
 
     def __init__(self) -> None:
-        self.kinds = numbers("q")
-        self.inputs = numbers("q")
-        self.counts = numbers("q")
-        self.payloads = numbers("q")
+        self.kinds = numbers("i")
+        self.inputs = numbers("i")
+        self.counts = numbers("i")
+        self.payloads = numbers("i")
         self.names: dict[str, int] = {}
         self.kept: dict[int, int] = {}
         self.values: list[Any] = []
 
     def write(self, node: Node, inputs: tuple[int, ...]) -> None:
         """Append one node."""
+        payload: Any
         if node.is_scalar:
             kind, payload = SCALAR, node.scalar
         elif not node.pending:
@@ -113,10 +115,12 @@ def restore(
     """
     if form != FORMAT:
         raise UnsupportedError(
-            "unpickle", f"format {form} is not {FORMAT}", remedy="read it with the tenfold that wrote it"
+            "unpickle",
+            f"format {form} is not {FORMAT}",
+            remedy="read it with the tenfold that wrote it",
         )
     ops = [_declared(name) for name in names]
-    columns = [numbers("q") for _ in range(4)]
+    columns = [numbers("i") for _ in range(4)]
     for column, data in zip(columns, (kinds, counts, inputs, payloads), strict=True):
         column.frombytes(data)
     leaves: dict[int, Any] = {}
@@ -165,6 +169,6 @@ def rename(self: Array) -> Array:
     return _native.array_of(_native.node_of(self))
 
 
-def deep_rename(self: Array, memo: dict[int, Any]) -> Array:
+def deep_rename(self: Array, _memo: dict[int, Any]) -> Array:
     """As rename, for copy.deepcopy."""
     return rename(self)

@@ -1,7 +1,7 @@
-"""Reading: have an Array computed and hand on its values, as the user asked for or as a side effect.
+"""Reading: have an Array computed, and hand on its values.
 
-Takes an Array, hands on a read-only ndarray or Python numbers. What waits without being told to names
-itself, so that `tn.options(strict_sync=True)` can refuse it.
+Takes an Array, hands on a read-only ndarray or Python numbers. What waits without being
+told to names itself, so that `tn.options(strict_sync=True)` can refuse it.
 
 >>> from tenfold.interop.importing import asarray
 >>> value_of(asarray([1, 2]) + 1)
@@ -107,9 +107,7 @@ def to_complex(self: Array) -> complex:
     return number
 
 
-def to_ndarray(
-    self: Array, dtype: Any = None, copy: bool | None = None
-) -> np.ndarray[Any, Any]:
+def to_ndarray(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
     """Return the values as an ndarray: read-only, or a writeable copy for `copy=True`.
 
     In another `dtype` they are converted as tn.astype does; ValueError for `copy=False` then.
@@ -121,15 +119,17 @@ def to_ndarray(
         rule = f"{values.dtype} cannot become {np.dtype(dtype)} without a copy"
         raise ValueError(message("np.asarray", rule, [self], "leave copy=False out"))
     dtype = np.dtype(dtype)
-    known = dtype in DTYPES.values() and not (values.dtype.kind == "c" and kind_of(dtype) not in "cb")
+    known = dtype in DTYPES.values() and not (
+        values.dtype.kind == "c" and kind_of(dtype) not in "cb"
+    )
     return cast_values(values, dtype) if known else values.astype(dtype)
 
 
-def schedule(*arrays: Array) -> Any:
+def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
     """Have arrays computed together and return at once: the array, or a tuple of several.
 
-    What they share is computed once. An error that depends on values is raised where somebody waits.
-    Raises TypeError for what is no Array.
+    What they share is computed once. An error that depends on values is raised where somebody
+    waits. Raises TypeError for what is no Array.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([3.0, 4.0])
@@ -137,9 +137,9 @@ def schedule(*arrays: Array) -> Any:
     >>> total.item()
     7.0
     """
-    for position, array in enumerate(arrays, 1):
-        if not isinstance(array, Array):
-            rule = f"argument {position} is {type(array).__name__}, no Array"
+    for position, given in enumerate(map(type, arrays), 1):
+        if given is not Array:
+            rule = f"argument {position} is {given.__name__}, no Array"
             raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
     with suppress(RunError, IndexError, ValueError):  # raised afresh to each who waits
         pipeline.evaluate(arrays)

@@ -20,23 +20,22 @@ from tenfold._native import Array
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
 from tenfold.interop.answers import answer, lacking, numpy_name
-from tenfold.interop.functions import call
+from tenfold.interop.functions import array_like, call
 from tenfold.interop.importing import asarray
 from tenfold.interop.reading import value_of
-from tenfold.ops.movement import reshape
+from tenfold.ops.reshaping import reshape
 
 # The functions of NumPy that the methods of a ufunc are, where there is one.
-REDUCTIONS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: np.sum,
-    np.multiply: np.prod,
-    np.maximum: np.max,
-    np.minimum: np.min,
-    np.logical_and: np.all,
-    np.logical_or: np.any,
-}
-SCANS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: np.cumulative_sum,
-    np.multiply: np.cumulative_prod,
+FOLDS: dict[str, dict[np.ufunc, Callable[..., Any]]] = {
+    "reduce": {
+        np.add: np.sum,
+        np.multiply: np.prod,
+        np.maximum: np.max,
+        np.minimum: np.min,
+        np.logical_and: np.all,
+        np.logical_or: np.any,
+    },
+    "accumulate": {np.add: np.cumulative_sum, np.multiply: np.cumulative_prod},
 }
 
 SUBSTITUTES = {
@@ -49,7 +48,7 @@ NO_MATTER = {"order": "K", "subok": True, "casting": "same_kind", "where": True,
 """Arguments of a ufunc and the value at which they ask for nothing."""
 
 
-def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Answer for a ufunc, or leave it to the other library whose arrays it mixes with ours."""
     out = kwargs.pop("out", ())
     if any(_is_foreign(value) for value in (*inputs, *out)):
@@ -61,7 +60,12 @@ def array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwarg
             [target for target in out if isinstance(target, Array)],
             remedy=f"assign the result instead, as in y = {numpy_name(ufunc)}(x)",
         )
-    result = _METHODS.get(method, _refused)(ufunc, method, inputs, kwargs)
+    if method == "__call__":
+        result = _called(ufunc, inputs, kwargs)
+    elif method == "outer":
+        result = _outer(ufunc, inputs, kwargs)
+    else:
+        result = _folded(ufunc, method, inputs, kwargs)
     if not out:
         return result
     results = result if isinstance(result, tuple) else (result,)
@@ -77,22 +81,22 @@ def _is_foreign(value: object) -> bool:
     return own is not None and not isinstance(value, (Array, np.ndarray, np.generic))
 
 
-def _called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     operation = answer(ufunc)
     if operation is None:
         raise lacking(ufunc)
     for name, value in kwargs.items():
         if name not in NO_MATTER or not _is_same(value, NO_MATTER[name]):
             raise _unsupported(ufunc, f"argument {name}=", name)
-    return operation(*inputs)
+    return operation(*map(array_like, inputs))
 
 
 def _is_same(value: object, other: object) -> bool:
     return value is other or (isinstance(value, str) and value == other)
 
 
-def _reduced(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    function = (REDUCTIONS if method == "reduce" else SCANS).get(ufunc)
+def _folded(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    function = FOLDS.get(method, {}).get(ufunc)
     if function is None or answer(function) is None:
         raise _unsupported(ufunc, f"method {method}", method)
     given = {"axis": 0, **kwargs}
@@ -101,16 +105,9 @@ def _reduced(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict
     return call(function, inputs, given)
 
 
-def _outer(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     x, y = (asarray(value) for value in inputs)
-    return _called(ufunc, method, (reshape(x, (*x.shape, *(1,) * y.ndim)), y), kwargs)
-
-
-def _refused(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    raise _unsupported(ufunc, f"method {method}", method)
-
-
-_METHODS = {"__call__": _called, "reduce": _reduced, "accumulate": _reduced, "outer": _outer}
+    return _called(ufunc, (reshape(x, (*x.shape, *(1,) * y.ndim)), y), kwargs)
 
 
 def _unsupported(ufunc: np.ufunc, what: str, name: str) -> UnsupportedError:

@@ -205,7 +205,7 @@ def _property(node: ast.expr, owner: ast.expr, attribute: str, scope: Scope) -> 
         raise refused(
             node, f"unknown property {attribute[:40]!r}; arrays have {allowed}, and methods"
         )
-    return getattr(value, attribute)
+    return _guarded(node, f".{attribute}", lambda: getattr(value, attribute), scope)
 
 
 def _subscripted(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope) -> object:

@@ -89,7 +89,8 @@ def _facts(
 
 
 def _finish(op: Op[P]) -> Op[P]:
-    register(op)
+    if op.public:
+        register(op)
     return op
 
 

@@ -54,7 +54,9 @@ numeric = _same("iufc", "numbers", "convert booleans with tn.astype(x, tn.int8),
 """As any_dtype, without bool."""
 real = _same("biuf", "real numbers", "take tn.real(x), tn.imag(x) or tn.abs(x) first")
 """As any_dtype, without complex."""
-real_numeric = _same("iuf", "real numbers", "take tn.real(x) or tn.abs(x), or convert with tn.astype")
+real_numeric = _same(
+    "iuf", "real numbers", "take tn.real(x) or tn.abs(x), or convert with tn.astype"
+)
 """As any_dtype, without bool and complex."""
 integral = _same("biu", "integers or booleans", "convert with tn.astype(x, tn.int64)")
 """As any_dtype, without floating dtypes."""
@@ -125,7 +127,9 @@ def comparison(types: Sequence[Type]) -> Dtypes:
 def ordering(types: Sequence[Type]) -> Dtypes:
     """As comparison, without complex."""
     if kind_of(promote(types)) == "c":
-        raise refuse_dtype("needs real numbers", types, "complex numbers have no order; take tn.abs")
+        raise refuse_dtype(
+            "needs real numbers", types, "complex numbers have no order; take tn.abs"
+        )
     return comparison(types)
 
 

@@ -88,6 +88,8 @@ class Operation(Generic[P]):
     """The public submodule it stands in; empty for the top."""
     also: tuple[str, ...] = ()
     """Other public namespaces it stands in as well, such as "linalg"."""
+    public: bool = True
+    """Whether it stands in the table of all operations; a user's own does where asked."""
 
     @property
     def doc(self) -> str:
@@ -127,6 +129,10 @@ class Op(Operation[P]):
     can_fail: bool = False
     """Whether it can fail for its values; a failure then names the user's line."""
     pure: bool = True
+    opaque: bool = False
+    """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
+    cost: float = 1.0
+    """What one element costs in units of an addition, where recomputing is weighed against keeping."""
     whole_exponent: bool = False
     """Whether integers refuse a negative integer scalar as second operand."""
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None

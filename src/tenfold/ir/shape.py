@@ -29,10 +29,12 @@ def product(lengths: Iterable[int]) -> int:
 
 
 def checked_shape(shape: object, itemsize: int = 1) -> Shape:
-    """Return `shape` (an int or a sequence of ints) as a tuple of lengths that memory could hold."""
+    """Return `shape` (an int or a sequence of ints) as a tuple of lengths that memory could
+    hold.
+    """
     try:
         items = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
-        lengths = tuple(operator.index(length) for length in items)  # type: ignore[arg-type]
+        lengths = tuple(operator.index(length) for length in items)
     except TypeError:
         raise ShapeError(
             "", f"shape {shape!r} is no int and no sequence of ints", remedy="as in (2, 3)"
@@ -104,7 +106,7 @@ def reshaped(shape: Shape, target: object) -> Shape:
     """Return `target` with its one -1 filled in; raise ShapeError when the sizes differ."""
     items = (target,) if not isinstance(target, Sequence) else tuple(target)
     try:
-        lengths = [operator.index(item) for item in items]  # type: ignore[arg-type]
+        lengths = [operator.index(item) for item in items]
     except TypeError:
         raise ShapeError("", f"shape {target!r} is no sequence of ints") from None
     size = product(shape)

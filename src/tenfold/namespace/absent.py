@@ -33,11 +33,11 @@ def _remedy(module: str, name: str) -> str:
         return f"use {public_name(operation)}"
     if name in WRITTEN:
         return f"write {WRITTEN[name]}"
+    if callable(function):
+        prefix = "np.linalg" if theirs is np.linalg else "np"
+        return f"use {prefix}.{name}(np.asarray(x)), which waits"
     near = similar(name)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    prefix = "np.linalg" if theirs is np.linalg else "np"
-    return f"use {prefix}.{name}(np.asarray(x)), which waits" if callable(function) else ""
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def refusing(module: str) -> Callable[[str], NoReturn]:

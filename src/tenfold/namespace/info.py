@@ -98,9 +98,15 @@ def finfo(type: Any, /) -> FloatingInfo:
     if kind_of(dtype) not in "fc":
         raise _refuse("finfo", dtype, "floating")
     part = np.zeros((), dtype).real.dtype if dtype != BFLOAT16 else dtype
-    limits = ml_dtypes.finfo(part)
-    numbers = (limits.eps, limits.max, limits.min, limits.smallest_normal)
-    return FloatingInfo(limits.bits, *map(float, numbers), dtype=part)
+    limits: Any = (ml_dtypes.finfo if part == BFLOAT16 else np.finfo)(part)
+    return FloatingInfo(
+        bits=int(limits.bits),
+        eps=float(limits.eps),
+        max=float(limits.max),
+        min=float(limits.min),
+        smallest_normal=float(limits.smallest_normal),
+        dtype=part,
+    )
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
@@ -192,7 +198,7 @@ class NamespaceInfo:
         return list(settings.DEVICE_IDS)
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, Dtype]:
-        """Return the dtype of what is made without naming one, by kind; the same on every device."""
+        """Return the dtype of what is made without naming one, by kind; it is every device's."""
         settings.checked_device(device)
         names = {
             "real floating": "float64",

@@ -9,7 +9,6 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import real_floating, real_numeric
-from tenfold.ops.arithmetic import abs
 from tenfold.ops.elementary import erfc, exp, log1p
 from tenfold.ops.fused import fma
 from tenfold.ops.selection import maximum, minimum, where
@@ -69,10 +68,11 @@ def relu(x: Array, /) -> Array:
 def gelu(x: Array, /) -> Array:
     """`x * P(X <= x)` for a standard normal X, element by element; the exact form, by erfc.
 
-    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex. In the negative
-    tail erfc would multiply the rounding error of its argument by `x**2`: that error, known exactly
-    from one fused multiply-add, is put right to first order. Hendrycks, Gimpel 2016, "Gaussian error
-    linear units".
+    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+
+    In the negative tail erfc would multiply the rounding error of its argument by `x**2`: that
+    error, known exactly from one fused multiply-add, is put right to first order. Hendrycks, Gimpel
+    2016, "Gaussian error linear units".
 
     >>> import tenfold as tn
     >>> tn.gelu(tn.asarray([0.0, 100.0, -100.0])).tolist()

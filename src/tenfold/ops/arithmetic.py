@@ -24,7 +24,7 @@ from tenfold.ops.widening import widened
 
 
 @elementwise(dtypes=any_dtype, reference=np.add, symbol="+")
-def add(x1: Array, x2: Array, /) -> Array:
+def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or.
 
     >>> import tenfold as tn
@@ -34,7 +34,7 @@ def add(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=numeric, reference=np.subtract, symbol="-")
-def subtract(x1: Array, x2: Array, /) -> Array:
+def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError
     for two bools.
 
@@ -45,7 +45,7 @@ def subtract(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=any_dtype, reference=np.multiply, symbol="*")
-def multiply(x1: Array, x2: Array, /) -> Array:
+def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Product of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: and.
 
     >>> import tenfold as tn
@@ -55,7 +55,7 @@ def multiply(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=division, reference=np.divide, symbol="/")
-def divide(x1: Array, x2: Array, /) -> Array:
+def divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Quotient `x1 / x2`, element by element; integers are divided in float64. By zero: inf or NaN.
 
     >>> import tenfold as tn
@@ -77,7 +77,7 @@ def _floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 @elementwise(
     dtypes=real_arithmetic, reference=_floor_quotient, numpy=(np.floor_divide,), symbol="//"
 )
-def floor_divide(x1: Array, x2: Array, /) -> Array:
+def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8.
 
     Integers: x//0 is 0, INT_MIN//-1 is INT_MIN. Floats: by zero inf or NaN, as NumPy.
@@ -93,12 +93,11 @@ def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """What is left by the quotient rounded down; NumPy's for floats, 0 by an integer 0."""
     if kind_of(x.dtype) not in "iu":
         return np.remainder(x, y)
-    rest = np.remainder(x, np.where(y == 0, 1, y).astype(y.dtype))
-    return np.where(y == 0, 0, rest).astype(x.dtype)
+    return np.remainder(x, np.where(y == 0, 1, y).astype(y.dtype))
 
 
 @elementwise(dtypes=real_arithmetic, reference=_modulo, numpy=(np.remainder,), symbol="%")
-def remainder(x1: Array, x2: Array, /) -> Array:
+def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8.
 
     Integers: x%0 is 0. Floats: by zero NaN, and a zero has the sign of `x2`.
@@ -110,16 +109,28 @@ def remainder(x1: Array, x2: Array, /) -> Array:
     """
 
 
+@widened
+def _raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """NumPy's power, but inf for -inf and 0 for -0 to the power of 0.5.
+
+    NumPy takes a square root where that is the only exponent: NaN and -0.
+    """
+    powers = np.power(x, y)
+    if kind_of(x.dtype) != "f":
+        return powers
+    return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), powers)
+
+
 @elementwise(
     dtypes=arithmetic,
-    reference=widened(np.power),
+    reference=_raised,
     numpy=(np.power,),
     symbol="**",
     whole_exponent=True,
     can_fail=True,
     accuracy=4,
 )
-def pow(x1: Array, x2: Array, /) -> Array:
+def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` to the power of `x2`, element by element, in the common dtype; bool as int8.
 
     Integers wrap. Raises ValueError for an integer to a negative integer power: a Python scalar at
@@ -205,7 +216,7 @@ def reciprocal(x: Array, /) -> Array:
 
 
 @elementwise(dtypes=real_floating, reference=np.copysign)
-def copysign(x1: Array, x2: Array, /) -> Array:
+def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count.
 
     Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
@@ -217,10 +228,11 @@ def copysign(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=real_floating, reference=np.nextafter)
-def nextafter(x1: Array, x2: Array, /) -> Array:
-    """The next floating number after `x1` towards `x2`, element by element; `x2` where they are equal.
+def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """The next floating number after `x1` towards `x2`, element by element.
 
-    Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
+    Where they are equal it is `x2`. Floating dtypes, integers as NumPy promotes them; raises
+    DTypeError for complex.
 
     >>> import tenfold as tn
     >>> tn.nextafter(tn.asarray([1.0]), 2).tolist()

@@ -1,6 +1,6 @@
 """Operations on the bits of integers and bools. Shifts past the width give 0, or the sign for >>.
 
-A negative shift count counts as past the width: it is a huge number when its bits are read unsigned.
+A negative shift count counts as past the width: its bits read unsigned are a huge number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tenfold.ir.dtype_rules import integral, shifting
 
 
 @elementwise(dtypes=integral, reference=np.bitwise_and, symbol="&")
-def bitwise_and(x1: Array, x2: Array, /) -> Array:
+def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool.
 
     >>> import tenfold as tn
@@ -23,7 +23,7 @@ def bitwise_and(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=integral, reference=np.bitwise_or, symbol="|")
-def bitwise_or(x1: Array, x2: Array, /) -> Array:
+def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in `x1` or `x2`, element by element; bool: logical or. Integers and bool.
 
     >>> import tenfold as tn
@@ -33,7 +33,7 @@ def bitwise_or(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=integral, reference=np.bitwise_xor, symbol="^")
-def bitwise_xor(x1: Array, x2: Array, /) -> Array:
+def bitwise_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in one of `x1` and `x2` alone, element by element; bool: exclusive or.
 
     Integers and bool.
@@ -63,18 +63,18 @@ def _left(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Shift left; 0 past the width."""
     inside = _inside(x, y)
     shifted = np.left_shift(x, np.where(inside, y, 0).astype(y.dtype))
-    return np.where(inside, shifted, 0).astype(x.dtype)
+    return np.where(inside, shifted, x.dtype.type(0))
 
 
 def _right(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Shift right; past the width 0, or -1 for what is negative."""
     inside = _inside(x, y)
     shifted = np.right_shift(x, np.where(inside, y, 0).astype(y.dtype))
-    return np.where(inside, shifted, np.where(x < 0, -1, 0)).astype(x.dtype)
+    return np.where(inside, shifted, np.where(x < 0, ~x.dtype.type(0), x.dtype.type(0)))
 
 
 @elementwise(dtypes=shifting, reference=_left, numpy=(np.bitwise_left_shift,), symbol="<<")
-def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
+def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits of `x1` moved `x2` places up, element by element, in the common dtype; bool as int8.
 
     A count past the width, or a negative one, gives 0.
@@ -86,7 +86,7 @@ def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=shifting, reference=_right, numpy=(np.bitwise_right_shift,), symbol=">>")
-def bitwise_right_shift(x1: Array, x2: Array, /) -> Array:
+def bitwise_right_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits of `x1` moved `x2` places down, element by element, in the common dtype; bool as int8.
 
     The sign is copied in. A count past the width, or a negative one, gives 0, or -1 for what is

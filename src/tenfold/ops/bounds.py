@@ -1,4 +1,5 @@
-"""Bounds: the checks of positions along an axis, at the call where they are known, else at the wait.
+"""Bounds: the checks of positions along an axis, at the call where they are known, else at the
+wait.
 
 >>> counted(-1, 3)
 2

@@ -1,4 +1,4 @@
-"""Comparisons of elements: bool results, exact between int64 and uint64, ordering for real numbers alone.
+"""Comparisons of elements: bool results, exact between int64 and uint64, order for real numbers.
 
 A Python integer beyond the other operand's dtype is compared by its value, never refused.
 """
@@ -19,7 +19,7 @@ from tenfold.ops.create import full
 
 
 def _beyond(*, smaller: bool, larger: bool) -> Callable[[tuple[Type, ...], int, bool], Array]:
-    """The answer for a scalar that its dtype cannot hold, given those for `x1` smaller and larger."""
+    """The answer for a scalar beyond its dtype, given those for `x1` smaller and `x1` larger."""
 
     def answer(types: tuple[Type, ...], position: int, negative: bool) -> Array:
         shape = broadcast(*(type_.shape for type_ in types))
@@ -36,7 +36,7 @@ def _beyond(*, smaller: bool, larger: bool) -> Callable[[tuple[Type, ...], int, 
     symbol="==",
     out_of_range=_beyond(smaller=False, larger=False),
 )
-def equal(x1: Array, x2: Array, /) -> Array:
+def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 == x2`, element by element: bool. NaN equals nothing, -0 equals 0.
 
     >>> import tenfold as tn
@@ -51,7 +51,7 @@ def equal(x1: Array, x2: Array, /) -> Array:
     symbol="!=",
     out_of_range=_beyond(smaller=True, larger=True),
 )
-def not_equal(x1: Array, x2: Array, /) -> Array:
+def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 != x2`, element by element: bool. NaN differs from everything.
 
     >>> import tenfold as tn
@@ -66,7 +66,7 @@ def not_equal(x1: Array, x2: Array, /) -> Array:
     symbol="<",
     out_of_range=_beyond(smaller=True, larger=False),
 )
-def less(x1: Array, x2: Array, /) -> Array:
+def less(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 < x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
     >>> import tenfold as tn
@@ -81,7 +81,7 @@ def less(x1: Array, x2: Array, /) -> Array:
     symbol="<=",
     out_of_range=_beyond(smaller=True, larger=False),
 )
-def less_equal(x1: Array, x2: Array, /) -> Array:
+def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 <= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
     >>> import tenfold as tn
@@ -96,7 +96,7 @@ def less_equal(x1: Array, x2: Array, /) -> Array:
     symbol=">",
     out_of_range=_beyond(smaller=False, larger=True),
 )
-def greater(x1: Array, x2: Array, /) -> Array:
+def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 > x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
     >>> import tenfold as tn
@@ -111,7 +111,7 @@ def greater(x1: Array, x2: Array, /) -> Array:
     symbol=">=",
     out_of_range=_beyond(smaller=False, larger=True),
 )
-def greater_equal(x1: Array, x2: Array, /) -> Array:
+def greater_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 >= x2`, element by element: bool; False with NaN. Raises DTypeError for complex.
 
     >>> import tenfold as tn

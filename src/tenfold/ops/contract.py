@@ -21,7 +21,7 @@ from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, normalize_axis, product
 from tenfold.ops.arithmetic import multiply
-from tenfold.ops.movement import reshape
+from tenfold.ops.reshaping import reshape
 
 
 def _contracted(types: Sequence[Type], shape: Shape) -> Inferred:

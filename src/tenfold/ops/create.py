@@ -94,11 +94,11 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
 def full(
     shape: Shape | int, fill_value: complex, *, dtype: Any = None, device: str | None = None
 ) -> Call:
-    """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64, float64,
-    complex128 or bool, as the value.
+    """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,
+    float64, complex128 or bool, as the value.
 
-    A float becomes an integer by truncation, saturated. Raises OverflowError for an int that the dtype
-    cannot hold and DTypeError for a complex value of a real dtype.
+    A float becomes an integer by truncation, saturated. Raises OverflowError for an int that the
+    dtype cannot hold and DTypeError for a complex value of a real dtype.
 
     >>> import tenfold as tn
     >>> tn.full((2,), 7).tolist()
@@ -140,7 +140,8 @@ def ones(shape: Shape | int, *, dtype: Any = None, device: str | None = None) ->
 
 @derived()
 def empty(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return an array of `shape` whose values are not to be relied on; float64 if no dtype is named.
+    """Return an array of `shape` whose values are not to be relied on; float64 if no dtype is
+    named.
 
     >>> import tenfold as tn
     >>> tn.empty((2, 3)).shape
@@ -195,8 +196,8 @@ def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> A
 
 @derived(numpy=(np.empty_like,))
 def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Return an array of the shape, dtype and device of `x`, or the ones named, whose values are not
-    to be relied on.
+    """Return an array of the shape, dtype and device of `x`, or the ones named, whose values are
+    not to be relied on.
 
     >>> import tenfold as tn
     >>> tn.empty_like(tn.asarray([1.5, 2.5])).shape
@@ -232,8 +233,8 @@ def eye(
     dtype: Any = None,
     device: str | None = None,
 ) -> Call:
-    """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th diagonal
-    (above the main one for k > 0) and 0 elsewhere; float64 if no dtype is named.
+    """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th
+    diagonal (above the main one for k > 0) and 0 elsewhere; float64 if no dtype is named.
 
     >>> import tenfold as tn
     >>> tn.eye(2, 3, k=1).tolist()

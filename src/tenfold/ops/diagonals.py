@@ -50,8 +50,8 @@ def _diagonal_strides(
     ],
 )
 def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Call:
-    """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the two
-    axes are gone, that of the diagonal is the last.
+    """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the
+    two axes are gone, that of the diagonal is the last.
 
     >>> import tenfold as tn
     >>> tn.diagonal(tn.asarray([[1, 2], [3, 4]])).tolist()
@@ -89,8 +89,8 @@ def _on_diagonal(x: np.ndarray, offset: int) -> np.ndarray:
     ],
 )
 def diagonal_matrix(x: Array, /, *, offset: int = 0) -> Call:
-    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on the
-    diagonal `offset` (above the main one if positive) and 0 elsewhere.
+    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on
+    the diagonal `offset` (above the main one if positive) and 0 elsewhere.
 
     >>> import tenfold as tn
     >>> tn.diagonal_matrix(tn.asarray([1, 2]), offset=1).tolist()
@@ -108,8 +108,8 @@ def diagonal_matrix(x: Array, /, *, offset: int = 0) -> Call:
     samples=[Sample(((3,),), positional=(1,)), Sample(((3, 4),), positional=(-1,))],
 )
 def diag(x: Array, /, k: int = 0) -> Array:
-    """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th diagonal,
-    a view. Diagonals above the main one have k > 0. Raises ShapeError for other arrays.
+    """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th
+    diagonal, a view. Diagonals above the main one have k > 0. Raises ShapeError for other arrays.
 
     >>> import tenfold as tn
     >>> tn.diag(tn.asarray([1, 2])).tolist()

@@ -20,16 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import PYTHON_TYPES, promote
+from tenfold.dtypes import promote, typed
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived
 from tenfold.ir.shape import Shape, product
-from tenfold.ops import movement
 from tenfold.ops.arithmetic import multiply
 from tenfold.ops.cast import astype
 from tenfold.ops.contract import matmul
-from tenfold.ops.movement import permute_dims, reshape
+from tenfold.ops.diagonals import diagonal
+from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_over
+from tenfold.ops.reshaping import reshape
 
 Labels = tuple[str, ...]
 """A label for each axis: a letter, or "...1" for the last axis of the ellipsis, "...2" before
@@ -204,7 +205,7 @@ def _prepared(values: Array, labels: Labels, lengths: dict[str, int]) -> _Term:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            values = movement.diagonal(values, axis1=first, axis2=second)
+            values = diagonal(values, axis1=first, axis2=second)
             labels = (*labels[:first], *labels[first + 1 : second], *labels[second + 1 :], label)
     return _Term(values, labels)
 
@@ -258,16 +259,10 @@ def _cheapest(terms: Sequence[_Term], counts: Counter[str], output: Labels) -> t
     return min(combinations(range(len(terms)), 2), key=growth)
 
 
-class _Typed(NamedTuple):
-    dtype: np.dtype
-    weak: bool
-
-
 def _common(operands: Sequence[Any]) -> list[Array]:
     """Return the operands as Arrays of their common dtype; Python scalars are weak."""
     arrays = [array(operand) for operand in operands]
-    scalars = [type(operand) in PYTHON_TYPES for operand in operands]
-    dtype = promote(_Typed(x.dtype, weak) for x, weak in zip(arrays, scalars, strict=True))
+    dtype = promote(map(typed, operands))
     return [_converted(x, dtype) for x in arrays]
 
 
@@ -279,7 +274,7 @@ def _converted(x: Array, dtype: np.dtype) -> Array:
     reference=np.einsum,
     numpy=(np.einsum,),
 )
-def einsum(subscripts: str, /, *operands: Any) -> Array:
+def einsum(subscripts: str, /, *operands: Any, optimize: Any = True) -> Array:
     """Sum of products over the axes that letters name: einsum("ij,jk->ik", x, y) is x @ y.
 
     `subscripts` has one term of letters for each operand and, after "->", the letters of the
@@ -289,7 +284,8 @@ def einsum(subscripts: str, /, *operands: Any) -> Array:
 
     dtypes promote first and the result has the common one: integers wrap, bool is "any of and",
     halves are accumulated in float32 in each product. Of more than two operands the pair whose
-    product is smallest is multiplied first. Raises ShapeError for text or lengths that do not fit.
+    product is smallest is multiplied first, whatever NumPy's `optimize` says. Raises ShapeError
+    for text or lengths that do not fit.
 
     >>> import tenfold as tn
     >>> x, y = tn.asarray([[1, 2], [6, 5]]), tn.asarray([[1, 2], [5, 6]])

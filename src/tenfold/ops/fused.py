@@ -1,12 +1,12 @@
 """Fused multiply-add with one rounding, in arithmetic that rounds after every step.
 
-float32 and the half types: the product of two is exact in float64; the sum is rounded there to odd (to
-the neighbour whose last bit is 1, if it is not exact), after which rounding to a format at least two
-bits shorter is as good as rounding once. float64: the product and the sums are split into a rounded
-value and its exact error, added by way of one rounding to odd; elements whose exponents are too near
-the ends for that are computed in rational numbers.
-Boldo, Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to
-odd", IEEE Transactions on Computers 57(4).
+float32 and the half types: the product of two is exact in float64; the sum is rounded there to
+odd (to the neighbour whose last bit is 1, if it is not exact), after which rounding to a format
+at least two bits shorter is as good as rounding once. float64: the product and the sums are split
+into a rounded value and its exact error, added by way of one rounding to odd; elements whose
+exponents are too near the ends for that are computed in rational numbers. Boldo, Melquiond 2008,
+"Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE
+Transactions on Computers 57(4).
 
 >>> one = np.asarray(1 + 2.0**-30)
 >>> print(fused_multiply_add(one, one, np.asarray(-1 - 2.0**-29)) == 2.0**-60)
@@ -37,14 +37,14 @@ def fused_multiply_add(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarra
         return _fused64(*np.broadcast_arrays(x, y, z))
     total = _sum_to_odd(x.astype(FLOAT64) * y.astype(FLOAT64), z.astype(FLOAT64))
     if dtype in HALVES:
-        # By way of float32: ml_dtypes itself goes through it, with a rounding that would be one more.
+        # ml_dtypes itself goes through float32, with a rounding that would be one more.
         narrow = total.astype(FLOAT32)
         return _odd(narrow, total - narrow.astype(FLOAT64)).astype(dtype)
     return total.astype(dtype)
 
 
 def _odd(rounded: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Return the neighbour of `rounded` on the side of `error` if the last bit of `rounded` is 0."""
+    """Return the neighbour of `rounded` on the side of `error` where the last bit of it is 0."""
     bits = rounded.view(f"u{rounded.dtype.itemsize}")
     inexact = (error != 0) & np.isfinite(error) & (bits % 2 == 0)
     outward = (error > 0) == (rounded > 0)
@@ -99,7 +99,7 @@ def _fused64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _by_exact_parts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Boldo and Melquiond's algorithm, where nothing overflows and no error is below the subnormals."""
+    """Boldo and Melquiond's algorithm, where nothing overflows and no error underflows."""
     product, product_error = _two_product(x, y)
     low, low_error = _two_sum(z, product_error)
     high, high_error = _two_sum(product, low)
@@ -116,7 +116,7 @@ def _by_fractions(x: float, y: float, z: float) -> float:
 
 
 @elementwise(dtypes=real_numeric, reference=fused_multiply_add)
-def fma(x1: Array, x2: Array, x3: Array, /) -> Array:
+def fma(x1: Array | complex, x2: Array | complex, x3: Array | complex, /) -> Array:
     """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote.
 
     Integers wrap. Raises DTypeError for bool and complex.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import kind_of
-from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, operation, refuse_dtype
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape, broadcast, normalize_axis
 from tenfold.ops import bounds
@@ -25,9 +26,11 @@ def _gathered(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inf
     return Inferred(((shape, type_.dtype),), tuple(type_.dtype for type_ in types))
 
 
-def _refuse_no_integers(indices: list[Type]) -> None:
+def _refuse_no_integers(indices: Sequence[Type | Array]) -> None:
     if any(kind_of(index.dtype) not in "iu" for index in indices):
-        raise refuse_dtype("indices are integers", indices, "convert with tn.astype(i, tn.int64)")
+        found = ", ".join(str(index.dtype) for index in indices)
+        rule = f"indices are integers, not {found}"
+        raise DTypeError("", rule, remedy="convert with tn.astype(i, tn.int64)")
 
 
 def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
@@ -46,16 +49,22 @@ def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
     reference=_gather,
     kind=Kind.VIEW,
     can_fail=True,
+    samples=[
+        Sample(((3, 4),), {}, ([2, 0, -3],)),
+        Sample(((3, 4),), {"axes": (1, 0)}, ([[3], [-1]], [0, 1, 2])),
+        Sample(((2, 3, 4),), {"axes": (0, 2), "place": 1}, ([1, 0], [[3, 3]])),
+        Sample(((0, 3),), {"axes": (1,)}, (2,)),
+    ],
 )
 def gather(
     x: Array, /, *indices: Array, axes: tuple[int, ...] | None = None, place: int | None = None
 ) -> Call:
-    """Return the elements of `x` at integer `indices`, which broadcast together: the one at position p
-    along each of `axes` (the first ones if None) for every p. The axes of the indices stand at `place`
-    among the axes that are left: at the first of `axes` if None.
+    """Return the elements of `x` at integer `indices`, which broadcast together: the one at
+    position p along each of `axes` (the first ones if None) for every p. The axes of the indices
+    stand at `place` among the axes that are left: at the first of `axes` if None.
 
-    Negative indices count from the end. Raises IndexError for an index out of bounds: at the call if
-    its value is known, else at the wait.
+    Negative indices count from the end. Raises IndexError for an index out of bounds: at the call
+    if its value is known, else at the wait.
 
     >>> import tenfold as tn
     >>> x = tn.reshape(tn.arange(6), (2, 3))
@@ -63,7 +72,7 @@ def gather(
     [2, 3]
     """
     x = array(x)
-    arrays = [array(index) for index in indices]
+    arrays = [integers(index) for index in indices]
     given = range(len(arrays)) if axes is None else axes
     where = tuple(normalize_axis(axis, x.ndim) for axis in given)
     if len(set(where)) < len(where) or len(where) != len(arrays) or not arrays:
@@ -80,13 +89,22 @@ def gather(
     return Call((x, *arrays), (where, at))
 
 
-@derived(reference=np.take, method=False, numpy=(np.take,))
+@derived(
+    reference=np.take,
+    numpy=(np.take,),
+    samples=[
+        Sample(((4,),), {}, ([3, 0, 0],)),
+        Sample(((2, 3),), {"axis": -1}, ([[1, -1], [0, 0]],)),
+        Sample(((0, 3),), {"axis": 0}, ([],)),
+    ],
+)
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """Return the elements of `x` at integer `indices` along `axis`, which may be left out for one axis.
+    """Return the elements of `x` at integer `indices` along `axis`, which may be left out for one
+    axis.
 
     Shape: that of `x` with the shape of `indices` in place of the axis. Negative indices count from
-    the end. Raises IndexError for an index out of bounds: at the call if its value is known, else at
-    the wait.
+    the end. Raises IndexError for an index out of bounds: at the call if its value is known, else
+    at the wait.
 
     >>> import tenfold as tn
     >>> tn.take(tn.asarray([[1, 2], [3, 4], [5, 6]]), [2, 0], axis=0).tolist()
@@ -143,13 +161,17 @@ def _take_along(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     kind=Kind.VIEW,
     can_fail=True,
     numpy=(np.take_along_axis,),
+    samples=[
+        Sample(((2, 3),), {"axis": 1}, ([[2, 0], [1, 1]],)),
+        Sample(((2, 3),), {"axis": 0}, ([[-1, 0, 1]],)),
+    ],
 )
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Call:
     """Return for each line of `x` along `axis` the elements at that line's own integer `indices`.
 
-    Shape: that of `indices`, whose other axes broadcast with those of `x`. What `argsort` and `argmax`
-    (with keepdims) return are such indices. Raises IndexError for an index out of bounds: at the call
-    if its value is known, else at the wait.
+    Shape: that of `indices`, whose other axes broadcast with those of `x`. What `argsort` and
+    `argmax` (with keepdims) return are such indices. Raises IndexError for an index out of bounds:
+    at the call if its value is known, else at the wait.
 
     >>> import tenfold as tn
     >>> tn.take_along_axis(tn.asarray([[10, 20], [30, 40]]), [[1], [0]]).tolist()

@@ -1,8 +1,8 @@
 """Indexing: `x[key]` for every key NumPy knows.
 
-A key of ints, slices, `...` and None is one node of `index`, a view. Integer arrays and masks add one
-node of `gather` (`ops/gathering.py`) to it, whose result is no view. Takes an Array and a key, hands on
-an Array.
+A key of ints, slices, `...` and None is one node of `index`, a view. Integer arrays and masks add
+one node of `gather` (`ops/gathering.py`) to it, whose result is no view. Takes an Array and a key,
+hands on an Array.
 
 >>> import tenfold as tn
 >>> x = tn.reshape(tn.arange(6), (2, 3))
@@ -64,8 +64,8 @@ def _strides(
     ],
 )
 def index(x: Array, /, key: Any) -> Call:
-    """Return the view `x[key]` of `x`: the positions an int, a slice, `...`, None or a tuple of them
-    takes, where an int drops its axis and None puts in one of length 1.
+    """Return the view `x[key]` of `x`: the positions an int, a slice, `...`, None or a tuple of
+    them takes, where an int drops its axis and None puts in one of length 1.
 
     Raises IndexError for an int out of bounds or too many of them. For integer arrays and masks,
     which make no view, write `x[key]`.
@@ -84,8 +84,8 @@ def index(x: Array, /, key: Any) -> Call:
 def get_item(x: Array, key: Any) -> Array:
     """Return `x[key]` for any key: a view if the key has slices, `...` or None and no array in it.
 
-    Like NumPy's, an element read by ints alone and all that arrays pick are no views: they keep their
-    values when `x` is assigned to.
+    Like NumPy's, an element read by ints alone and all that arrays pick are no views: they keep
+    their values when `x` is assigned to.
     """
     parsed = parse(x, key, "getitem")
     taken = x
@@ -99,12 +99,16 @@ def get_item(x: Array, key: Any) -> Array:
 
 
 def viewed(x: Array, picks: tuple[Pick, ...], new: tuple[int, ...] = ()) -> Array:
-    """Return the view that picks, one for each axis, and new axes take of `x`: one node of `index`."""
+    """Return the view that picks, one for each axis, and new axes take of `x`: one node of
+    `index`.
+    """
     return _native.apply(index.id, (x,), (picks, new))
 
 
 def captured(x: Array) -> Array:
-    """Return `x` as an Array of its own: later assignments to what it is a view of do not reach it."""
+    """Return `x` as an Array of its own: later assignments to what it is a view of do not reach
+    it.
+    """
     return _native.array_of(_native.node_of(x))
 
 

@@ -1,10 +1,12 @@
-"""Joining and parting: several arrays as one, one as several. Lazy; the parts are views, a whole is not.
+"""Joining and parting: several arrays as one, one as several. Lazy; the parts are views, a whole is
+not.
 
 A join reads the values its inputs have when it is written.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.dtypes import promote
-from tenfold.errors import ShapeError
+from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import normalize_axis, normalize_slice, whole_axes
@@ -46,7 +48,13 @@ def _concatenate(*rest: Any) -> np.ndarray:
 
 def _several(arrays: Sequence[Array]) -> list[Array]:
     """The arrays of a call, or the rows of one."""
-    made = [array(item) for item in arrays]
+    try:
+        made = [array(item) for item in arrays]
+    except TypeError as error:
+        if isinstance(error, DTypeError):
+            raise
+        rule = f"{type(arrays).__name__} is no sequence of arrays"
+        raise DTypeError("", rule, remedy="give a list of them") from None
     if not made:
         raise ShapeError("", "there is no array", remedy="give one at least")
     return made
@@ -58,6 +66,12 @@ def _several(arrays: Sequence[Array]) -> list[Array]:
     kind=Kind.VIEW,
     dtypes=promote,
     numpy=(np.concatenate,),
+    samples=[
+        Sample(((2, 3), (4, 3))),
+        Sample(((2, 0), (2, 3), (2, 1)), {"axis": -1}),
+        Sample(((2, 3), (), (1,)), {"axis": None}),
+        Sample(((3,),)),
+    ],
 )
 def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Call:
     """Return `arrays` joined along `axis`, in which alone their shapes may differ; for None each is
@@ -104,6 +118,11 @@ def _stack(*rest: Any) -> np.ndarray:
     kind=Kind.VIEW,
     dtypes=promote,
     numpy=(np.stack,),
+    samples=[
+        Sample(((2, 3), (2, 3))),
+        Sample(((), (), ()), {"axis": -1}),
+        Sample(((0, 2), (0, 2)), {"axis": 1}),
+    ],
 )
 def stack(arrays: Sequence[Array], /, axis: int = 0) -> Call:
     """Return `arrays` of one shape joined along a new axis that stands at `axis` in the result.
@@ -150,8 +169,8 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 def split(
     x: Array, indices_or_sections: int | Sequence[int], /, axis: int = 0
 ) -> tuple[Array, ...]:
-    """Return views of `x` that part it along `axis`, as a tuple: an int asks for so many equal parts,
-    a sequence says before which positions to cut, as slices would.
+    """Return views of `x` that part it along `axis`, as a tuple: an int asks for so many equal
+    parts, a sequence says before which positions to cut, as slices would.
 
     Raises ShapeError when the length is no multiple of the number of parts.
 
@@ -170,7 +189,10 @@ def split(
 
 def _cuts(sections: int | Sequence[int], length: int) -> list[int]:
     if not isinstance(sections, (int, np.integer)):
-        return [int(cut) for cut in sections]
+        try:
+            return [operator.index(cut) for cut in sections]
+        except TypeError:
+            raise ShapeError("", f"positions {sections!r} are no ints") from None
     if sections < 1 or length % sections:
         raise ShapeError(
             "",

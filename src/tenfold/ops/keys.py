@@ -183,7 +183,9 @@ def _slice_pick(x: Array, term: slice, length: int, operation: str) -> Pick:
 
 
 def _place(terms: list[Any]) -> int:
-    """Where the axes of the arrays stand: at the first if arrays and ints stand together, else first."""
+    """Where the axes of the arrays stand: at the first if arrays and ints stand together, else
+    first.
+    """
     among = [isinstance(term, (Array, int)) for term in terms]
     if not any(isinstance(term, (Array, bool)) for term in terms):
         return 0

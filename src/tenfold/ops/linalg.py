@@ -21,9 +21,10 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
-from tenfold.ir.declare import array, operation
+from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, product
+from tenfold.ops import diagonals
 
 
 class QRResult(NamedTuple):
@@ -141,8 +142,8 @@ def det(x: Array, /) -> Call:
     Raises ShapeError for matrices that are not square.
 
     >>> import tenfold as tn
-    >>> tn.linalg.det(tn.asarray([[2.0, 0.0], [0.0, 4.0]])).item()
-    8.0
+    >>> tn.linalg.det(tn.asarray([[0.0, 1.0], [1.0, 0.0]])).item()
+    -1.0
     """
     return Call((array(x),))
 
@@ -385,19 +386,3 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     [[1, 4]]
     """
     return diagonals.diagonal(x, offset, -2, -1)
-
-
-@derived(
-    namespace="linalg",
-    numpy=(np.linalg.trace,),
-    samples=[Sample(((2, 3, 4),)), Sample(((3, 4),), {"offset": -1})],
-    reference=np.linalg.trace,
-)
-def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """Sum along the diagonals of matrices, the last two axes: (..., m, n) to (...); see `tn.trace`.
-
-    >>> import tenfold as tn
-    >>> tn.linalg.trace(tn.asarray([[[1, 2], [3, 4]]])).tolist()
-    [5]
-    """
-    return norm.trace(x, offset, -2, -1, dtype)

@@ -1,5 +1,6 @@
-"""Movement: the same elements along other axes: in another order, backwards, with axes of length 1 put
-in or taken out. Lazy; views of their input. Another spelling of a movement makes that movement's node.
+"""Movement: the same elements along other axes: in another order, backwards, with axes of length 1
+put in or taken out. Lazy; views of their input. Another spelling of a movement makes that
+movement's node.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))
@@ -75,8 +76,8 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> Call:
 def moveaxis(
     x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
 ) -> Array:
-    """Return a view of `x` with its axes `source` at the places `destination`; the others keep their
-    order.
+    """Return a view of `x` with its axes `source` at the places `destination`; the others keep
+    their order.
 
     >>> import tenfold as tn
     >>> tn.moveaxis(tn.zeros((2, 3, 4)), 0, -1).shape
@@ -118,7 +119,8 @@ def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
 
 @derived(
     reference=np.matrix_transpose,
-    numpy=(np.matrix_transpose,),
+    numpy=(np.matrix_transpose, np.linalg.matrix_transpose),
+    also=("linalg",),
     samples=[Sample(((2, 3),)), Sample(((2, 0, 3),))],
 )
 def matrix_transpose(x: Array, /) -> Array:

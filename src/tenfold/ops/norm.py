@@ -14,7 +14,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import FLOAT64, HALVES, canonical, kind_of, wide
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, operation
+from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axis, reduced
 from tenfold.ops import diagonals
@@ -56,14 +56,13 @@ def _trace(
         Sample(((2, 2),), {"dtype": "float32"}),
     ],
 )
-def trace(
-    x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
-) -> Call:
+def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Call:
     """Sum along the diagonal of the matrices that `axis1` and `axis2` span; these axes are gone.
 
     `offset` names the diagonal: above the main one for positive, below it for negative. The result
     has `dtype`, or as `sum` int64 or uint64 for integers; halves are accumulated in float32. For
-    matrices in the last two axes there is `linalg.trace`. Raises ShapeError for fewer than two axes.
+    matrices in the last two axes there is `linalg.trace`. Raises ShapeError for fewer than two
+    axes.
 
     >>> import tenfold as tn
     >>> tn.trace(tn.asarray([[1, 2], [3, 4]])).item()
@@ -71,6 +70,23 @@ def trace(
     """
     (x,), params = diagonals.diagonal.bind(x, offset, axis1, axis2)
     return Call((x,), (*params, None if dtype is None else canonical(dtype, "trace")))
+
+
+@derived(
+    name="trace",
+    namespace="linalg",
+    numpy=(np.linalg.trace,),
+    samples=[Sample(((2, 3, 4),)), Sample(((3, 4),), {"offset": -1})],
+    reference=np.linalg.trace,
+)
+def matrix_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Sum along the diagonals of matrices, the last two axes: (..., m, n) to (...); see `tn.trace`.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.trace(tn.asarray([[[1, 2], [3, 4]]])).tolist()
+    [5]
+    """
+    return trace(x, offset, -2, -1, dtype)
 
 
 def _norm_rule(

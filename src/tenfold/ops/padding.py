@@ -1,4 +1,6 @@
-"""Padding and cropping: more elements around an array, or fewer. `crop` takes off what `pad` puts on."""
+"""Padding and cropping: more elements around an array, or fewer. `crop` takes off what `pad` puts
+on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived, movement
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Shape, checked_shape, normalize_slice
-from tenfold.ops.create import number, number_of
+from tenfold.ops.create import default_dtype, number, number_of
 from tenfold.ops.indexing import viewed
 
 Widths = tuple[tuple[int, int], ...]
@@ -34,10 +36,10 @@ def _padded(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
     )
 
 
-def _pad(x: np.ndarray, widths: Widths, mode: str, value: Any) -> np.ndarray:
-    if mode == "constant":
-        return np.pad(x, widths, mode, constant_values=value)
-    return np.pad(x, widths, mode)  # type: ignore[call-overload]  # mode is one of MODES
+def _pad(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.ndarray:
+    options = {"constant_values": value} if mode == "constant" else {}
+    # NumPy refuses the empty widths of an array without axes.
+    return np.pad(x, widths, mode, **options) if widths else x
 
 
 @movement(
@@ -62,11 +64,12 @@ def pad(
     *,
     constant_values: complex = 0,
 ) -> Call:
-    """Return `x` with more positions before and after on each axis: `pad_width` is one number of them
-    for all, a pair (before, after) for all, or a pair for each axis.
+    """Return `x` with more positions before and after on each axis: `pad_width` is one number of
+    them for all, a pair (before, after) for all, or a pair for each axis.
 
-    `mode` says what stands there: "constant" (`constant_values`), "edge" (the first, the last element),
-    "reflect" and "symmetric" (`x` mirrored without and with its edge), "wrap" (`x` again).
+    `mode` says what stands there: "constant" (`constant_values`), "edge" (the first, the last
+    element), "reflect" and "symmetric" (`x` mirrored without and with its edge), "wrap" (`x`
+    again).
 
     >>> import tenfold as tn
     >>> tn.pad(tn.asarray([1, 2, 3]), (2, 1)).tolist()
@@ -80,14 +83,13 @@ def pad(
     if mode != "constant":
         return Call((x,), (_widths(pad_width, x.ndim), mode, None))
     value = number(constant_values, "pad")
-    if "biufc".index(_kind(value)) > "biufc".index(kind_of(x.dtype).replace("u", "i")):
+    if _RANKS[default_dtype((value,)).kind] > _RANKS[kind_of(x.dtype)]:
         rule = f"{value!r} is no value of {x.dtype}"
         raise DTypeError("", rule, [x], "convert the array with tn.astype first")
     return Call((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
 
 
-def _kind(value: complex) -> str:
-    return {bool: "b", int: "i", float: "f", complex: "c"}[type(value)]
+_RANKS = {"b": 0, "i": 0, "u": 0, "f": 1, "c": 2}
 
 
 def _widths(given: Any, ndim: int) -> Widths:
@@ -123,8 +125,8 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None)
     """Return the part of `shape` in the middle of `x`, a view; or the part that begins at `start`.
 
     On an axis of length n the part of length m begins at (n - m) // 2, so that
-    `crop(pad(x, p), x.shape)` is `x`; `start=before` takes off a pad of pairs (before, after). Raises
-    ShapeError when the part is not inside.
+    `crop(pad(x, p), x.shape)` is `x`; `start=before` takes off a pad of pairs (before, after).
+    Raises ShapeError when the part is not inside.
 
     >>> import tenfold as tn
     >>> tn.crop(tn.reshape(tn.arange(30), (5, 6)), (2, 3)).tolist()
@@ -135,7 +137,7 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None)
         start if start is not None else [(n - m) // 2 for n, m in zip(x.shape, part, strict=False)]
     )
     fits = len(part) == len(begin) == x.ndim and all(
-        0 <= first and first + m <= n for first, m, n in zip(begin, part, x.shape, strict=True)
+        0 <= first <= n - m for first, m, n in zip(begin, part, x.shape, strict=True)
     )
     if not fits:
         where = "in the middle" if start is None else f"at {tuple(begin)}"

@@ -50,7 +50,7 @@ def signbit(x: Array, /) -> Array:
 
 
 @elementwise(dtypes=logical, reference=np.logical_and)
-def logical_and(x1: Array, x2: Array, /) -> Array:
+def logical_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether both `x1` and `x2` are true (not 0), element by element: bool, for any dtypes.
 
     >>> import tenfold as tn
@@ -60,7 +60,7 @@ def logical_and(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=logical, reference=np.logical_or)
-def logical_or(x1: Array, x2: Array, /) -> Array:
+def logical_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1` or `x2` is true (not 0), element by element: bool, for any dtypes.
 
     >>> import tenfold as tn
@@ -70,7 +70,7 @@ def logical_or(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=logical, reference=np.logical_xor)
-def logical_xor(x1: Array, x2: Array, /) -> Array:
+def logical_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether one of `x1` and `x2` alone is true (not 0), element by element: bool, for any dtypes.
 
     >>> import tenfold as tn

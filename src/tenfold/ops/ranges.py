@@ -28,7 +28,7 @@ def _counted(types: tuple[Type, ...], *params: Any) -> Inferred:
 def _arange(
     start: Any, stop: Any, step: Any, repeat: int, length: int, dtype: np.dtype, device: str
 ) -> np.ndarray:
-    return np.repeat(np.arange(start, stop, step, dtype), repeat)
+    return np.repeat(np.arange(start, stop, step, dtype=dtype), repeat)
 
 
 @operation(
@@ -52,12 +52,12 @@ def arange(
     dtype: Any = None,
     device: str | None = None,
 ) -> Call:
-    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`, each
-    `repeat` times; without a dtype int64 for ints and float64 for floats.
+    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,
+    each `repeat` times; without a dtype int64 for ints and float64 for floats.
 
-    Length ceil((stop - start) / step), element i being start + i * d for the difference d of the first
-    two as the dtype has them: NumPy's values, bit for bit. Raises OverflowError when an integer dtype
-    cannot hold the first two numbers.
+    Length ceil((stop - start) / step), element i being start + i * d for the difference d of the
+    first two as the dtype has them: NumPy's values, bit for bit. Raises OverflowError when an
+    integer dtype cannot hold the first two numbers.
 
     >>> import tenfold as tn
     >>> tn.arange(5, 0, -1).tolist()
@@ -77,14 +77,19 @@ def arange(
     return Call((), (*bounds, times, total, made, checked_device(device)))
 
 
-def _real(value: Any, operation: str) -> Any:
-    """A bound as a Python int or float; a 0-d Array gives its value."""
+def _bound(value: Any, operation: str) -> Any:
+    """Return a bound as a Python number; a 0-d Array gives its value."""
     if isinstance(value, Array) and value.ndim == 0:
         value = value.item()
     found = number(value, operation)
+    return int(found) if isinstance(found, bool) else found
+
+
+def _real(value: Any, operation: str) -> Any:
+    found = _bound(value, operation)
     if isinstance(found, complex):
         raise DTypeError(operation, f"{value} is no real number", remedy="give ints or floats")
-    return int(found) if isinstance(found, bool) else found
+    return found
 
 
 def _whole(value: Any, name: str) -> int:
@@ -156,10 +161,7 @@ def linspace(
     >>> tn.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    bounds = tuple(
-        number(value.item() if isinstance(value, Array) and value.ndim == 0 else value, "linspace")
-        for value in (start, stop)
-    )
+    bounds = tuple(_bound(value, "linspace") for value in (start, stop))
     given = default_dtype((*bounds, 1.0))
     made = given if dtype is None else canonical(dtype, "linspace")
     if kind_of(made) == "b" or (kind_of(given) == "c" and kind_of(made) != "c"):
@@ -174,8 +176,9 @@ def linspace(
     samples=[Sample(((2,), (3,))), Sample(((2,), (3,), (1,)), {"indexing": "ij"})],
 )
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span, with
-    the vector's own value at each point. `indexing="xy"` puts the second axis first: (n2, n1, ...).
+    """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span,
+    with the vector's own value at each point. `indexing="xy"` puts the second axis first: (n2, n1,
+    ...).
 
     Raises ShapeError for arrays of more than one axis.
 

@@ -11,13 +11,14 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
-from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, movement, refuse_dtype, values
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.declare import array, derived, movement, values
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axis
 from tenfold.ops.gathering import gather, integers
-from tenfold.ops.reshaping import reshape
 from tenfold.ops.keys import constant
+from tenfold.ops.ranges import arange
+from tenfold.ops.reshaping import reshape
 
 
 def _tiled(shape: Shape, counts: tuple[int, ...]) -> Shape:
@@ -59,27 +60,6 @@ def _counts(given: int | Sequence[int]) -> list[int]:
     return counts
 
 
-def _lengthened(shape: Shape, count: int, axis: int) -> Shape:
-    return (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
-
-
-@movement(
-    shape=_lengthened,
-    reference=np.repeat,
-    samples=[Sample(((2, 3),), positional=(2, 1)), Sample(((2, 3),), positional=(0, 0))],
-)
-def repeat_each(x: Array, count: int, axis: int, /) -> Call:
-    """Return `x` with each position along `axis` repeated `count` times, one after the other.
-
-    >>> import tenfold as tn
-    >>> tn.repeat_each(tn.asarray([1, 2]), 3, 0).tolist()
-    [1, 1, 1, 2, 2, 2]
-    """
-    x = array(x)
-    (times,) = _counts(count)
-    return Call((x,), (times, normalize_axis(axis, x.ndim)))
-
-
 @derived(
     reference=np.repeat,
     numpy=(np.repeat,),
@@ -91,8 +71,8 @@ def repeat_each(x: Array, count: int, axis: int, /) -> Call:
     ],
 )
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
-    """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an int
-    for all, or an array of counts, one for each position. For axis None `x` is flattened first.
+    """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an
+    int for all, or an array of counts, one for each position. For axis None `x` is flattened first.
 
     The shape depends on an array of counts, which is computed at the call. Raises ShapeError for a
     negative count and for counts that are not as many as the positions.
@@ -107,32 +87,38 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
     if axis is None:
         x = reshape(x, (-1,))
     where = normalize_axis(0 if axis is None else axis, x.ndim)
+    positions = _positions(repeats, x.shape[where], x)
+    return _native.apply(gather.id, (x, positions), ((where,), where))
+
+
+def _positions(repeats: Any, length: int, x: Array) -> Array:
+    """Return the positions 0 to length - 1, each repeated."""
     if isinstance(repeats, (int, np.integer)):
-        return repeat_each(x, int(repeats), where)
-    return _repeat_by(x, integers(repeats), where)
-
-
-def _repeat_by(x: Array, repeats: Array, axis: int) -> Array:
-    if kind_of(repeats.dtype) not in "iu":
-        raise refuse_dtype("repeats are integers", [repeats], "convert with tn.astype(n, tn.int64)")
-    length = x.shape[axis]
-    if repeats.shape not in ((), (1,), (length,)):
-        raise ShapeError(
-            "", f"repeats of shape {repeats.shape} do not fit {length} positions of axis {axis}"
-        )
-    counts = values(repeats, "repeat")
-    if counts.size and counts.min() < 0:
-        raise ShapeError("", f"repeats {counts.min()} is negative", remedy="use 0 or more")
-    positions = np.repeat(np.arange(length), counts)
-    return _native.apply(gather.id, (x, constant(x, positions)), ((axis,), axis))
+        (count,) = _counts(int(repeats))
+        return arange(length, repeat=count, device=x.device)
+    counts = integers(repeats)
+    if kind_of(counts.dtype) not in "iu":
+        rule = f"repeats are integers, not {counts.dtype}"
+        raise DTypeError("", rule, remedy="convert with tn.astype(n, tn.int64)")
+    if counts.shape not in ((), (1,), (length,)):
+        rule = f"repeats of shape {counts.shape} do not fit an axis of length {length}"
+        raise ShapeError("", rule, remedy="give a count for each position, or one for all")
+    given = values(counts, "repeat")
+    if given.size and given.min() < 0:
+        raise ShapeError("", f"repeats {given.min()} is negative", remedy="use 0 or more")
+    return constant(x, np.repeat(np.arange(length), given))
 
 
 def _rolled(x: np.ndarray, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> np.ndarray:
     return np.roll(x, shifts[0] if axes is None else shifts, axes)
 
 
+def _kept(shape: Shape, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
+    return shape
+
+
 @movement(
-    shape=lambda shape, *params: shape,
+    shape=_kept,
     reference=_rolled,
     numpy=(np.roll,),
     samples=[
@@ -144,9 +130,9 @@ def _rolled(x: np.ndarray, shifts: tuple[int, ...], axes: tuple[int, ...] | None
     ],
 )
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Call:
-    """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past the
-    end come in at the beginning. A tuple of axes takes one shift for all or a tuple of them; for axis
-    None `x` is read as one line.
+    """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past
+    the end come in at the beginning. A tuple of axes takes one shift for all or a tuple of them;
+    for axis None `x` is read as one line.
 
     >>> import tenfold as tn
     >>> tn.roll(tn.asarray([1, 2, 3, 4]), 1).tolist()
@@ -169,7 +155,9 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Call:
 
 
 def _moves(shape: Shape, shifts: list[int], axes: list[int]) -> tuple[Any, ...]:
-    """The shift of each axis, added up, and the axes in rising order: equal rolls, equal parameters."""
+    """The shift of each axis, added up, and the axes in rising order: equal rolls, equal
+    parameters.
+    """
     moves: dict[int, int] = {}
     for position in range(max(len(shifts), len(axes))):
         each = axes[position % len(axes)]

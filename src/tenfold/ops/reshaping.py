@@ -1,7 +1,7 @@
 """Reshaping and broadcasting: the same elements read in another shape. Lazy; views of their input.
 
-A reshape is a view where NumPy's would be: where strides can read the elements. What is a view of an
-array in row-major order is known by its chain of movements, without looking at memory.
+A reshape is a view where NumPy's would be: where strides can read the elements. What is a view of
+an array in row-major order is known by its chain of movements, without looking at memory.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))
@@ -47,9 +47,9 @@ from tenfold.ops.indexing import captured
 def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Call:
     """Return `x` with another shape and the same elements in row-major order; one length may be -1.
 
-    A view of `x` unless `x` is itself a view whose elements do not lie as `shape` would read them, such
-    as a transposed one; or `copy` is True. Raises ShapeError when the numbers of elements differ, and
-    for `copy=False` when there can be no view.
+    A view of `x` unless `x` is itself a view whose elements do not lie as `shape` would read them,
+    such as a transposed one; or `copy` is True. Raises ShapeError when the numbers of elements
+    differ, and for `copy=False` when there can be no view.
 
     >>> import tenfold as tn
     >>> tn.reshape(tn.arange(6), (2, -1)).tolist()
@@ -72,22 +72,22 @@ def _can_view(x: Array, target: Shape) -> bool:
     chain = [x]
     while chain[-1].base is not None:
         chain.append(chain[-1].base)
-    shape: Shape = chain.pop().shape
-    strides: Shape | None = row_major(shape)
+    shape = chain.pop().shape
+    strides = row_major(shape)
     for view in reversed(chain):
         node = _native.node_of(view)
-        rule = node.op.strides
-        strides = None if rule is None else rule(shape, strides, *node.params)
-        if strides is None:
+        moved = node.op.strides and node.op.strides(shape, strides, *node.params)
+        if moved is None:
             return False
-        shape = view.shape
+        shape, strides = view.shape, moved
     return reshaped_strides(shape, strides, target) is not None
 
 
 def _placed(shape: Shape, target: Shape, first: int) -> Shape:
     """Return `target` if `shape` broadcasts to it with its first axis at axis `first` of it."""
-    spread = (*shape, *(1,) * (len(target) - first - len(shape)))
-    if first < 0 or len(spread) > len(target) or broadcast(spread, target) != target:
+    there = target[max(first, 0) :][: len(shape)]
+    fits = first >= 0 and len(there) == len(shape)
+    if not fits or any(n not in (1, m) for n, m in zip(shape, there, strict=True)):
         where = f"at axis {first}" if first + len(shape) < len(target) else "at the last axes"
         raise ShapeError(
             "",
@@ -122,8 +122,8 @@ def _repeated_strides(shape: Shape, strides: Shape, target: Shape, first: int) -
     ],
 )
 def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = None) -> Call:
-    """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated. The axes
-    of `x` stand at the last axes of `shape`, or with the first of them at `axis`.
+    """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated. The
+    axes of `x` stand at the last axes of `shape`, or with the first of them at `axis`.
 
     Raises ShapeError when a length is neither 1 nor that of the axis it stands at.
 

@@ -11,11 +11,12 @@ from tenfold.dtypes import kind_of, names, promote_dtypes
 from tenfold.errors import DTypeError
 from tenfold.ir.declare import array, derived, elementwise
 from tenfold.ir.dtype_rules import real, selection
+from tenfold.ir.op import Sample
 from tenfold.ops.cast import astype
 
 
 @elementwise(dtypes=selection, reference=np.where, numpy=(np.where,))
-def where(condition: Array, x1: Array, x2: Array, /) -> Array:
+def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.
 
     All three broadcast; the result has the common dtype of `x1` and `x2`, in which Python scalars
@@ -47,7 +48,7 @@ def _zeros_ordered(
 
 
 @elementwise(dtypes=real, reference=_larger, numpy=(np.maximum,))
-def maximum(x1: Array, x2: Array, /) -> Array:
+def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The larger of `x1` and `x2`, element by element: NaN if either is NaN, and 0 is above -0.
 
     The common dtype; raises DTypeError for complex.
@@ -59,7 +60,7 @@ def maximum(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise(dtypes=real, reference=_smaller, numpy=(np.minimum,))
-def minimum(x1: Array, x2: Array, /) -> Array:
+def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The smaller of `x1` and `x2`, element by element: NaN if either is NaN, and -0 is below 0.
 
     The common dtype; raises DTypeError for complex.
@@ -70,22 +71,31 @@ def minimum(x1: Array, x2: Array, /) -> Array:
     """
 
 
-@derived(numpy=(np.clip,))
+@derived(
+    reference=np.clip,
+    numpy=(np.clip,),
+    samples=[
+        Sample(((2, 3),), positional=(-1, 1)),
+        Sample(((0, 3),), {"max": 2}),
+        Sample(((),), {"min": 0}),
+    ],
+)
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
     """`x` held between `min` and `max`, element by element: shapes broadcast, the dtype of `x`.
 
     A bound is an array, a number, or None for no bound. NaN in `x` or in a bound gives NaN; where
     `min` is above `max` the result is `max`. An integer bound is never wrapped: one that no element
-    could pass has no effect. Raises DTypeError for complex, and for a bound of a kind that the dtype
-    of `x` cannot hold, OverflowError for a Python integer that every element would pass.
+    could pass has no effect. Raises DTypeError for bool and complex, and for a bound of a kind that
+    the dtype of `x` cannot hold; OverflowError for a Python integer that every element would pass.
 
     >>> import tenfold as tn
     >>> tn.clip(tn.asarray([-5, 5, 300]), 0, 255).tolist()
     [0, 5, 255]
     """
     x = array(x)
-    if kind_of(x.dtype) == "c":
-        raise DTypeError("", f"needs real numbers, not {x.dtype}", remedy="take tn.abs(x) first")
+    if kind_of(x.dtype) in "bc":
+        rule = f"needs real numbers, not {x.dtype}"
+        raise DTypeError("", rule, remedy="take tn.abs(x) of complex numbers, convert booleans")
     low, high = _bound(min, x, below=True), _bound(max, x, below=False)
     if low is not None:
         x = maximum(x, low)
@@ -94,10 +104,12 @@ def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
 
 def _bound(bound: Any, x: Array, *, below: bool) -> Any:
     """Return a bound of `x` that promotes to its dtype; None if it has no effect."""
-    if bound is None or isinstance(bound, bool):
+    if bound is None or (isinstance(bound, float) and kind_of(x.dtype) == "f"):
         return bound
-    if isinstance(bound, (int, float)):
-        return _scalar_bound(bound, x, below)
+    if isinstance(bound, float):
+        raise _unfit(np.dtype(float), x)
+    if isinstance(bound, int):
+        return None if _has_no_effect(bound, x.dtype, below) else bound
     bound = array(bound)
     if promote_dtypes(x.dtype, bound.dtype) == x.dtype:
         return bound
@@ -109,14 +121,11 @@ def _bound(bound: Any, x: Array, *, below: bool) -> Any:
     raise _unfit(bound.dtype, x)
 
 
-def _scalar_bound(bound: float, x: Array, below: bool) -> float | None:
-    if isinstance(bound, float) and kind_of(x.dtype) != "f":
-        raise _unfit(np.dtype(float), x)
-    if kind_of(x.dtype) in "iu":
-        limits = np.iinfo(x.dtype)
-        if bound <= limits.min if below else bound >= limits.max:
-            return None
-    return bound
+def _has_no_effect(bound: int, dtype: np.dtype, below: bool) -> bool:
+    if kind_of(dtype) not in "iu":
+        return False
+    limits = np.iinfo(dtype)
+    return bound <= limits.min if below else bound >= limits.max
 
 
 def _saturated(bound: Array, dtype: np.dtype) -> Array:

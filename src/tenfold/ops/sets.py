@@ -57,9 +57,9 @@ def _unique(x: Any, operation: str) -> UniqueAll:
     reference=np.unique_all, numpy=(np.unique_all,), samples=[Sample(((2, 3),)), Sample(((0,),))]
 )
 def unique_all(x: Array, /) -> UniqueAll:
-    """Return the different `values` of `x` (u,), the `indices` (u,) of their first occurrences in `x`
-    flattened, the `inverse_indices` with the shape of `x` that give `x` back from the values, and the
-    `counts` (u,). Computes `x`.
+    """Return the different `values` of `x` (u,), the `indices` (u,) of their first occurrences in
+    `x` flattened, the `inverse_indices` with the shape of `x` that give `x` back from the values,
+    and the `counts` (u,). Computes `x`.
 
     >>> import tenfold as tn
     >>> found = tn.unique_all(tn.asarray([3, 1, 3]))
@@ -75,7 +75,8 @@ def unique_all(x: Array, /) -> UniqueAll:
     samples=[Sample(((2, 3),)), Sample(((),))],
 )
 def unique_counts(x: Array, /) -> UniqueCounts:
-    """Return the different `values` of `x` (u,) and how often each occurs, `counts` (u,). Computes `x`.
+    """Return the different `values` of `x` (u,) and how often each occurs, `counts` (u,). Computes
+    `x`.
 
     >>> import tenfold as tn
     >>> tn.unique_counts(tn.asarray([3, 1, 3])).counts.tolist()
@@ -91,8 +92,8 @@ def unique_counts(x: Array, /) -> UniqueCounts:
     samples=[Sample(((2, 3),)), Sample(((),))],
 )
 def unique_inverse(x: Array, /) -> UniqueInverse:
-    """Return the different `values` of `x` (u,) and the `inverse_indices` with the shape of `x` that
-    give `x` back: `tn.take(values, inverse_indices)`. Computes `x`.
+    """Return the different `values` of `x` (u,) and the `inverse_indices` with the shape of `x`
+    that give `x` back: `tn.take(values, inverse_indices)`. Computes `x`.
 
     >>> import tenfold as tn
     >>> tn.unique_inverse(tn.asarray([3, 1, 3])).inverse_indices.tolist()
@@ -119,8 +120,8 @@ def unique_values(x: Array, /) -> Array:
 
 @derived(reference=np.nonzero, numpy=(np.nonzero,), samples=[Sample(((2, 3),)), Sample(((0,),))])
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major order.
-    NaN is not 0. Computes `x`. Raises ShapeError for an array without axes.
+    """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major
+    order. NaN is not 0. Computes `x`. Raises ShapeError for an array without axes.
 
     >>> import tenfold as tn
     >>> [where.tolist() for where in tn.nonzero(tn.asarray([[0, 7], [8, 0]]))]
@@ -164,12 +165,16 @@ def _isin(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
     samples=[Sample(((2, 3), (4,))), Sample(((2,), (0,)), {"invert": True}), Sample(((), (2, 2)))],
 )
 def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Call:
-    """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to none:
-    bool, the shape of `x1`. NaN equals nothing.
+    """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to
+    none: bool, the shape of `x1`. NaN equals nothing.
 
     >>> import tenfold as tn
     >>> tn.isin(tn.asarray([1, 2, 3]), tn.asarray([3, 1])).tolist()
     [True, False, True]
     """
-    operands = (array(x) if type(x) is int else x for x in (x1, x2))  # 300 is in no uint8 array
-    return Call(tuple(operands), (bool(invert),))
+    return Call((_strong(x1), _strong(x2)), (bool(invert),))
+
+
+def _strong(operand: Any) -> Any:
+    """Return an int as an array of its own dtype: 300 is in no uint8 array, but no mistake."""
+    return array(operand) if isinstance(operand, int) else operand

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tenfold._native import Array, Type
@@ -88,7 +90,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
     return _along(x, axis, descending)
 
 
-def _search(x1: np.ndarray, x2: np.ndarray, *rest: np.ndarray | str) -> np.ndarray:
+def _search(x1: np.ndarray, x2: np.ndarray, *rest: Any) -> np.ndarray:
     *sorters, side = rest
     for sorter in sorters:
         _check_positions(sorter, len(x1))

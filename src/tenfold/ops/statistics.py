@@ -8,6 +8,8 @@ Algorithms", section 1.9); a logarithm of a sum of exponentials is shifted by th
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tenfold._native import Array
@@ -20,8 +22,8 @@ from tenfold.ops import reduce
 from tenfold.ops.cast import astype
 from tenfold.ops.complex import imag, real
 from tenfold.ops.elementary import exp, log, sqrt
-from tenfold.ops.movement import reshape
 from tenfold.ops.predicates import isfinite
+from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 
 _SAMPLES = (
@@ -141,7 +143,8 @@ def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Arra
     if _count(values, axis) == 0:
         return _converted(log(reduce.sum(values, axis=axis, keepdims=keepdims)), result)
     largest = reduce.max(values, axis=axis, keepdims=True)
-    shift = where(isfinite(largest), largest, 0.0)  # inf - inf would be NaN
+    zero: Any = 0.0  # weak: the dtype stays
+    shift = where(isfinite(largest), largest, zero)  # inf - inf would be NaN
     total = log(reduce.sum(exp(values - shift), axis=axis, keepdims=keepdims))
     return _converted(total + reshape(shift, total.shape), result)
 

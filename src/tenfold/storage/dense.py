@@ -22,13 +22,14 @@ from tenfold.errors import DTypeError, message
 
 NAME = "dense"
 _native.declare_storage(NAME)
+_OURS = {dtype: dtype for dtype in DTYPES.values()}
 
 Dtype = np.dtype[Any]
 Values = np.ndarray[Any, Any]
 
 
 class _Window:
-    """Memory of an ndarray as read-only: NumPy refuses to make what is seen through it writeable."""
+    """Memory of an ndarray as read-only: NumPy never makes what is seen through it writeable."""
 
     __slots__ = ("__array_interface__", "values")
 
@@ -44,7 +45,7 @@ class _Window:
 
 
 def adopt(values: Values, device: str) -> Value:
-    """Make a Value of an ndarray that is handed over: nobody writes to it again, nothing is copied."""
+    """Make a Value of an ndarray that is handed over and never written again; nothing is copied."""
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -66,7 +67,7 @@ def copied(values: Values, device: str) -> Value:
     """Copy an ndarray into memory of the pool; the copy is counted."""
     value = Value.allocate(Type(values.shape, values.dtype, device, NAME), values.nbytes)
     _native.count("copies")
-    np.copyto(np.ndarray(values.shape, values.dtype, buffer=value), values)
+    np.copyto(np.ndarray(values.shape, values.dtype, buffer=memoryview(value)), values)
     return value
 
 
@@ -75,8 +76,9 @@ def export(value: Value) -> Values:
     owner = value.owner
     if isinstance(owner, np.ndarray):
         return owner.view()  # a shape assigned to the view is the user's own affair
-    type_ = value.type
-    return np.ndarray(type_.shape, type_.dtype, buffer=memoryview(value).toreadonly())
+    # Not np.ndarray(buffer=...): that looks through the memoryview at a Value that can be written.
+    memory: Values = np.asarray(memoryview(value).toreadonly())
+    return memory.view(value.type.dtype).reshape(value.type.shape)
 
 
 def import_values(
@@ -85,8 +87,8 @@ def import_values(
     """Make a Value of a foreign ndarray, in `dtype` if one is named.
 
     It is copied if somebody can still write to it (or `copy` is True), else shared (or if `copy` is
-    False, the caller's promise). Raises DTypeError for what tenfold has no dtype for, ValueError when
-    `copy` is False and the bytes cannot be used as they lie.
+    False, the caller's promise). Raises DTypeError for what tenfold has no dtype for, ValueError
+    when `copy` is False and the bytes cannot be used as they lie.
     """
     known = _known(values)
     wanted = known if dtype is None else dtype
@@ -145,14 +147,22 @@ def _needs_copy(values: Values, wanted: Dtype) -> str:
     if values.dtype != wanted and values.dtype.newbyteorder("=") == wanted:
         why = "byte-swapped"
     return message(
-        "asarray", f"{why} elements cannot become {wanted} without a copy", remedy="leave copy=False out"
+        "asarray",
+        f"{why} elements cannot become {wanted} without a copy",
+        remedy="leave copy=False out",
     )
 
 
 REMEDIES = {
     "U": ("holds text", "parse it first, as in np.asarray(data, dtype=np.float64)"),
-    "S": ("holds text", "read bytes as numbers with memoryview(data), text with np.asarray(data, float)"),
-    "O": ("holds Python objects", "name their dtype first, as in np.asarray(data, dtype=np.float64)"),
+    "S": (
+        "holds text",
+        "read bytes as numbers with memoryview(data), text with np.asarray(data, float)",
+    ),
+    "O": (
+        "holds Python objects",
+        "name their dtype first, as in np.asarray(data, dtype=np.float64)",
+    ),
     "V": ("holds records", "take one field, as in data['name']"),
     "M": ("holds dates", "take the counts, as in data.astype(np.int64)"),
     "m": ("holds durations", "take the counts, as in data.astype(np.int64)"),
@@ -163,15 +173,15 @@ REMEDIES = {
 
 def _known(values: Values) -> Dtype:
     """Return the dtype of ours, in native byte order; refuse what has none."""
-    if isinstance(values, np.ma.MaskedArray):
+    if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
         raise DTypeError(
             "asarray",
             "a masked array would lose its mask",
             remedy="fill it first, as in values.filled(0)",
         )
     dtype = values.dtype
-    if dtype in DTYPES.values():
-        return dtype
+    if dtype in _OURS:
+        return _OURS[dtype]
     try:
         return canonical(dtype, "asarray")
     except DTypeError:

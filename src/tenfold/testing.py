@@ -1,0 +1,182 @@
+"""For tests: comparison of bits and within units in the last place, special values, random arrays.
+
+Takes Arrays, ndarrays or what `tn.asarray` takes; raises AssertionError with the first difference.
+
+>>> import tenfold as tn
+>>> tn.testing.assert_equal_bits(tn.asarray([1, 2]) * 2, [2, 4])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.dtypes import DTYPES, canonical, kind_of
+from tenfold.interop.importing import asarray
+from tenfold.ir.shape import Shape, checked_shape
+from tenfold.ops.cast import cast_values
+
+__all__ = [
+    "all_dtypes",
+    "assert_close",
+    "assert_equal_bits",
+    "random_array",
+    "special_values",
+]
+
+
+def all_dtypes(kinds: str = "biufc") -> tuple[np.dtype, ...]:
+    """Return the dtypes tenfold has, of these kinds: bool, int, unsigned, floating, complex.
+
+    >>> all_dtypes("fc")[:2]
+    (dtype('float16'), dtype(bfloat16))
+    """
+    return tuple(dtype for dtype in DTYPES.values() if kind_of(dtype) in kinds)
+
+
+def special_values(dtype: Any) -> np.ndarray:
+    """Return the values of a dtype at which mistakes show, as (n,): limits, zeros of both signs, the
+    smallest numbers, infinities, NaN; for complex every pair of some of them.
+
+    >>> special_values("int8")
+    array([-128, -127,   -1,    0,    1,  126,  127], dtype=int8)
+    """
+    dtype = canonical(dtype)
+    kind = kind_of(dtype)
+    if kind == "b":
+        return np.array([False, True])
+    if kind in "iu":
+        limits = np.iinfo(dtype)
+        numbers = {limits.min, limits.min + 1, -1, 0, 1, limits.max - 1, limits.max}
+        return np.array(sorted(n for n in numbers if n >= limits.min), dtype)
+    if kind == "c":
+        parts = [-np.inf, -1.5, -0.0, 0.0, 1.0, np.inf, np.nan]
+        return np.array([complex(a, b) for a in parts for b in parts], dtype)
+    return _special_floats(dtype)
+
+
+def _special_floats(dtype: np.dtype) -> np.ndarray:
+    limits = ml_dtypes.finfo(dtype)
+    positive = [
+        0.0,
+        limits.smallest_subnormal,
+        limits.smallest_normal,
+        limits.eps,
+        0.5,
+        1.0,
+        1.0 + float(limits.eps),
+        3.0,
+        limits.max,
+        np.inf,
+    ]
+    values = np.array(positive, np.float64).astype(dtype)
+    return np.concatenate((-values[::-1], values, np.array([np.nan], dtype)))
+
+
+def random_array(shape: Shape | int, dtype: Any = "float64", *, seed: int = 0) -> Array:
+    """Return an Array of random values, the same for the same seed: integers over the whole range of
+    their dtype, floats (and parts of complex numbers) from a normal distribution of deviation 1.
+
+    >>> random_array((2, 3), "uint8").shape
+    (2, 3)
+    """
+    dtype = canonical(dtype)
+    lengths = checked_shape(shape, dtype.itemsize)
+    generator = np.random.default_rng(seed)
+    kind = kind_of(dtype)
+    values: np.ndarray
+    if kind == "b":
+        values = generator.integers(0, 2, lengths).astype(bool)
+    elif kind in "iu":
+        limits = np.iinfo(dtype)
+        values = generator.integers(limits.min, limits.max, lengths, dtype, endpoint=True)
+    else:
+        values = generator.standard_normal(lengths)
+        if kind == "c":
+            values = values + 1j * generator.standard_normal(lengths)
+        values = cast_values(np.asarray(values), dtype)
+    return asarray(values)
+
+
+def assert_equal_bits(actual: Any, desired: Any) -> None:
+    """Raise AssertionError unless shapes, dtypes and every bit agree; any NaN equals any other.
+
+    -0.0 differs from 0.0. What `desired` leaves open, as a list of Python numbers does, takes the dtype
+    of `actual`.
+
+    >>> assert_equal_bits(np.float32([0.0]), np.float32([-0.0]))
+    Traceback (most recent call last):
+    ...
+    AssertionError: 1 of 1 elements differ, first at (0,): 0.0 is not -0.0
+    """
+    found, wanted = _pair(actual, desired)
+    _report(found, wanted, ~(_same_bits(found, wanted) | _both_nan(found, wanted)))
+
+
+def assert_close(
+    actual: Any, desired: Any, *, ulp: float = 0, rtol: float = 0, atol: float = 0
+) -> None:
+    """Raise AssertionError unless shapes and dtypes agree and every element is near enough.
+
+    Near enough is within `ulp` units in the last place of the desired element (of its modulus for
+    complex), or within `atol + rtol * |desired|`; NaN is near NaN and infinities are near themselves.
+
+    >>> assert_close(np.float32([1.0000001]), np.float32([1.0]), ulp=1)
+    >>> assert_close([1.1], [1.0], rtol=0.01)
+    Traceback (most recent call last):
+    ...
+    AssertionError: 1 of 1 elements differ, first at (0,): 1.1 is not 1.0
+    """
+    found, wanted = _pair(actual, desired)
+    wide = np.complex128 if kind_of(found.dtype) == "c" else np.longdouble
+    with np.errstate(all="ignore"):
+        x, y = found.astype(wide), wanted.astype(wide)
+        size = np.abs(y)
+        allowed = np.maximum(ulp * _unit(size, found.dtype), atol + rtol * size)
+        near = (np.abs(x - y) <= allowed) & np.isfinite(size)
+    _report(found, wanted, ~(near | (found == wanted) | _both_nan(found, wanted)))
+
+
+def _unit(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """One unit in the last place of numbers of these sizes."""
+    if kind_of(dtype) in "biu":
+        return np.ones(size.shape)
+    limits = ml_dtypes.finfo(dtype)
+    exponent = np.frexp(np.maximum(size, limits.smallest_normal))[1]
+    return np.ldexp(np.longdouble(limits.eps), exponent - 1)
+
+
+def _pair(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
+    found = np.asarray(actual)
+    open_dtype = not hasattr(desired, "dtype")
+    wanted = np.asarray(desired, dtype=found.dtype if open_dtype else None)
+    if found.shape != wanted.shape:
+        raise AssertionError(f"shape {found.shape} is not {wanted.shape}")
+    if found.dtype != wanted.dtype:
+        raise AssertionError(f"dtype {found.dtype} is not {wanted.dtype}")
+    return found, wanted
+
+
+def _both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray((a != a) & (b != b))
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "c":
+        return _same_bits(a.real, b.real) & _same_bits(a.imag, b.imag)
+    unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
+    rows = (np.array(x, order="C").view(unsigned) for x in (a, b))
+    return np.asarray(np.equal(*rows))
+
+
+def _report(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> None:
+    if not np.any(wrong):
+        return
+    first = tuple(int(i) for i in np.argwhere(np.asarray(wrong))[0])
+    raise AssertionError(
+        f"{np.count_nonzero(wrong)} of {found.size} elements differ, first at {first}: "
+        f"{found[first]} is not {wanted[first]}"
+    )

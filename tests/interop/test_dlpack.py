@@ -1,0 +1,156 @@
+"""DLPack both ways, tried with NumPy and with producers and consumers of the older protocol."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.errors import DeviceError
+
+
+class Producer:
+    """Lends an ndarray through DLPack alone; `versioned` says whether it knows DLPack 1.0."""
+
+    def __init__(self, values: np.ndarray, *, versioned: bool = True) -> None:
+        self.values, self.versioned = values, versioned
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, *, stream: Any = None, **modern: Any) -> Any:
+        if modern and not self.versioned:
+            raise TypeError("__dlpack__() got an unexpected keyword argument")
+        return self.values.__dlpack__(**modern)
+
+
+class Consumer:
+    """Asks for a capsule as a library from before DLPack 1.0 does."""
+
+    def __init__(self, x: tn.Array) -> None:
+        self.x = x
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.x.__dlpack_device__()
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.x.__dlpack__()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "complex128"])
+def test_numpy_reads_an_array_without_a_copy(dtype: str) -> None:
+    x = tn.asarray(np.arange(4).astype(dtype))
+    lent = np.from_dlpack(x)
+    assert lent.tolist() == x.tolist()
+    assert lent.dtype == x.dtype
+    assert np.shares_memory(lent, np.asarray(x))
+    assert not lent.flags.writeable
+
+
+def test_a_pending_array_is_computed_for_its_consumer() -> None:
+    assert np.from_dlpack(tn.asarray([[1, 2], [3, 4]]).T + 1).tolist() == [[2, 4], [3, 5]]
+    assert np.from_dlpack(tn.asarray([1.0, 2.0, 3.0])[::-1]).tolist() == [3, 2, 1]
+
+
+def test_an_older_consumer_gets_a_copy() -> None:
+    x = tn.asarray([1.0, 2.0])
+    with tn.profile() as counted:
+        lent = np.from_dlpack(Consumer(x))
+    assert counted.copies == 1
+    assert not np.shares_memory(lent, np.asarray(x))
+    with pytest.raises(BufferError, match="read-only"):
+        x.__dlpack__(copy=False)
+
+
+def test_a_copy_that_was_asked_for_can_be_written() -> None:
+    x = tn.asarray([1.0, 2.0])
+    mine = np.from_dlpack(x, copy=True)
+    mine[0] = 9
+    assert x.tolist() == [1, 2]
+
+
+def test_memory_lives_as_long_as_what_was_lent() -> None:
+    x = tn.asarray(np.arange(1000.0)) + 0
+    lent = np.from_dlpack(x)
+    del x
+    gc.collect()
+    assert lent.sum() == 499500
+
+
+def test_the_device_is_the_cpu_and_streams_are_refused() -> None:
+    x = tn.asarray([1])
+    assert x.__dlpack_device__() == (1, 0)
+    with pytest.raises(BufferError, match="stream 1"):
+        x.__dlpack__(stream=1)
+    with pytest.raises(BufferError, match=r"\(2, 0\) is not \(1, 0\)"):
+        x.__dlpack__(dl_device=(2, 0), max_version=(1, 0))
+    assert np.from_dlpack(x, device="cpu").tolist() == [1]
+
+
+def test_writeable_memory_is_copied_and_read_only_memory_shared() -> None:
+    values = np.arange(3.0)
+    made = tn.from_dlpack(Producer(values))
+    values[:] = 9
+    assert made.tolist() == [0, 1, 2]
+    values.flags.writeable = False
+    with tn.profile() as counted:
+        shared = tn.from_dlpack(Producer(values))
+    assert counted.copies == 0
+    assert np.shares_memory(np.asarray(shared), values)
+
+
+def test_an_older_producer_says_nothing_and_is_copied() -> None:
+    values = np.arange(3.0)
+    made = tn.from_dlpack(Producer(values, versioned=False))
+    values[:] = 9
+    assert made.tolist() == [0, 1, 2]
+
+
+def test_copy_false_shares_and_copy_true_copies() -> None:
+    values = np.arange(3.0)
+    shared = tn.from_dlpack(Producer(values), copy=False)
+    assert np.shares_memory(np.asarray(shared), values)
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        np.asarray(shared).flags.writeable = True
+    values.flags.writeable = False
+    assert not np.shares_memory(np.asarray(tn.from_dlpack(Producer(values), copy=True)), values)
+
+
+def test_from_dlpack_takes_arrays_and_ndarrays() -> None:
+    x = tn.asarray([1.0])
+    assert tn.from_dlpack(x) is x
+    assert tn.from_dlpack(np.arange(2)).tolist() == [0, 1]
+    assert tn.asarray(Producer(np.arange(2))).tolist() == [0, 1]
+
+
+def test_bfloat16_goes_out_and_comes_in() -> None:
+    x = tn.asarray([1.5, -2.0], dtype="bfloat16")
+    for arguments in ({}, {"max_version": (1, 0)}):
+        capsule = x.__dlpack__(**arguments)
+        back = tn.from_dlpack(Carrier(capsule))
+        assert back.dtype == tn.bfloat16
+        assert back.tolist() == [1.5, -2.0]
+    assert np.asarray(back).dtype == ml_dtypes.bfloat16
+
+
+class Carrier:
+    """A capsule that was made already."""
+
+    def __init__(self, capsule: Any, device: tuple[int, int] = (1, 0)) -> None:
+        self.capsule, self.device = capsule, device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+
+def test_memory_of_another_device_is_refused() -> None:
+    with pytest.raises(DeviceError, match=r"DLPack device \(2, 0\) cannot be read") as caught:
+        tn.from_dlpack(Carrier(None, device=(2, 0)))
+    assert "move it to the CPU first" in str(caught.value)

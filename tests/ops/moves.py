@@ -1,0 +1,64 @@
+"""What the tests of movement, indexing, joining and creation share; import as `from moves import ...`.
+
+same_bits(result, expected)   asserts dtype, shape and every bit, NaNs and signs of zero included
+numbered(shape, dtype)        an ndarray whose elements differ as far as the dtype lets them
+special(shape, dtype)         an ndarray of values that a movement must not change
+node_name(array)              the operation of an Array's node
+untimed                       Hypothesis: no test fails for being slow
+arrays_with(...)              Hypothesis: small ndarrays of any shape with 0, 1 and up to six axes
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from grid import special_values
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.dtypes import DTYPES, kind_of
+
+
+untimed = settings(deadline=None)
+
+
+def same_bits(result: Any, expected: Any) -> None:
+    """Assert that an Array (or several) holds exactly what an ndarray (or several) holds."""
+    if isinstance(expected, (tuple, list)):
+        assert isinstance(result, tuple)
+        assert len(result) == len(expected)
+        for one, other in zip(result, expected, strict=True):
+            same_bits(one, other)
+        return
+    expected = np.asarray(expected)
+    assert isinstance(result, tn.Array)
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert np.asarray(result).tobytes() == expected.tobytes(), (result.tolist(), expected.tolist())
+
+
+def numbered(shape: tuple[int, ...], dtype: str = "int64") -> np.ndarray:
+    """0, 1, 2, ... in a shape, in row-major order; odd or even for bool."""
+    counted = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return counted % 2 == 1 if kind_of(DTYPES[dtype]) == "b" else counted.astype(DTYPES[dtype])
+
+
+def special(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Zeros of both signs, NaN, infinities, extremes in a shape."""
+    return np.resize(special_values(dtype), shape)
+
+
+def node_name(array: tn.Array) -> str:
+    """The name of the operation of an Array's node."""
+    return _native.node_of(array).name
+
+
+def arrays_with(min_dims: int = 0, max_dims: int = 6, min_side: int = 0) -> Any:
+    """Hypothesis: small int64 ndarrays of different elements."""
+    shapes = hnp.array_shapes(
+        min_dims=min_dims, max_dims=max_dims, min_side=min_side, max_side=4
+    ).filter(lambda shape: np.prod(shape) <= 2000)
+    return st.one_of(st.just(()), shapes).filter(lambda s: len(s) >= min_dims).map(numbered)

@@ -1,0 +1,317 @@
+"""Movement: views and what they show, one node for each spelling, chains of movements, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from grid import ALL_DTYPES
+from hypothesis import given
+from hypothesis import strategies as st
+from moves import arrays_with, node_name, numbered, same_bits, untimed
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.errors import DTypeError, ShapeError
+
+X = numbered((2, 3, 4))
+MOVES = {
+    "T": lambda x, draw: x.T if x.ndim == 2 else x[..., None],
+    "moveaxis": lambda x, draw: xp(x).moveaxis(x, *draw.axes(x, 2)) if x.ndim else x[None],
+    "flip": lambda x, draw: xp(x).flip(x, axis=draw.axes(x, 1)[0]) if x.ndim else x,
+    "roll": lambda x, draw: xp(x).roll(x, draw.number, axis=draw.axes(x, 1)[0]) if x.ndim else x,
+    "flat": lambda x, draw: xp(x).reshape(x, (-1,)) if x.size else xp(x).reshape(x, (0, 3)),
+    "halves": lambda x, draw: xp(x).reshape(x, (2, -1)) if x.size and x.size % 2 == 0 else x,
+    "every second": lambda x, draw: x[..., :: draw.step] if x.ndim else x,
+    "rest": lambda x, draw: x[1:] if x.ndim else x,
+    "new axis": lambda x, draw: x[:, None] if x.ndim in (1, 2, 3) else x,
+    "squeeze": lambda x, draw: xp(x).squeeze(x),
+    "tile": lambda x, draw: xp(x).tile(x, (2, 1)) if x.size < 300 else x,
+    "pad": lambda x, draw: xp(x).pad(x, 1, mode="edge") if 0 < x.size < 300 else x,
+    "broadcast": lambda x, draw: xp(x).broadcast_to(x, (2, *x.shape)) if x.ndim < 6 else x,
+    "diagonal": lambda x, draw: xp(x).diagonal(x, draw.number) if x.ndim > 1 else x,
+    "tril": lambda x, draw: xp(x).tril(x, k=draw.number) if x.ndim > 1 else x,
+    "join": lambda x, draw: xp(x).concat([x, x[:1]], axis=0) if x.ndim and x.size < 300 else x,
+}
+
+
+def xp(x: Any) -> Any:
+    return tn if isinstance(x, tn.Array) else np
+
+
+class Draw:
+    """The choices of one link of a chain, the same for both libraries."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.number = seed % 7 - 3
+        self.step = (-2, -1, 1, 2)[seed % 4]
+
+    def axes(self, x: Any, count: int) -> list[int]:
+        return [(self.seed // (1 + i)) % x.ndim - (self.seed % 2) * x.ndim for i in range(count)]
+
+
+@untimed
+@given(arrays_with(), st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=7))
+def test_any_chain_of_movements_equals_numpy(x: np.ndarray, chain: list[tuple[str, int]]) -> None:
+    lazy, plain = tn.asarray(x), x
+    for name, seed in chain:
+        lazy, plain = MOVES[name](lazy, Draw(seed)), MOVES[name](plain, Draw(seed))
+        assert lazy.shape == plain.shape
+    same_bits(lazy, plain)
+
+
+@untimed
+@given(arrays_with(), st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=4))
+def test_a_chain_shows_its_base_as_numpy_would(x: np.ndarray, chain: list[tuple[str, int]]) -> None:
+    """What NumPy makes of views alone shows the new values; a copy on the way keeps the old ones."""
+    x = x.copy()
+    lazy_base = tn.asarray(x)
+    lazy, plain = lazy_base, x
+    for name, seed in chain:
+        lazy, plain = MOVES[name](lazy, Draw(seed)), MOVES[name](plain, Draw(seed))
+    lazy_base += 1000
+    x += 1000
+    same_bits(lazy, plain)
+
+
+VIEWS = {
+    "slice": lambda x: x[1:],
+    "negative step": lambda x: x[:, ::-2],
+    "new axis": lambda x: x[None],
+    "ellipsis": lambda x: x[...],
+    "row": lambda x: x[0],
+    "element with ellipsis": lambda x: x[0, 1, 2, ...],
+    "reshape": lambda x: xp(x).reshape(x, (6, 4)),
+    "moveaxis": lambda x: xp(x).moveaxis(x, 0, 2),
+    "swapaxes": lambda x: xp(x).swapaxes(x, 0, 1),
+    "mT": lambda x: x.mT,
+    "flip": lambda x: xp(x).flip(x),
+    "expand_dims": lambda x: xp(x).expand_dims(x, axis=1),
+    "diagonal": lambda x: xp(x).diagonal(x, axis1=1, axis2=2),
+    "broadcast_to": lambda x: xp(x).broadcast_to(x, (5, 2, 3, 4)),
+    "unstack": lambda x: xp(x).unstack(x, axis=1)[2],
+    "split": lambda x: xp(x).split(x, [1], axis=2)[1],
+    "view of a view": lambda x: xp(x).reshape(x[1], (2, 6))[:, 1:],
+    "squeeze": lambda x: xp(x).squeeze(x[:1], axis=0),
+}
+COPIES = {
+    "element": lambda x: x[0, 1, 2],
+    "integer array": lambda x: x[np.array([0, 1])],
+    "mask": lambda x: x[np.array([True, False])],
+    "reshape of a transposed view": lambda x: xp(x).reshape(x.mT, (-1,)),
+    "roll": lambda x: xp(x).roll(x, 1),
+    "tile": lambda x: xp(x).tile(x, 2),
+    "repeat": lambda x: xp(x).repeat(x, 2, axis=0),
+    "concat": lambda x: xp(x).concat([x, x]),
+    "stack": lambda x: xp(x).stack([x, x]),
+    "take": lambda x: xp(x).take(x, np.array([1]), axis=0),
+    "pad": lambda x: xp(x).pad(x, 1),
+    "tril": lambda x: xp(x).tril(x),
+    "meshgrid": lambda x: xp(x).meshgrid(x[0, 0], x[1, 0])[0],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_view_shows_the_new_value_of_its_base(name: str) -> None:
+    plain, lazy = X.copy(), tn.asarray(X)
+    expected, view = VIEWS[name](plain), VIEWS[name](lazy)
+    plain += 100
+    lazy += 100
+    assert view.base is not None
+    same_bits(view, expected)
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_what_numpy_copies_keeps_the_old_value(name: str) -> None:
+    plain, lazy = X.copy(), tn.asarray(X)
+    expected, result = COPIES[name](plain), COPIES[name](lazy)
+    plain += 100
+    lazy += 100
+    same_bits(result, expected)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_expression_made_of_a_view_keeps_the_old_value(name: str) -> None:
+    lazy = tn.asarray(X)
+    expression = VIEWS[name](lazy) * 1
+    lazy += 100
+    same_bits(expression, VIEWS[name](X) * 1)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_computed_view_shows_the_new_value_too(name: str) -> None:
+    lazy = tn.asarray(X)
+    view = VIEWS[name](lazy).wait()
+    lazy += 100
+    same_bits(view, VIEWS[name](X + 100))
+
+
+SPELLINGS = [
+    ("permute_dims", lambda x: tn.moveaxis(x, 0, -1)),
+    ("permute_dims", lambda x: tn.swapaxes(x, 0, 1)),
+    ("permute_dims", lambda x: tn.matrix_transpose(x)),
+    ("permute_dims", lambda x: x.mT),
+    ("permute_dims", lambda x: tn.permute_dims(x)),
+    ("index", lambda x: tn.flip(x)),
+    ("index", lambda x: tn.expand_dims(x, axis=0)),
+    ("index", lambda x: tn.squeeze(x, axis=())),
+    ("index", lambda x: tn.unstack(x)[0]),
+    ("index", lambda x: tn.split(x, 2)[0]),
+    ("index", lambda x: tn.crop(x, (1, 1, 1))),
+    ("broadcast_to", lambda x: tn.broadcast_arrays(x, tn.zeros((5, 1, 1, 1)))[0]),
+    ("diagonal", lambda x: tn.diag(x[0])),
+    ("gather", lambda x: tn.take(x, [1], axis=0)),
+]
+
+
+@pytest.mark.parametrize(("name", "spelling"), SPELLINGS)
+def test_another_spelling_is_one_node_of_the_movement(name: str, spelling: Any) -> None:
+    x = tn.asarray(X)
+    result = spelling(x)
+    assert node_name(result) == name
+    if name not in ("gather", "diagonal"):
+        assert result.base is x
+
+
+def test_equal_movements_have_equal_parameters() -> None:
+    x = tn.asarray(X)
+    same = [x[1:2, ::1], x[-1:, 0:3], x[1::7, 0:99], x[1:], x[np.int8(1) :, ...]]
+    assert len({_native.node_of(view).params for view in same}) == 1
+    assert _native.node_of(tn.flip(x, axis=0)).params == _native.node_of(x[::-1]).params
+    rolled = [tn.roll(x, 5, axis=1), tn.roll(x, (1, 1), axis=-2), tn.roll(x, (-1,), axis=(1,))]
+    assert len({_native.node_of(each).params for each in rolled}) == 1
+
+
+def test_transpose_of_a_matrix() -> None:
+    same_bits(tn.asarray(X[0]).T, X[0].T)
+
+
+def test_T_of_three_axes_names_the_remedies() -> None:
+    with pytest.raises(ShapeError, match=r"(?s)3 axes is no matrix.*x\.mT.*permute_dims"):
+        tn.asarray(X).T
+
+
+def test_copy_false_refuses_a_reshape_that_is_no_view() -> None:
+    x = tn.asarray(X)
+    assert tn.reshape(x, (-1,), copy=False).base is x
+    with pytest.raises(ShapeError, match="no view"):
+        tn.reshape(x.mT, (-1,), copy=False)
+
+
+def test_copy_true_is_no_view_of_its_input() -> None:
+    x = tn.asarray(X)
+    copied = tn.reshape(x, (24,), copy=True)
+    x += 1
+    same_bits(copied, X.reshape(24))
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+def test_no_padding_shows_after_any_movement_of_odd_rows(dtype: str) -> None:
+    values = numbered((5, 3), dtype)
+    x = tn.asarray(values)
+    same_bits(tn.reshape(x, (-1,)), values.reshape(-1))
+    for name, move in MOVES.items():
+        for seed in (0, 1, 5):
+            moved, expected = move(x, Draw(seed)), move(values, Draw(seed))
+            same_bits(tn.reshape(moved, (-1,)), expected.reshape(-1)), name
+
+
+def test_permutations_of_the_feature_table() -> None:
+    x = tn.reshape(tn.arange(24), (2, 3, 4))
+    assert tn.permute_dims(x, (2, 0, 1))[0, 0].tolist() == [0, 4, 8]
+    swapped = tn.swapaxes(x, 2, 0)
+    assert [row.tolist() for row in swapped[0]] == [[0, 12], [4, 16], [8, 20]]
+
+
+def test_vector_broadcasts_on_an_axis_in_the_middle() -> None:
+    x = tn.broadcast_to(tn.asarray([1, 2, 3]), (2, 3, 2, 2), axis=1)
+    assert x.shape == (2, 3, 2, 2)
+    assert bool(tn.all(x[:, 1, :, :] == 2))
+    same_bits(x, np.broadcast_to(np.array([1, 2, 3])[:, None, None], (2, 3, 2, 2)))
+
+
+@untimed
+@given(arrays_with(max_dims=3), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3))
+def test_crop_takes_off_what_pad_puts_on(x: np.ndarray, widths: list[tuple[int, int]]) -> None:
+    lazy, pairs = tn.asarray(x), widths[: x.ndim]
+    padded = tn.pad(lazy, pairs) if x.ndim else lazy
+    same_bits(tn.crop(padded, x.shape, start=[before for before, _ in pairs]), x)
+    same_bits(tn.crop(tn.pad(lazy, 2), x.shape), x)
+
+
+def test_crop_takes_the_centre() -> None:
+    x = tn.reshape(tn.arange(30), (5, 6))
+    assert tn.crop(x, (2, 3)).tolist() == [[7, 8, 9], [13, 14, 15]]
+
+
+@untimed
+@given(arrays_with(min_dims=1, max_dims=3), st.data())
+def test_repeat_by_counts_equals_numpy(x: np.ndarray, data: Any) -> None:
+    axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=x.shape[axis], max_size=x.shape[axis]))
+    counts = np.array(counts, np.int64)
+    same_bits(tn.repeat(tn.asarray(x), tn.asarray(counts), axis=axis), np.repeat(x, counts, axis))
+
+
+def test_numpy_functions_answer_with_arrays() -> None:
+    x = tn.asarray(X)
+    same_bits(np.transpose(x), X.T)
+    same_bits(np.flip(x, 1), np.flip(X, 1))
+    same_bits(np.pad(x, 1, constant_values=7), np.pad(X, 1, constant_values=7))
+    same_bits(np.split(x, 3, axis=1), np.split(X, 3, axis=1))
+    same_bits(np.diagonal(x, 1, 2, 0), np.diagonal(X, 1, 2, 0))
+
+
+Z = tn.zeros((2, 3))
+REFUSED: list[tuple[str, Any, type[Exception], str]] = [
+    ("permute_dims", lambda: tn.permute_dims(Z, (0, 0)), ShapeError, r"\(0, 0\).*each of 2 axes"),
+    ("permute_dims", lambda: tn.permute_dims(Z, (0, 2)), ShapeError, "axis 2 is out of range for 2"),
+    ("permute_dims", lambda: tn.permute_dims(Z, (0,)), ShapeError, "each of 2 axes once"),
+    ("reshape", lambda: tn.reshape(Z, (4,)), ShapeError, r"6 elements of shape \(2, 3\).*\(4,\)"),
+    ("reshape", lambda: tn.reshape(Z, (-1, -1)), ShapeError, "more than one -1"),
+    ("reshape", lambda: tn.reshape(Z, (2.0, 3)), ShapeError, "no sequence of ints"),
+    ("broadcast_to", lambda: tn.broadcast_to(Z, (3, 2)), ShapeError, r"\(2, 3\).*\(3, 2\)"),
+    ("broadcast_to", lambda: tn.broadcast_to(Z, (3,)), ShapeError, r"\(2, 3\).*\(3,\)"),
+    ("broadcast_to", lambda: tn.broadcast_to(Z, (2, 3, 4), axis=1), ShapeError, "at axis 1|last"),
+    ("broadcast_to", lambda: tn.broadcast_to(Z, (2, 3, 4), axis=3), ShapeError, "axis 3 is out"),
+    ("broadcast_arrays", lambda: tn.broadcast_arrays(Z, Z[:, :2]), ShapeError, "lengths 3 and 2"),
+    ("broadcast_shapes", lambda: tn.broadcast_shapes((2,), (3,)), ShapeError, "do not broadcast"),
+    ("moveaxis", lambda: tn.moveaxis(Z, (0, 0), (0, 1)), ShapeError, "names an axis twice"),
+    ("moveaxis", lambda: tn.moveaxis(Z, (0, 1), 0), ShapeError, "2 axes do not go to 1"),
+    ("moveaxis", lambda: tn.moveaxis(Z, 5, 0), ShapeError, "axis 5 is out of range"),
+    ("swapaxes", lambda: tn.swapaxes(Z, 0, 2), ShapeError, "axis 2 is out of range"),
+    ("matrix_transpose", lambda: tn.matrix_transpose(Z[0]), ShapeError, "1 axes is no matrix"),
+    ("flip", lambda: tn.flip(Z, axis=2), ShapeError, "axis 2 is out of range"),
+    ("flip", lambda: tn.flip(Z, axis=(0, -2)), ShapeError, "names an axis twice"),
+    ("roll", lambda: tn.roll(Z, (1, 2), axis=(0, 1, 0)), ShapeError, "2 shifts do not fit 3 axes"),
+    ("roll", lambda: tn.roll(Z, 1.5), ShapeError, "1.5 is no int"),
+    ("expand_dims", lambda: tn.expand_dims(Z, axis=4), ShapeError, "axis 4 is out of range for 3"),
+    ("expand_dims", lambda: tn.expand_dims(Z, axis=(0, 0)), ShapeError, "twice"),
+    ("squeeze", lambda: tn.squeeze(Z, axis=1), ShapeError, "has length 3, not 1"),
+    ("repeat", lambda: tn.repeat(Z, -1), ShapeError, "negative"),
+    ("repeat", lambda: tn.repeat(Z, [1, 2, 3, 4], axis=1), ShapeError, "axis of length 3"),
+    ("repeat", lambda: tn.repeat(Z, [0.5, 1, 2], axis=1), DTypeError, "integers, not float64"),
+    ("tile", lambda: tn.tile(Z, (2, -1)), ShapeError, "negative"),
+    ("pad", lambda: tn.pad(Z, -1), ShapeError, "negative"),
+    ("pad", lambda: tn.pad(Z, ((1, 2), (1, 2), (1, 2))), ShapeError, "does not fit 2 axes"),
+    ("pad", lambda: tn.pad(Z, 1, "around"), ShapeError, "'around' is none of"),
+    ("pad", lambda: tn.pad(Z[:0], 1, "edge"), ShapeError, "axis 0 of shape .* is empty"),
+    ("pad", lambda: tn.pad(tn.arange(3), 1, constant_values=1.5), DTypeError, "1.5 is no value"),
+    ("crop", lambda: tn.crop(Z, (3, 3)), ShapeError, r"\(3, 3\) in the middle is not inside"),
+    ("crop", lambda: tn.crop(Z, (1, 1), start=(2, 0)), ShapeError, r"at \(2, 0\)"),
+    ("crop", lambda: tn.crop(Z, (1,)), ShapeError, "not inside"),
+    ("diagonal", lambda: tn.diagonal(Z[0]), ShapeError, "1 axes has no diagonal"),
+    ("diagonal", lambda: tn.diagonal(Z, axis1=1, axis2=-1), ShapeError, "are the same"),
+    ("diag", lambda: tn.diag(Z[None]), ShapeError, "no vector and no matrix"),
+    ("diagonal_matrix", lambda: tn.diagonal_matrix(tn.asarray(1.0)), ShapeError, "no vector"),
+    ("tril", lambda: tn.tril(Z[0]), ShapeError, "no matrix"),
+    ("triu", lambda: tn.triu(Z, k=0.5), ShapeError, "0.5 is no int"),
+]
+
+
+@pytest.mark.parametrize(("name", "program", "error", "text"), REFUSED)
+def test_mistake_is_refused_at_the_call(name: str, program: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=rf"(?s)^{name}: .*{text}"):
+        program()

@@ -1,0 +1,48 @@
+"""Random expressions mean what NumPy makes of them: 2,000 each run, 100,000 under `make fuzz`.
+
+Half of them come from seeds, so that a failure can be had again by its number; half from Hypothesis, which
+looks for small ones. Each is computed one by one in random order, in parts, or by two threads at once.
+"""
+
+from __future__ import annotations
+
+import random
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, strategies
+
+from .bounded import exact, to_bfloat16
+from .draft import Seeded, Written
+from .forms import Drawn
+from .leaves import Leaf
+from .programs import Name, Step, check, compare, difference, expected, generate, report
+
+CHUNK = 250
+"""Seeds of one test."""
+EXAMPLES = max(1000, hypothesis.settings.default.max_examples // 2)
+"""Programs from either source; the profile "fuzz" raises it."""
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("first", range(0, EXAMPLES, CHUNK))
+def test_random_programs_from_seeds_equal_numpy(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        try:
+            check(generate(Seeded(seed)), random.Random(seed))
+        except AssertionError as error:
+            pytest.fail(f"seed {seed}: {error}", pytrace=False)
+
+
+@pytest.mark.fuzz
+@hypothesis.settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(strategies.binary(min_size=64, max_size=1024), strategies.integers(0, 2**32 - 1))
+def test_random_programs_from_hypothesis_equal_numpy(text: bytes, seed: int) -> None:
+    check(generate(Written(text)), random.Random(seed))

@@ -1,0 +1,122 @@
+"""Threads, forks, other processes, and the end of the interpreter."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+
+def total(x: tn.Array) -> float:
+    return float(tn.sum(x * 2).item())
+
+
+def test_many_threads_evaluate_one_expression() -> None:
+    x = tn.asarray(np.arange(1000.0))
+    y = tn.sum(x * x + tn.asarray(1.0))
+    expected = float(np.sum(np.arange(1000.0) ** 2 + 1))
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: y.item(), range(64))) == {expected}
+
+
+def test_reader_sees_the_value_before_or_after_an_assignment_never_a_mixture() -> None:
+    x = tn.zeros(1000)
+    stop = threading.Event()
+    mixtures: list[np.ndarray] = []
+
+    def read() -> None:
+        while not stop.is_set():
+            values = np.asarray(x + 0)
+            if values.min() != values.max():
+                mixtures.append(values)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(300):
+        x += 1
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert not mixtures
+    assert x[0].item() == 300.0
+
+
+def test_options_of_one_thread_are_not_those_of_another() -> None:
+    found: list[object] = []
+    with tn.options(strict_dtypes=True):
+        thread = threading.Thread(target=lambda: found.append((tn.ones(1) + tn.ones(1, dtype=tn.int8)).item()))
+        thread.start()
+        thread.join()
+        with pytest.raises(tn.errors.DTypeError):
+            tn.ones(1) + tn.ones(1, dtype=tn.int8)
+    assert found == [2.0]
+
+
+def test_child_of_a_fork_amid_busy_threads_computes() -> None:
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            total(tn.asarray(np.ones(100)))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    pending = tn.asarray(np.ones(10)) + 1
+    try:
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # a child that hangs ends by itself
+                os._exit(0 if total(pending) == 40.0 else 1)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_arrays_travel_to_other_processes(method: str) -> None:
+    context = multiprocessing.get_context(method)
+    pending = tn.asarray(np.ones(10)) + 1
+    with context.Pool(1) as pool:
+        # A public function is found by name in any process; a module of tests is not.
+        assert pool.apply_async(tn.sum, (pending,)).get(timeout=60).item() == 20.0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "x = tn.zeros(10) + 1",
+        "x = tn.zeros(10) + 1; x.wait(); import atexit; atexit.register(lambda: print((x + 1)[0].item()))",
+        "import builtins; builtins.kept = [tn.zeros(3)[i:] for i in range(3)]",
+        "import threading; threading.Thread(target=lambda: tn.sum(tn.ones(1000)).item()).start()",
+    ],
+)
+def test_interpreter_ends_quietly_with_arrays_alive(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import tenfold as tn\n{program}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_importing_is_light() -> None:
+    code = "import sys, tenfold; print([m for m in ('llvmlite', 'scipy', 'click', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
