@@ -85,6 +85,10 @@ const Options& current_options() {
 }
 
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params) {
+    if (!op) {
+        PyErr_SetString(PyExc_NotImplementedError, "no operation answers for this operator");
+        return {};
+    }
     std::array<Type*, 8> few;
     std::vector<Type*> many;
     if (inputs.size() > few.size()) many.resize(inputs.size());

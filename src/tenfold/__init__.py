@@ -46,6 +46,7 @@ globals().update(info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
 
+__version__ = "0.1.0"
 __all__ = [
     "Array",
     "Kind",

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tenfold._methods import Methods
+
 class Type:
     """Interned (shape, dtype, device, storage kind); a weak one is a Python scalar's."""
 
@@ -89,7 +91,7 @@ class Options:
 
     def __init__(self, strict: bool, device: int, pending_depth: int) -> None: ...
 
-class Array:
+class Array(Methods):
     """A lazy array: an expression, computed or not."""
 
     @property
@@ -148,8 +150,6 @@ class Array:
     def __len__(self) -> int: ...
     def __getitem__(self, key: Any, /) -> Array: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
-    def __getattr__(self, name: str, /) -> Any: ...
-    """The methods that Python installs; the public stubs name them."""
 
 def declare_dtype(dtype: np.dtype, kind: str, bytes: int) -> int: ...
 def declare_device(name: str) -> int: ...

@@ -14,7 +14,7 @@ executed: 1 step on reference, one operation each
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
@@ -64,19 +64,19 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
         raise UnsupportedError("explain", f"there is no {what} {name!r}", remedy=f"use {listed}")
 
 
-def _shortened(lines: list[str]) -> list[str]:
-    if len(lines) <= LONGEST:
+def _ends(positions: Sequence[int]) -> Sequence[int]:
+    """The positions whose lines are shown, so that a million lines are never made."""
+    if len(positions) <= LONGEST:
+        return positions
+    return [*positions[: LONGEST // 2], *positions[-(LONGEST // 2) :]]
+
+
+def _with_gap(lines: list[str], count: int, noun: str) -> list[str]:
+    """Say in the middle of the lines shown how many of `count` are not."""
+    if len(lines) == count:
         return lines
-    half = LONGEST // 2
-    return [*lines[:half], f"... {len(lines) - 2 * half} more lines ...", *lines[-half:]]
-
-
-def _positions(graph: Graph) -> list[int]:
-    """The nodes whose lines are shown, so that a million lines are never made."""
-    count = len(graph)
-    if count <= LONGEST:
-        return list(range(count))
-    return [*range(LONGEST // 2), *range(count - LONGEST // 2, count)]
+    half = len(lines) // 2
+    return [*lines[:half], f"  ... {count - len(lines)} more {noun}s ...", *lines[half:]]
 
 
 def _plural(count: int, noun: str) -> str:
@@ -94,10 +94,8 @@ def expression_text(graph: Graph) -> str:
         f"expression: {_plural(len(graph), 'node')}, {_plural(operations, 'operation')}, "
         f"kind {kind.name}, device {device}"
     )
-    lines = [f"  {graph.line(i)}" for i in _positions(graph)]
-    if len(lines) < len(graph):
-        lines.insert(len(lines) // 2, f"  ... {len(graph) - len(lines)} more nodes ...")
-    return "\n".join([head, *lines])
+    lines = [f"  {graph.line(i)}" for i in _ends(range(len(graph)))]
+    return "\n".join([head, *_with_gap(lines, len(graph), "node")])
 
 
 def steps_text(graph: Graph) -> str:
@@ -107,7 +105,8 @@ def steps_text(graph: Graph) -> str:
     if not steps:
         return f"executed: nothing is left to run on {device}, the values are there"
     head = f"executed: {_plural(len(steps), 'step')} on {device}, one operation each"
-    return "\n".join([head, *_shortened([_step(graph, i) for i in steps])])
+    lines = [_step(graph, i) for i in _ends(steps)]
+    return "\n".join([head, *_with_gap(lines, len(steps), "step")])
 
 
 def _step(graph: Graph, position: int) -> str:
@@ -132,10 +131,11 @@ def _work(node: Node) -> str:
 
 
 def _analyzed(events: list[Event]) -> str:
-    lines = [f"  {event.name}: {(event.end - event.begin) / 1e3:.1f} us" for event in events]
+    shown = (events[i] for i in _ends(range(len(events))))
+    lines = [f"  {event.name}: {(event.end - event.begin) / 1e3:.1f} us" for event in shown]
     total = sum(event.end - event.begin for event in events) / 1e3
     head = f"measured: {total:.1f} us in {_plural(len(events), 'step')}"
-    return "\n".join([head, *_shortened(lines)])
+    return "\n".join([head, *_with_gap(lines, len(events), "step")])
 
 
 def dot(graph: Graph) -> str:

@@ -13,6 +13,7 @@ False
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -207,14 +208,22 @@ def _publish() -> None:
 
 
 def load_environment(environment: Mapping[str, str] = os.environ) -> None:
-    """Read every setting from the environment; called once, when the devices are known."""
+    """Read every setting from the environment; called once, when the devices are known.
+
+    A value that does not fit must not keep a program from starting: the default holds, a warning says
+    so, and `current()` (hence `tenfold doctor`) names it as the source.
+    """
     for setting in SETTINGS:
         text = environment.get(setting.environment)
-        if text is None:
-            _process.setdefault(setting.name, (setting.default, "default"))
-            continue
-        value = _checked(setting.name, text)
-        _process[setting.name] = (value, f"environment {setting.environment}")
+        source = "default" if text is None else f"environment {setting.environment}"
+        value = setting.default
+        try:
+            value = value if text is None else _checked(setting.name, text)
+        except ValueError as error:
+            reason = str(error).splitlines()[0]
+            source = f"default, since {setting.environment}={text!r} does not fit"
+            warnings.warn(f"{setting.environment}: {reason}", RuntimeWarning, stacklevel=2)
+        _process[setting.name] = (value, source)
     _publish()
 
 

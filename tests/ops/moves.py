@@ -1,8 +1,9 @@
-"""What the tests of movement, indexing, joining and creation share; import as `from moves import ...`.
+"""What the tests of movement, indexing, joining and creation share: `from moves import ...`.
 
 same_bits(result, expected)   asserts dtype, shape and every bit, NaNs and signs of zero included
 numbered(shape, dtype)        an ndarray whose elements differ as far as the dtype lets them
 special(shape, dtype)         an ndarray of values that a movement must not change
+xp(x)                         tenfold for an Array, NumPy for an ndarray
 node_name(array)              the operation of an Array's node
 untimed                       Hypothesis: no test fails for being slow
 arrays_with(...)              Hypothesis: small ndarrays of any shape with 0, 1 and up to six axes
@@ -13,15 +14,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from grid import special_values
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tenfold as tn
+from grid import special_values
 from tenfold import _native
 from tenfold.dtypes import DTYPES, kind_of
-
 
 untimed = settings(deadline=None)
 
@@ -49,6 +49,11 @@ def numbered(shape: tuple[int, ...], dtype: str = "int64") -> np.ndarray:
 def special(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Zeros of both signs, NaN, infinities, extremes in a shape."""
     return np.resize(special_values(dtype), shape)
+
+
+def xp(x: Any) -> Any:
+    """The library of an array: tenfold or NumPy."""
+    return tn if isinstance(x, tn.Array) else np
 
 
 def node_name(array: tn.Array) -> str:

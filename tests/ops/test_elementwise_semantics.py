@@ -277,6 +277,20 @@ def test_fma_of_sums_near_a_tie_equals_fractions_rounded_once(dtype: str) -> Non
     same_or_close(computed(tn.fma(shared(x), shared(y), shared(z))), fused(x, y, z))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("odd", [1, 3])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_fma_of_a_tie_and_a_trifle_falls_to_the_side_of_the_trifle(
+    dtype: str, odd: int, sign: int
+) -> None:
+    digits = ml_dtypes.finfo(tn.dtypes.DTYPES[dtype]).nmant + 1
+    half = digits // 2
+    x, y = 1 + 2.0**-half, 1 + odd * 2.0 ** (half - digits)  # the product ends in half a unit
+    trifle = sign * (2.0**-24 if dtype == "float16" else 2.0**-120)
+    operands = [np.array([v]).astype(tn.dtypes.DTYPES[dtype]) for v in (x, y, trifle)]
+    same_or_close(computed(tn.fma(*map(shared, operands))), fused(*operands))
+
+
 def test_fma_survives_the_ends_of_the_exponents() -> None:
     x = array([1e200, 1e-200, 5e-324, -1e-200, 1.7e308, 1e200])
     y = array([1e200, 1e-200, 0.5, 1e-200, 2.0, 1e200])

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid import ALL_DTYPES, INTEGERS
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from moves import arrays_with, node_name, numbered, same_bits, special, untimed
 
 import tenfold as tn
+from grid import ALL_DTYPES, INTEGERS
+from moves import arrays_with, node_name, numbered, same_bits, special, untimed
 from tenfold.errors import DTypeError, ShapeError
 
 X = numbered((2, 3, 4))
@@ -263,7 +263,12 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("getitem", lambda x: x[[0, 5]], IndexError, "index 5 is out of bounds for axis 0"),
     ("getitem", lambda x: x[0, tn.asarray([0, 3])], IndexError, "index 3 .* axis 1 with length 3"),
     ("getitem", lambda x: x[np.array([-3], np.int8)], IndexError, "index -3 is out"),
-    ("getitem", lambda x: x[np.array([2**63 + 1], np.uint64)], IndexError, "index 9223372036854775809"),
+    (
+        "getitem",
+        lambda x: x[np.array([2**63 + 1], np.uint64)],
+        IndexError,
+        "index 9223372036854775809",
+    ),
     ("getitem", lambda x: x[X[0] > 1], IndexError, r"mask of shape \(3, 4\) .* shape \(2, 3\)"),
     ("getitem", lambda x: x[:, [True]], IndexError, r"mask of shape \(1,\) .* shape \(3,\)"),
     ("getitem", lambda x: x[..., [True, False]], IndexError, r"shape \(2,\) .* shape \(4,\)"),

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid import ALL_DTYPES
 from hypothesis import given
 from hypothesis import strategies as st
-from moves import arrays_with, node_name, numbered, same_bits, special, untimed
 
 import tenfold as tn
+from grid import ALL_DTYPES
+from moves import arrays_with, node_name, numbered, same_bits, special, untimed
 from tenfold.errors import DTypeError, ShapeError
 
 X = numbered((2, 3))

@@ -1,4 +1,4 @@
-"""Movement: views and what they show, one node for each spelling, chains of movements, refusals."""
+"""Movement: any chain of movements against NumPy, the rows of the feature table, refusals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid import ALL_DTYPES
 from hypothesis import given
 from hypothesis import strategies as st
-from moves import arrays_with, node_name, numbered, same_bits, untimed
 
 import tenfold as tn
-from tenfold import _native
+from grid import ALL_DTYPES
+from moves import arrays_with, numbered, same_bits, untimed, xp
 from tenfold.errors import DTypeError, ShapeError
 
 X = numbered((2, 3, 4))
@@ -36,10 +35,6 @@ MOVES = {
 }
 
 
-def xp(x: Any) -> Any:
-    return tn if isinstance(x, tn.Array) else np
-
-
 class Draw:
     """The choices of one link of a chain, the same for both libraries."""
 
@@ -53,7 +48,10 @@ class Draw:
 
 
 @untimed
-@given(arrays_with(), st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=7))
+@given(
+    arrays_with(),
+    st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=7),
+)
 def test_any_chain_of_movements_equals_numpy(x: np.ndarray, chain: list[tuple[str, int]]) -> None:
     lazy, plain = tn.asarray(x), x
     for name, seed in chain:
@@ -63,7 +61,10 @@ def test_any_chain_of_movements_equals_numpy(x: np.ndarray, chain: list[tuple[st
 
 
 @untimed
-@given(arrays_with(), st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=4))
+@given(
+    arrays_with(),
+    st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=4),
+)
 def test_a_chain_shows_its_base_as_numpy_would(x: np.ndarray, chain: list[tuple[str, int]]) -> None:
     """What NumPy makes of views alone shows the new values; a copy on the way keeps the old ones."""
     x = x.copy()
@@ -76,114 +77,6 @@ def test_a_chain_shows_its_base_as_numpy_would(x: np.ndarray, chain: list[tuple[
     same_bits(lazy, plain)
 
 
-VIEWS = {
-    "slice": lambda x: x[1:],
-    "negative step": lambda x: x[:, ::-2],
-    "new axis": lambda x: x[None],
-    "ellipsis": lambda x: x[...],
-    "row": lambda x: x[0],
-    "element with ellipsis": lambda x: x[0, 1, 2, ...],
-    "reshape": lambda x: xp(x).reshape(x, (6, 4)),
-    "moveaxis": lambda x: xp(x).moveaxis(x, 0, 2),
-    "swapaxes": lambda x: xp(x).swapaxes(x, 0, 1),
-    "mT": lambda x: x.mT,
-    "flip": lambda x: xp(x).flip(x),
-    "expand_dims": lambda x: xp(x).expand_dims(x, axis=1),
-    "diagonal": lambda x: xp(x).diagonal(x, axis1=1, axis2=2),
-    "broadcast_to": lambda x: xp(x).broadcast_to(x, (5, 2, 3, 4)),
-    "unstack": lambda x: xp(x).unstack(x, axis=1)[2],
-    "split": lambda x: xp(x).split(x, [1], axis=2)[1],
-    "view of a view": lambda x: xp(x).reshape(x[1], (2, 6))[:, 1:],
-    "squeeze": lambda x: xp(x).squeeze(x[:1], axis=0),
-}
-COPIES = {
-    "element": lambda x: x[0, 1, 2],
-    "integer array": lambda x: x[np.array([0, 1])],
-    "mask": lambda x: x[np.array([True, False])],
-    "reshape of a transposed view": lambda x: xp(x).reshape(x.mT, (-1,)),
-    "roll": lambda x: xp(x).roll(x, 1),
-    "tile": lambda x: xp(x).tile(x, 2),
-    "repeat": lambda x: xp(x).repeat(x, 2, axis=0),
-    "concat": lambda x: xp(x).concat([x, x]),
-    "stack": lambda x: xp(x).stack([x, x]),
-    "take": lambda x: xp(x).take(x, np.array([1]), axis=0),
-    "pad": lambda x: xp(x).pad(x, 1),
-    "tril": lambda x: xp(x).tril(x),
-    "meshgrid": lambda x: xp(x).meshgrid(x[0, 0], x[1, 0])[0],
-}
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_view_shows_the_new_value_of_its_base(name: str) -> None:
-    plain, lazy = X.copy(), tn.asarray(X)
-    expected, view = VIEWS[name](plain), VIEWS[name](lazy)
-    plain += 100
-    lazy += 100
-    assert view.base is not None
-    same_bits(view, expected)
-
-
-@pytest.mark.parametrize("name", COPIES)
-def test_what_numpy_copies_keeps_the_old_value(name: str) -> None:
-    plain, lazy = X.copy(), tn.asarray(X)
-    expected, result = COPIES[name](plain), COPIES[name](lazy)
-    plain += 100
-    lazy += 100
-    same_bits(result, expected)
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_expression_made_of_a_view_keeps_the_old_value(name: str) -> None:
-    lazy = tn.asarray(X)
-    expression = VIEWS[name](lazy) * 1
-    lazy += 100
-    same_bits(expression, VIEWS[name](X) * 1)
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_computed_view_shows_the_new_value_too(name: str) -> None:
-    lazy = tn.asarray(X)
-    view = VIEWS[name](lazy).wait()
-    lazy += 100
-    same_bits(view, VIEWS[name](X + 100))
-
-
-SPELLINGS = [
-    ("permute_dims", lambda x: tn.moveaxis(x, 0, -1)),
-    ("permute_dims", lambda x: tn.swapaxes(x, 0, 1)),
-    ("permute_dims", lambda x: tn.matrix_transpose(x)),
-    ("permute_dims", lambda x: x.mT),
-    ("permute_dims", lambda x: tn.permute_dims(x)),
-    ("index", lambda x: tn.flip(x)),
-    ("index", lambda x: tn.expand_dims(x, axis=0)),
-    ("index", lambda x: tn.squeeze(x, axis=())),
-    ("index", lambda x: tn.unstack(x)[0]),
-    ("index", lambda x: tn.split(x, 2)[0]),
-    ("index", lambda x: tn.crop(x, (1, 1, 1))),
-    ("broadcast_to", lambda x: tn.broadcast_arrays(x, tn.zeros((5, 1, 1, 1)))[0]),
-    ("diagonal", lambda x: tn.diag(x[0])),
-    ("gather", lambda x: tn.take(x, [1], axis=0)),
-]
-
-
-@pytest.mark.parametrize(("name", "spelling"), SPELLINGS)
-def test_another_spelling_is_one_node_of_the_movement(name: str, spelling: Any) -> None:
-    x = tn.asarray(X)
-    result = spelling(x)
-    assert node_name(result) == name
-    if name not in ("gather", "diagonal"):
-        assert result.base is x
-
-
-def test_equal_movements_have_equal_parameters() -> None:
-    x = tn.asarray(X)
-    same = [x[1:2, ::1], x[-1:, 0:3], x[1::7, 0:99], x[1:], x[np.int8(1) :, ...]]
-    assert len({_native.node_of(view).params for view in same}) == 1
-    assert _native.node_of(tn.flip(x, axis=0)).params == _native.node_of(x[::-1]).params
-    rolled = [tn.roll(x, 5, axis=1), tn.roll(x, (1, 1), axis=-2), tn.roll(x, (-1,), axis=(1,))]
-    assert len({_native.node_of(each).params for each in rolled}) == 1
-
-
 def test_transpose_of_a_matrix() -> None:
     same_bits(tn.asarray(X[0]).T, X[0].T)
 
@@ -191,20 +84,6 @@ def test_transpose_of_a_matrix() -> None:
 def test_T_of_three_axes_names_the_remedies() -> None:
     with pytest.raises(ShapeError, match=r"(?s)3 axes is no matrix.*x\.mT.*permute_dims"):
         tn.asarray(X).T
-
-
-def test_copy_false_refuses_a_reshape_that_is_no_view() -> None:
-    x = tn.asarray(X)
-    assert tn.reshape(x, (-1,), copy=False).base is x
-    with pytest.raises(ShapeError, match="no view"):
-        tn.reshape(x.mT, (-1,), copy=False)
-
-
-def test_copy_true_is_no_view_of_its_input() -> None:
-    x = tn.asarray(X)
-    copied = tn.reshape(x, (24,), copy=True)
-    x += 1
-    same_bits(copied, X.reshape(24))
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
@@ -233,7 +112,9 @@ def test_vector_broadcasts_on_an_axis_in_the_middle() -> None:
 
 
 @untimed
-@given(arrays_with(max_dims=3), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3))
+@given(
+    arrays_with(max_dims=3), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=3)
+)
 def test_crop_takes_off_what_pad_puts_on(x: np.ndarray, widths: list[tuple[int, int]]) -> None:
     lazy, pairs = tn.asarray(x), widths[: x.ndim]
     padded = tn.pad(lazy, pairs) if x.ndim else lazy
@@ -267,7 +148,12 @@ def test_numpy_functions_answer_with_arrays() -> None:
 Z = tn.zeros((2, 3))
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("permute_dims", lambda: tn.permute_dims(Z, (0, 0)), ShapeError, r"\(0, 0\).*each of 2 axes"),
-    ("permute_dims", lambda: tn.permute_dims(Z, (0, 2)), ShapeError, "axis 2 is out of range for 2"),
+    (
+        "permute_dims",
+        lambda: tn.permute_dims(Z, (0, 2)),
+        ShapeError,
+        "axis 2 is out of range for 2",
+    ),
     ("permute_dims", lambda: tn.permute_dims(Z, (0,)), ShapeError, "each of 2 axes once"),
     ("reshape", lambda: tn.reshape(Z, (4,)), ShapeError, r"6 elements of shape \(2, 3\).*\(4,\)"),
     ("reshape", lambda: tn.reshape(Z, (-1, -1)), ShapeError, "more than one -1"),

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid import ALL_DTYPES, shared
-from moves import same_bits, special
 
 import tenfold as tn
+from grid import ALL_DTYPES, shared
+from moves import same_bits, special
 from tenfold.dtypes import promote_dtypes
 from tenfold.ir.op import OPS, Kind, Op, Operation, Sample
 
@@ -48,10 +48,12 @@ def taken(x: np.ndarray, indices: Any, axis: int | None = None) -> np.ndarray:
 
 
 def along(x: np.ndarray, indices: Any, axis: int = -1) -> np.ndarray:
-    """The indices of the samples have all axes of x but broadcast, which np.take_along_axis asks for."""
+    """NumPy does not broadcast the indices with x."""
     indices = np.asarray(indices)
     rest = [(1 if a == axis % x.ndim else n) for a, n in enumerate(x.shape)]
-    return np.take_along_axis(x, np.broadcast_to(indices, np.broadcast_shapes(rest, indices.shape)), axis)
+    return np.take_along_axis(
+        x, np.broadcast_to(indices, np.broadcast_shapes(rest, indices.shape)), axis
+    )
 
 
 EXPECTED: dict[str, Callable[..., Any]] = {
@@ -80,7 +82,7 @@ ROWS = [
 
 
 def called(function: Callable[..., Any], signature: Any, arrays: list[Any], sample: Sample) -> Any:
-    """Call with the arrays one by one, or as one list where the first parameter takes a sequence."""
+    """Call with the arrays one by one, or as one list where the operation takes a sequence."""
     first = next(iter(signature.parameters.values()))
     together = first.name == "arrays" and first.kind is inspect.Parameter.POSITIONAL_ONLY
     inputs = [arrays] if together else arrays
@@ -114,10 +116,12 @@ def test_sample_equals_numpy_on_a_pending_and_on_a_broadcast_input(
     same_bits(called(operation, operation.signature, repeated, sample), expected)
 
 
-@pytest.mark.parametrize(("operation", "sample"), ROWS)
+LAZY = [row for row in ROWS if row.id != "repeat-2"]
+"""All but the one whose counts stand in an array, which is computed: it says the shape."""
+
+
+@pytest.mark.parametrize(("operation", "sample"), LAZY)
 def test_sample_computes_nothing_at_the_call(operation: Operation[...], sample: Sample) -> None:
-    if any(isinstance(value, list) for value in sample.positional) and operation.name == "repeat":
-        return  # counts in an array say the shape
     with tn.profile() as profile:
         arrays = [tn.zeros(shape) for shape in sample.shapes]
         called(operation, operation.signature, arrays, sample)

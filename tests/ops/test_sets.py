@@ -1,4 +1,4 @@
-"""Sets: against counting by hand for every dtype; NaN, zeros of both signs, empty and 0-d arrays."""
+"""Sets: against counting by hand, for every dtype: NaN, zeros of both signs, empty and 0-d."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grid import ALL_DTYPES, INTEGERS
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from moves import same_bits, special, untimed
 
 import tenfold as tn
+from grid import ALL_DTYPES, INTEGERS
+from moves import same_bits, special, untimed
 from tenfold.errors import DTypeError, ShapeError
 
 SMALL = hnp.arrays(
@@ -50,7 +50,7 @@ def check(values: np.ndarray) -> None:
     inverse = np.asarray(found.inverse_indices)
     assert inverse.shape == values.shape
     back = np.asarray(found.values)[inverse] if values.size else values
-    np.testing.assert_array_equal(back, values)
+    assert bool(np.all((back == values) | ((back != back) & (values != values))))
     for part in (found.indices, found.inverse_indices, found.counts):
         assert part.dtype == tn.int64
 

@@ -44,7 +44,8 @@ def array(value: Any) -> Array:
             f"{type(value).__name__} is no array and no number",
             remedy="make an array of it first, with tn.asarray(...)",
         )
-    return made
+    imported: Array = made
+    return imported
 
 
 def convert(value: Any, peer: Any) -> Any:
@@ -275,7 +276,9 @@ def derived(
     """Declare an operation that is made of others when it is called; `reference` is for the tests."""
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
-        made = Derived(function=function, reference=reference, **_facts(function, facts, reference))
+        made: Derived[P] = Derived(
+            function=function, reference=reference, **_facts(function, facts, reference)
+        )
         register(made)
         return made
 

@@ -166,8 +166,11 @@ class Op(Operation[P]):
             inputs, params = self.bind(*args, **kwargs)
         except Explained as error:
             raise error.completed(self.name, _arrays_in(args)) from None
-        results = _native.apply(self.id, inputs, params)
-        return results if self.result_type is None else self.result_type(*results)
+        # An op with several results gives a tuple of Arrays; the stubs say which.
+        results: Array = _native.apply(self.id, inputs, params)
+        if self.result_type is not None:
+            results = self.result_type(*results)
+        return results
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -176,7 +179,8 @@ class Derived(Operation[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         try:
-            return self.function(*args, **kwargs)  # type: ignore[no-any-return]
+            result: Array = self.function(*args, **kwargs)
+            return result
         except Explained as error:
             raise error.renamed(self.name, _arrays_in(args)) from None
 

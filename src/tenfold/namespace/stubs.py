@@ -25,6 +25,7 @@ from tenfold._native import Array
 from tenfold.ir.op import OPS, Operation
 
 IMPORTS = {
+    "builtins": "import builtins",
     "Any": "from typing import Any",
     "Callable": "from collections.abc import Callable",
     "Iterable": "from collections.abc import Iterable",
@@ -55,6 +56,8 @@ def annotation_text(annotation: object) -> str:
     known = BUILTINS | IMPORTS.keys()
 
     def checked(match: re.Match[str]) -> str:
+        if match[0] == "bool":
+            return "builtins.bool"  # in the stub of tenfold, `bool` is the dtype
         return match[0] if match[0].partition(".")[0] in known else "Any"
 
     return WORD.sub(checked, text) if "'" not in text and '"' not in text else "Any"
@@ -107,7 +110,7 @@ def _function(name: str, signature: str, doc: str, indent: str = "") -> str:
 
 def _headed(title: str, body: str) -> str:
     used = {name for name in IMPORTS if re.search(rf"\b{name}\b", body)}
-    lines = sorted({IMPORTS[name] for name in used})
+    lines = sorted({IMPORTS[name] for name in used}, key=lambda line: (line[:6] == "import", line))
     note = f'"""{title}\n\nMade by `make stubs` from the op table; do not edit.\n"""\n'
     return "\n".join([note, *lines, "", body])
 
@@ -120,11 +123,16 @@ def public_text() -> str:
         if name in OPS:
             continue
         lines.append(_public_name(name, value))
-    lines += [operation_text(op) for name, op in OPS.items() if not op.namespace]
+    lines += [operation_text(op) for op in OPS.values() if not op.namespace]
+    lines.append("__all__ = [")
+    lines += [f'    "{name}",' for name in sorted(tenfold.__all__)]
+    lines.append("]")
     return _headed("Tenfold: lazy tensor expressions, written like NumPy.", "\n".join(lines))
 
 
 def _public_name(name: str, value: object) -> str:
+    if value is Array:
+        return "from tenfold._native import Array as Array"
     if isinstance(value, ModuleType):
         return f"from tenfold import {name} as {name}"
     if isinstance(value, np.dtype):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -18,17 +19,19 @@ from tenfold._native import Array
 from tenfold.ir.op import OPS, Operation
 
 
+@cache
 def function_of(operation: Operation[...]) -> Callable[..., Any]:
     """Return the public function of an operation."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
         return operation(*args, **kwargs)
 
+    declared = operation.function
     function.__name__ = operation.name
     function.__qualname__ = operation.name
     function.__module__ = f"tenfold.{operation.namespace}".rstrip(".")
-    function.__doc__ = operation.doc
-    function.__signature__ = operation.signature  # type: ignore[attr-defined]
+    function.__doc__ = declared.__doc__
+    function.__wrapped__ = declared  # type: ignore[attr-defined]  # inspect finds the signature by it
     return function
 
 

@@ -14,7 +14,7 @@ from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import checked_shape
-from tenfold.ops.create import default_dtype, number
+from tenfold.ops.create import default_dtype, number, number_of
 from tenfold.ops.indexing import captured
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.settings import checked_device
@@ -161,13 +161,14 @@ def linspace(
     >>> tn.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    bounds = tuple(_bound(value, "linspace") for value in (start, stop))
+    bounds = [_bound(value, "linspace") for value in (start, stop)]
     given = default_dtype((*bounds, 1.0))
     made = given if dtype is None else canonical(dtype, "linspace")
     if kind_of(made) == "b" or (kind_of(given) == "c" and kind_of(made) != "c"):
         raise DTypeError("", f"{made} cannot hold numbers from {start} to {stop}")
     (length,) = checked_shape((_whole(num, "num"),), made.itemsize)
-    return Call((), (*bounds, bool(endpoint), length, made, checked_device(device)))
+    ends = (number_of(value, given, "linspace") for value in bounds)
+    return Call((), (*ends, bool(endpoint), length, made, checked_device(device)))
 
 
 @derived(

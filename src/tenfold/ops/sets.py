@@ -50,7 +50,7 @@ def _unique(x: Any, operation: str) -> UniqueAll:
         keys, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     found = (given[first], first, inverse.reshape(x.shape), counts)
-    return UniqueAll(*(constant(x, np.ascontiguousarray(part)) for part in found))
+    return UniqueAll(*(constant(x, part) for part in found))
 
 
 @derived(

@@ -1,0 +1,166 @@
+"""A million operations go through every public function: no recursion, work and memory in proportion."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+from .long import MILLION, chain, fan, ladder, leaf, on_small_stack
+
+SHAPES = {"chain": chain, "fan": fan}
+VALUES = {
+    "chain": [1e6, 1e6 + 1, 1e6 + 2],
+    "fan": [5e5, 1e6, 1.5e6],
+}
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def named(request: pytest.FixtureRequest) -> tuple[str, tn.Array]:
+    """A pending graph of a million operations, shared by the tests that leave it pending."""
+    return request.param, SHAPES[request.param](MILLION)
+
+
+@pytest.fixture
+def long(named: tuple[str, tn.Array]) -> tn.Array:
+    return named[1]
+
+
+def test_repr_and_html_of_a_million_operations_compute_nothing(long: tn.Array) -> None:
+    with tn.profile() as p:
+        assert repr(long).startswith("<Array float64[3] pending add")
+        assert "float64[3]" in long._repr_html_()
+    assert p.counters() == dict.fromkeys(p.counters(), 0)
+
+
+def test_attributes_of_a_million_operations_compute_nothing(long: tn.Array) -> None:
+    with tn.profile() as p:
+        assert (long.shape, long.ndim, long.size, len(long)) == ((3,), 1, 3, 3)
+        assert long.dtype == tn.float64
+        assert long.kind == tn.Kind.MAP
+    assert p.launches == 0
+
+
+def test_explain_counts_a_million_operations_and_shows_few(long: tn.Array) -> None:
+    with tn.profile() as p:
+        text = tn.explain(long)
+    assert "operations, kind MAP" in text
+    assert "more nodes ..." in text
+    assert len(text.splitlines()) < 5000
+    assert p.launches == 0
+
+
+def test_dot_has_a_line_for_each_of_a_million_operations(long: tn.Array) -> None:
+    text = tn.explain(long, format="dot")
+    assert text.count("= add(") in (MILLION, MILLION - 1)
+    assert text.endswith("}")
+
+
+def test_copies_of_a_million_operations_share_them(long: tn.Array) -> None:
+    with tn.profile() as p:
+        copies = [copy.copy(long), copy.deepcopy(long)]
+    assert p.launches == p.copies == 0
+    assert all(repr(each) == repr(long) for each in copies)
+
+
+def test_pickle_of_a_million_operations_stays_pending_and_is_linear(named: tuple[str, tn.Array]) -> None:
+    name, long = named
+    data = on_small_stack(lambda: pickle.dumps(long))
+    assert len(data) < 11 * len(pickle.dumps(SHAPES[name](MILLION // 10)))
+    with tn.profile() as p:
+        again = on_small_stack(lambda: pickle.loads(data))
+    assert p.launches == 0
+    assert repr(again) == repr(long)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_million_operations_are_computed_once_each(shape: str, tmp_path: Path) -> None:
+    x = SHAPES[shape](MILLION)
+    with tn.profile() as p:
+        assert on_small_stack(lambda: tn.eval(x)) is x
+    assert p.kernels in (MILLION, MILLION - 1)
+    assert str(x) == str(np.array(VALUES[shape]))
+    assert x.tolist() == VALUES[shape]
+    assert len(p.events) == p.kernels
+    assert "computed" in x._repr_html_()
+    assert len(pickle.dumps(x)) < 1000
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_str_of_a_pending_graph_computes_it(shape: str) -> None:
+    x = SHAPES[shape](MILLION // 10)
+    assert str(x) == str(np.array(VALUES[shape]) // 10 + ([0, 0.9, 1.8] if shape == "chain" else 0))
+
+
+@pytest.mark.parametrize("shape", [chain, fan, ladder])
+def test_dropping_a_million_operations_needs_no_stack(shape: Callable[[int], tn.Array]) -> None:
+    held = [shape(MILLION)]
+    on_small_stack(held.clear)
+    assert held == []
+
+
+def test_collecting_garbage_leaves_a_million_operations_alone() -> None:
+    cycle: list[object] = [chain(MILLION)]
+    cycle.append(cycle)
+    del cycle
+    on_small_stack(gc.collect)
+
+
+def resident() -> int:
+    """Pages of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def test_dropped_graphs_give_their_memory_to_the_next() -> None:
+    chain(MILLION)
+    before = resident()
+    for _ in range(5):
+        chain(MILLION)
+    grown = (resident() - before) * resource.getpagesize()
+    assert grown < 100e6  # one chain takes more
+
+
+def test_evaluation_keeps_no_value_that_nobody_needs() -> None:
+    x = tn.asarray(np.zeros(2**20))  # 8 MiB, and 8 GiB if all were kept
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tn.options(pending_depth=0):
+        for _ in range(1000):
+            x = x + 1
+    assert x[0].item() == 1000
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    assert grown < 200e6
+
+
+def test_shared_operations_are_walked_once() -> None:
+    x = ladder(MILLION // 10)
+    assert repr(pickle.loads(pickle.dumps(x))) == repr(x)
+    assert f"{MILLION // 10} operations" in tn.explain(x, stage="expression")
+    with tn.profile() as p:
+        assert x.tolist() == [0.0, 1.0, 2.0]
+    assert p.kernels == MILLION // 10
+
+
+def test_one_operation_may_read_a_hundred_thousand_arrays() -> None:
+    x = leaf()
+    joined = tn.concat([x + i for i in range(100_000)])
+    assert pickle.loads(pickle.dumps(joined)).shape == (300_000,)
+    assert joined[-3:].tolist() == [99999.0, 100000.0, 100001.0]
+    on_small_stack(lambda: None)
+
+
+def test_a_failure_below_a_long_chain_reaches_its_end() -> None:
+    x = tn.asarray([2, 3]) ** tn.asarray([1, -1])
+    with tn.options(pending_depth=0):
+        for _ in range(100_000):
+            x = x + 1
+    for _ in range(2):
+        with pytest.raises(ValueError, match="pow"):
+            x.wait()
