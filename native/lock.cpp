@@ -1,6 +1,7 @@
 #include "lock.h"
 
 #include <algorithm>
+#include <pthread.h>
 #include <vector>
 
 namespace tenfold {
@@ -28,6 +29,12 @@ Lock::Lock() {
 Lock::~Lock() {
     std::lock_guard guard(registry_mutex());
     std::erase(registry(), this);
+}
+
+void respect_forks() {
+    static const int registered =
+        pthread_atfork(hold_all_locks, release_all_locks, release_all_locks);
+    (void)registered; // it fails only without memory, and then nothing else would start either
 }
 
 void hold_all_locks() {

@@ -1,6 +1,8 @@
-// Lock: a mutex that fork() respects. Every Lock of the core registers itself; `hold_all_locks`
-// takes them in order of creation before a fork, `release_all_locks` gives them back in parent and
-// child, so the child never inherits a structure that another thread was in the middle of changing.
+// Lock: a mutex that fork() respects. Every Lock of the core registers itself; around a fork all
+// are held, and given back in parent and child, so the child never inherits a structure that
+// another thread was in the middle of changing. The handlers stand in the C library, not among
+// Python's: between two of Python's handlers another thread may run, and would wait for a held Lock
+// with the GIL in its hand.
 #pragma once
 #include <mutex>
 
@@ -21,6 +23,8 @@ class Lock {
 
 using Guard = std::lock_guard<Lock>;
 
+// Registers the handlers; once per process. Nobody may wait for the GIL while holding a Lock.
+void respect_forks();
 void hold_all_locks();
 void release_all_locks();
 

@@ -13,12 +13,16 @@ template <class T> void retain(T* object) noexcept {
 }
 
 // Objects of an Interner can be revived through its table by somebody who holds no count.
-template <class T> concept Interned = requires { T::INTERNED; };
+template <class T>
+concept Interned = requires {
+    T::INTERNED;
+};
 
 // Takes a count off; true when it was the last.
 template <class T> bool drop(T* object) noexcept {
-    // Who sees 1 is the only owner and nobody else can be counting, so the last owner pays no locked
-    // instruction; acquire lets it see what the others did. An interned object must reach 0 instead.
+    // Who sees 1 is the only owner and nobody else can be counting, so the last owner pays no
+    // locked instruction; acquire lets it see what the others did. An interned object must reach 0
+    // instead.
     if constexpr (!Interned<T>)
         if (object->references.load(std::memory_order_acquire) == 1) return true;
     return object->references.fetch_sub(1, std::memory_order_acq_rel) == 1;

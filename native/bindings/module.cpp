@@ -76,6 +76,7 @@ NB_MODULE(_native, module) {
 
     // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
     nb::set_leak_warnings(false);
+    respect_forks();
     if (!make_array_type(module.ptr())) nb::raise_python_error();
     declare_tables(module);
     declare_nodes(module);
@@ -112,6 +113,4 @@ NB_MODULE(_native, module) {
         clear_memo();
         return trim_pool();
     });
-    module.def("hold_all_locks", hold_all_locks);
-    module.def("release_all_locks", release_all_locks);
 }

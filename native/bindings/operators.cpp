@@ -240,7 +240,10 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
             nodes.push_back(operands.back().get());
             if (nodes.back()) continue;
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError, "%s: %R is no array", op->name.c_str(), object);
+                PyErr_Format(PyExc_TypeError,
+                             "%s: %s is no array and no number\n"
+                             "  remedy: make an array of it first, with tn.asarray(...)",
+                             op->name.c_str(), Py_TYPE(object)->tp_name);
             return nullptr;
         }
         Ref<Params> kept = params_of(params);

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 
-from tenfold import _native, array, dtypes, errors, ops, pipeline, settings
+from tenfold import _native, array, dtypes, errors, ops, settings
 from tenfold._native import Array
 from tenfold.array import asarray, eval, from_dlpack  # noqa: A004  # eval: a settled name
 from tenfold.explain import explain
@@ -29,7 +29,6 @@ importlib.import_module("tenfold.devices.reference")
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
 settings.load_environment()
-pipeline.install()
 
 from tenfold import testing  # noqa: E402  # made from the tables that are full now
 from tenfold.functions.custom import op  # noqa: E402

@@ -18,6 +18,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError, message
+from tenfold.explain import explain
 from tenfold.interop import display, dlpack, functions, pickling, reading, ufuncs
 from tenfold.interop.importing import asarray, from_dlpack, to_device
 from tenfold.interop.reading import eval  # noqa: A004  # the settled public name
@@ -65,7 +66,9 @@ def _origin() -> tuple[str, int]:
 
 
 def _evaluate(array: Array) -> None:
-    pipeline.evaluate([array])
+    failure = pipeline.evaluate([array])
+    if failure is not None:
+        raise failure
 
 
 def _get_item(array: Array, key: Any) -> Array:
@@ -117,10 +120,9 @@ def to_dlpack(
     A consumer from before DLPack 1.0 cannot be told that memory is read-only and gets a copy.
     Raises BufferError when that is refused, or for another device than the CPU.
     """
+    dlpack.check_request(stream, max_version, dl_device, copy)
     values = reading.value_of(self, "__dlpack__")
-    return dlpack.exported(
-        values, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
-    )
+    return dlpack.exported(values, max_version=max_version, copy=copy)
 
 
 def dlpack_device(_self: Array) -> tuple[int, int]:
@@ -133,12 +135,26 @@ def matrices_transposed(self: Array) -> Array:
     return matrix_transpose(self)
 
 
+def explained(
+    self: Array, stage: str | None = None, *, analyze: bool = False, format: str = "text"
+) -> str:
+    """Return how the array is (to be) computed: see tn.explain.
+
+    >>> import tenfold as tn
+    >>> print((tn.asarray([1.0]) * 2).explain("executed"))
+    executed: 1 step on reference, one operation each
+      multiply -> float64[1]: 16 bytes
+    """
+    return explain(self, stage=stage, analyze=analyze, format=format)
+
+
 PROPERTIES = {"kind": kind_of_node, "T": transpose, "mT": matrices_transposed}
 METHODS = {
     "wait": reading.wait,
     "item": reading.item,
     "tolist": reading.tolist,
     "to_device": to_device,
+    "explain": explained,
     "__array__": reading.to_ndarray,
     "__array_function__": functions.array_function,
     "__array_namespace__": array_namespace,

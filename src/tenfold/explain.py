@@ -53,7 +53,9 @@ def explain(
     texts = [show(graph) for name, show in STAGES.items() if stage in (None, name)]
     if analyze:
         with recording() as events:
-            pipeline.evaluate(arrays)
+            failure = pipeline.evaluate(arrays)
+        if failure is not None:
+            raise failure
         texts.append(_analyzed(events))
     return "\n".join(texts)
 

@@ -10,28 +10,31 @@ Takes Arrays, hands on the same Arrays with their values computed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.devices.device import DEVICES
+from tenfold.devices.timeline import debug
 from tenfold.ir.graph import Graph
 from tenfold.rules.partial import part_of
 
 
-def evaluate(arrays: Sequence[Array]) -> None:
-    """Compute arrays together: what they share is computed once."""
+def evaluate(arrays: Sequence[Array]) -> Exception | None:
+    """Compute arrays together: what they share is computed once. Return the first failure.
+
+    What does not depend on a failure is computed all the same.
+    """
     pending = [node for node in map(_native.node_of, arrays) if node.pending]
     if not pending:
-        return
+        return None
     parts = [part_of(node) or node for node in pending]
-    execute(expression_of(parts))
+    failure = execute(expression_of(parts))
     for node, part in zip(pending, parts, strict=True):
-        if part != node:
-            value = part.value()
-            assert value is not None, "a device publishes every output"
+        value = part.value()
+        if part != node and value is not None:
             node.publish([value])
+    return failure
 
 
 def expression(arrays: Sequence[Array]) -> Graph:
@@ -44,10 +47,11 @@ def expression_of(nodes: Sequence[Node]) -> Graph:
     return Graph.of(nodes)
 
 
-def execute(graph: Graph) -> None:
-    """Last stage: have the graph's device compute it."""
+def execute(graph: Graph) -> Exception | None:
+    """Last stage: have the graph's device compute it; return the first failure."""
     device = graph.nodes[graph.outputs[0]].type.device
-    DEVICES[device].run(graph)
+    debug(1, f"device {device} computes {len(graph)} nodes")
+    return DEVICES[device].run(graph)
 
 
 def trim() -> int:
@@ -60,12 +64,3 @@ def trim() -> int:
     True
     """
     return _native.trim()
-
-
-def install() -> None:
-    """Prepare the process for fork: no lock of the core is held by a thread the child lacks."""
-    os.register_at_fork(
-        before=_native.hold_all_locks,
-        after_in_parent=_native.release_all_locks,
-        after_in_child=_native.release_all_locks,
-    )

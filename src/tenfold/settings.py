@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -74,12 +74,12 @@ def declare_device(name: str) -> None:
     DEVICE_IDS[name] = _native.declare_device(name)
 
 
-def _device(value: object) -> str:
+def _device(value: object, operation: str = "options") -> str:
     if value in DEVICE_IDS:
         return str(value)
     known = ", ".join(repr(name) for name in DEVICE_IDS)
     raise DeviceError(
-        "options", f"device {value!r} does not exist", remedy=f"the devices here are: {known}"
+        operation, f"device {value!r} does not exist", remedy=f"the devices here are: {known}"
     )
 
 
@@ -163,8 +163,7 @@ def _native_options() -> _native.Options:
     )
 
 
-@contextmanager
-def options(**values: Value) -> Iterator[None]:
+def options(**values: Value) -> AbstractContextManager[None]:
     """Set options for a block, in this thread or task only.
 
     Raises UnsupportedError for a name that is no option and ValueError for a value that does not fit.
@@ -179,7 +178,11 @@ def options(**values: Value) -> Iterator[None]:
       operand 2: shape (1,), float64, device 'reference'
       remedy: convert one with tn.astype
     """
-    checked = {name: _checked(name, value) for name, value in values.items()}
+    return _holding({name: _checked(name, value) for name, value in values.items()})
+
+
+@contextmanager
+def _holding(checked: dict[str, Value]) -> Iterator[None]:
     token = _context.set({**(_context.get() or {}), **checked})
     native_token = _native_context.set(_native_options())
     try:
@@ -230,6 +233,6 @@ def load_environment(environment: Mapping[str, str] = os.environ) -> None:
 _native.set_options_variable(_native_context)
 
 
-def checked_device(name: str | None) -> str:
+def checked_device(name: str | None, operation: str = "") -> str:
     """Return the device named, or the one in force for None; raise DeviceError if there is none."""
-    return str(get("device")) if name is None else _device(name)
+    return str(get("device")) if name is None else _device(name, operation)

@@ -58,9 +58,12 @@ def test_explain_counts_a_million_operations_and_shows_few(long: tn.Array) -> No
     assert p.launches == 0
 
 
-def test_dot_has_a_line_for_each_of_a_million_operations(long: tn.Array) -> None:
-    text = tn.explain(long, format="dot")
-    assert text.count("= add(") in (MILLION, MILLION - 1)
+@pytest.mark.parametrize(("shape", "operations"), [(chain, MILLION), (fan, MILLION // 10)])
+def test_dot_has_a_line_for_each_operation(
+    shape: Callable[[int], tn.Array], operations: int
+) -> None:
+    text = tn.explain(shape(operations), format="dot")
+    assert text.count("= add(") in (operations, operations - 1)
     assert text.endswith("}")
 
 
@@ -82,22 +85,19 @@ def test_pickle_of_a_million_operations_stays_pending_and_is_linear(named: tuple
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_million_operations_are_computed_once_each(shape: str, tmp_path: Path) -> None:
+def test_a_million_operations_are_computed_once_each(shape: str) -> None:
     x = SHAPES[shape](MILLION)
     with tn.profile() as p:
         assert on_small_stack(lambda: tn.eval(x)) is x
     assert p.kernels in (MILLION, MILLION - 1)
     assert str(x) == str(np.array(VALUES[shape]))
     assert x.tolist() == VALUES[shape]
-    assert len(p.events) == p.kernels
     assert "computed" in x._repr_html_()
     assert len(pickle.dumps(x)) < 1000
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_str_of_a_pending_graph_computes_it(shape: str) -> None:
-    x = SHAPES[shape](MILLION // 10)
-    assert str(x) == str(np.array(VALUES[shape]) // 10 + ([0, 0.9, 1.8] if shape == "chain" else 0))
+def test_str_of_a_pending_graph_computes_it() -> None:
+    assert str(chain(MILLION // 10)) == "[100000. 100001. 100002.]"
 
 
 @pytest.mark.parametrize("shape", [chain, fan, ladder])

@@ -15,6 +15,10 @@ import tenfold as tn
 from tenfold.errors import DeviceError, DTypeError, ShapeError
 
 
+class Heir(np.ndarray):
+    """An ndarray of another library."""
+
+
 def copies_of(make: Any, **arguments: Any) -> int:
     with tn.profile() as counted:
         tn.asarray(make, **arguments)
@@ -47,7 +51,7 @@ def read_only(values: np.ndarray) -> np.ndarray:
         (memoryview(b"ab"), "uint8", [97, 98]),
         (stdlib_array.array("f", [1.5]), "float32", [1.5]),
         (np.array([1, 2], dtype=">i2"), "int16", [1, 2]),
-        (np.matrix([[1, 2]]), "int64", [[1, 2]]),
+        (np.array([[1, 2]]).view(Heir), "int64", [[1, 2]]),
         (np.arange(6).reshape(2, 3)[::-1, ::2], "int64", [[3, 5], [0, 2]]),
     ],
 )
@@ -222,6 +226,7 @@ def looped() -> Any:
         (["a", "b"], "holds text", "parse it first"),
         (b"abc", "holds text", "memoryview(data)"),
         ([1, "a"], "holds text", "parse it first"),
+        ([tn.asarray(1), "float32"], "holds text", "parse it first"),
         (None, "NoneType is no array and no number", "give numbers"),
         ({1, 2}, "set is no array and no number", "give numbers"),
         (object(), "object is no array and no number", "give numbers"),

@@ -66,7 +66,7 @@ def test_any_chain_of_movements_equals_numpy(x: np.ndarray, chain: list[tuple[st
     st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 99)), max_size=4),
 )
 def test_a_chain_shows_its_base_as_numpy_would(x: np.ndarray, chain: list[tuple[str, int]]) -> None:
-    """What NumPy makes of views alone shows the new values; a copy on the way keeps the old ones."""
+    """Views alone show the new values, as in NumPy; a copy on the way keeps the old ones."""
     x = x.copy()
     lazy_base = tn.asarray(x)
     lazy, plain = lazy_base, x

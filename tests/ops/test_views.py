@@ -1,4 +1,4 @@
-"""Views: what shows the new value of its base and what keeps the old, and one node for each spelling."""
+"""Views: what shows the new value of its base, what keeps the old; one node for each spelling."""
 
 from __future__ import annotations
 

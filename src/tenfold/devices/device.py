@@ -1,6 +1,6 @@
 """Device: what the pipeline asks of whatever computes, and the table of them.
 
-Takes a Graph, hands on nothing: a device publishes each value in its node.
+Takes a Graph, publishes each value in its node, and hands on the first failure, if any.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ class Device(Protocol):
 
     name: str
 
-    def run(self, graph: Graph) -> None:
-        """Compute every output of the graph and publish it; raise where a node fails."""
+    def run(self, graph: Graph) -> Exception | None:
+        """Compute every output of the graph and publish it; return the first failure.
+
+        What depends on a node that fails for its values is left pending; the rest is computed.
+        """
 
 
 DEVICES: dict[str, Device] = {}

@@ -28,24 +28,40 @@ DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError)
 """The classes in which a failure for values is raised as it is; any other is a RunError."""
 
 
+class Failure(Exception):
+    """A node failed for its values; `error` is what its waiters are to see."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Reference:
     """NumPy, unfused and synchronous."""
 
     name = "reference"
 
-    def run(self, graph: Graph) -> None:
-        """Compute a graph, node by node."""
-        computed: list[Values] = [()] * len(graph)
+    def run(self, graph: Graph) -> Exception | None:
+        """Compute a graph, node by node; what depends on a failure is left alone."""
+        computed: list[Values | None] = [None] * len(graph)
         left = list(graph.uses)
+        failure: Exception | None = None
         for position, node in enumerate(graph.nodes):
             inputs = graph.inputs[position]
-            computed[position] = self._values(node, [computed[i] for i in inputs])
-            if graph.held[position] and node.pending:
-                node.publish([dense.adopt(value, self.name) for value in computed[position]])
+            operands = [values for i in inputs if (values := computed[i]) is not None]
+            if len(operands) == len(inputs):
+                try:
+                    computed[position] = results = self._values(node, operands)
+                except Failure as failed:
+                    failure = failure or failed.error
+                else:
+                    if graph.held[position] and node.pending:
+                        node.publish([dense.adopt(value, self.name) for value in results])
             for i in inputs:
                 left[i] -= 1
                 if left[i] == 0:
-                    computed[i] = ()
+                    computed[i] = None
+        return failure
 
     def _values(self, node: Node, inputs: list[Values]) -> Values:
         if node.is_scalar:
@@ -83,7 +99,7 @@ def run_op(node: Node, inputs: list[np.ndarray]) -> Values:
             results = _call(op, operands, node.params)
     except Exception as error:
         if op.opaque or isinstance(error, REPORTED):
-            raise _failed(node, error) from error
+            raise Failure(_failed(node, error)) from error
         raise
     return tuple(
         _checked(node, result, type_) for result, type_ in zip(results, node.types, strict=True)
@@ -100,7 +116,9 @@ def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> V
         assert op.element is not None, "an op has a reference or an element rule"
         leaves = [_native.value_array(dense.adopt(x, Reference.name)) for x in operands]
         node = _native.node_of(op.element(*leaves))
-        Reference().run(Graph.of([node]))
+        inner = Reference().run(Graph.of([node]))
+        if inner is not None:
+            raise inner
         # A rule need not read all its operands, but they all broadcast.
         shape = np.broadcast_shapes(*(x.shape for x in operands))
         return tuple(np.broadcast_to(values, shape) for values in _present(node))
@@ -118,10 +136,12 @@ def _checked(node: Node, result: Any, type_: Type) -> np.ndarray:
 
 
 def _refuse_result(node: Node, what: str, said: object, given: object) -> NoReturn:
-    raise RunError(
-        node.name,
-        f"its rule said {what} {said}, its computation gave {given}{_place(node)}",
-        remedy=f"correct the {what} rule of the op, or the function that computes it",
+    raise Failure(
+        RunError(
+            node.name,
+            f"its rule said {what} {said}, its computation gave {given}{_place(node)}",
+            remedy=f"correct the {what} rule of the op, or the function that computes it",
+        )
     )
 
 
@@ -132,6 +152,12 @@ def _place(node: Node) -> str:
 
 def _failed(node: Node, error: Exception) -> Exception:
     """The error to raise at the wait: names the op and the user's line."""
+    made = _failure_of(node, error)
+    made.__cause__ = error  # as `raise ... from` does
+    return made
+
+
+def _failure_of(node: Node, error: Exception) -> Exception:
     text = str(error)
     if isinstance(error, Explained):  # its operands and remedy are in the original
         inner = error.operation not in ("", node.name)

@@ -101,29 +101,41 @@ def imported(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
     return (values.view(BFLOAT16) if brain else values), header.read_only
 
 
-def exported(
-    values: np.ndarray[Any, Any],
-    *,
-    stream: Any = None,
-    max_version: tuple[int, int] | None = None,
-    dl_device: tuple[int, int] | None = None,
-    copy: bool | None = None,
-) -> Any:
-    """Return a capsule of read-only values: flagged so, or of a copy where capsules know no flags.
+def check_request(
+    stream: Any,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
+) -> None:
+    """Refuse what cannot be exported, before anything is computed.
 
     Raises BufferError for another device, a stream, or `copy=False` to a consumer from before
     DLPack 1.0, which could not be told that the memory is read-only.
     """
     if stream is not None:
-        raise BufferError(message("__dlpack__", f"stream {stream!r}: the CPU has none"))
+        raise BufferError(
+            message("__dlpack__", f"stream {stream!r}: the CPU has none", remedy="leave stream out")
+        )
     if dl_device is not None and tuple(dl_device) != CPU:
         rule = f"DLPack device {tuple(dl_device)} is not {CPU}, the CPU"
         raise BufferError(message("__dlpack__", rule, remedy="move the imported array yourself"))
-    versioned = max_version is not None and max_version[0] >= 1
-    if not versioned and copy is False:
+    if copy is False and not _knows_flags(max_version):
         rule = "the values are read-only, which DLPack before 1.0 cannot say"
         raise BufferError(message("__dlpack__", rule, remedy="leave copy=False out"))
-    if copy or not versioned:
+
+
+def _knows_flags(max_version: tuple[int, int] | None) -> bool:
+    return max_version is not None and max_version[0] >= 1
+
+
+def exported(
+    values: np.ndarray[Any, Any],
+    *,
+    max_version: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a capsule of read-only values: flagged so, or of a copy where capsules know no flags."""
+    if copy or not _knows_flags(max_version):
         _native.count("copies")
         values = values.copy()
     if values.dtype != BFLOAT16:

@@ -48,7 +48,7 @@ def asarray(
     wanted = None if dtype is None else canonical(dtype, "asarray")
     if isinstance(obj, Array):
         return _of_array(obj, wanted, device, copy)
-    where = checked_device(device)
+    where = checked_device(device, "asarray")
     if isinstance(obj, np.ndarray):
         return _native.value_array(dense.import_values(obj, where, dtype=wanted, copy=copy))
     values, fresh = _values_of(obj, wanted)
@@ -76,7 +76,10 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """
     if isinstance(x, (Array, np.ndarray)):
         return asarray(x, device=device, copy=copy)
-    where = checked_device(device)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        rule = f"{type(x).__name__} does not export DLPack"
+        raise TypeError(message("from_dlpack", rule, remedy="import it with tn.asarray(...)"))
+    where = checked_device(device, "from_dlpack")
     values, unwritten = dlpack.imported(x)
     wanted = not unwritten if copy is None else copy
     return _native.value_array(dense.import_values(values, where, copy=wanted))
@@ -103,9 +106,13 @@ def to_device(array: Array, device: str, /, *, stream: Any = None) -> Array:
     >>> tn.asarray([1]).to_device("reference").device
     'reference'
     """
-    where = checked_device(device)
+    where = checked_device(device, "to_device")
     if stream is not None:
-        raise ValueError(message("to_device", f"stream {stream!r} is not None", [array]))
+        raise ValueError(
+            message(
+                "to_device", f"stream {stream!r} is not None", [array], remedy="leave stream out"
+            )
+        )
     if where == array.device:
         return array
     return _native.value_array(dense.import_values(np.asarray(array), where))
@@ -120,7 +127,11 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
         values, shareable = dlpack.imported(obj)
         return (values, False) if shareable else (values.copy(), True)
-    values = np.asarray(obj)
+    try:
+        values = np.asarray(obj)
+    except ValueError as error:  # a buffer of a format that NumPy does not know
+        rule = f"{type(obj).__name__} has elements that are no numbers: {error}"
+        raise DTypeError("asarray", rule, remedy="convert them first") from None
     if values.dtype == object and values.ndim == 0:
         raise DTypeError(
             "asarray",
@@ -154,11 +165,11 @@ def _levels(items: Any) -> Any:
 def _common_dtype(items: Any) -> Any:
     """Return the dtype of nested lists that hold Arrays, or None when they hold none."""
     leaves: list[Any] = []
-    found = False
+    kinds: set[type] = set()
     for level in _levels(items):
-        found = found or Array in set(map(type, level))
+        kinds.update(map(type, level))
         leaves.append([item for item in level if not isinstance(item, (list, tuple))])
-    if not found:
+    if Array not in kinds or kinds & {str, bytes}:  # text is refused when its dtype is seen
         return None
     return promote(typed(leaf) for level in leaves for leaf in level)
 

@@ -40,7 +40,8 @@ class _Writer:
         self.inputs = numbers("i")
         self.counts = numbers("i")
         self.payloads = numbers("i")
-        self.names: dict[str, int] = {}
+        self.ops: dict[Any, int] = {}
+        self.names: list[str] = []
         self.kept: dict[int, int] = {}
         self.values: list[Any] = []
 
@@ -61,6 +62,8 @@ class _Writer:
 
     def _op(self, node: Node) -> int:
         op = node.op
+        if op in self.ops:
+            return self.ops[op]
         name = f"{op.namespace}.{op.name}".lstrip(".")
         if OPS.get(name) is not op:
             raise UnsupportedError(
@@ -68,7 +71,8 @@ class _Writer:
                 f"the operation {name!r} is not in the table any more",
                 remedy="compute the array first, with x.wait()",
             )
-        return self.names.setdefault(name, len(self.names))
+        self.names.append(name)
+        return self.ops.setdefault(op, len(self.ops))
 
     def _keep(self, payload: Any) -> int:
         place = self.kept.setdefault(id(payload), len(self.values))

@@ -10,7 +10,6 @@ array([2, 3])
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,9 @@ def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]
         if operation is not None:
             _refuse_sync(operation, array)
         _native.count("syncs")
-        pipeline.evaluate([array])
+        failure = pipeline.evaluate([array])
+        if failure is not None:
+            raise failure
     value = node.value()
     if value is None:
         raise UnsupportedError(
@@ -141,6 +142,5 @@ def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
         if given is not Array:
             rule = f"argument {position} is {given.__name__}, no Array"
             raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
-    with suppress(RunError, IndexError, ValueError):  # raised afresh to each who waits
-        pipeline.evaluate(arrays)
+    pipeline.evaluate(arrays)  # a failure is raised afresh to each who waits
     return arrays[0] if len(arrays) == 1 else arrays

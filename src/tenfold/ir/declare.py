@@ -17,7 +17,7 @@ public docstring, and hands on the registered Op (or Derived).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,6 +95,18 @@ def _finish(op: Op[P]) -> Op[P]:
     return op
 
 
+def bound_arguments(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """Bind a call's arguments with defaults; a wrong number or name is a TypeError that names it."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{function.__name__}() {error}") from None
+    bound.apply_defaults()
+    return bound
+
+
 def elementwise(
     *, dtypes: DtypeRule | None = None, reference: Callable[..., Any] | None = None, **facts: Any
 ) -> Callable[[Callable[P, Array]], Op[P]]:
@@ -118,7 +130,7 @@ def elementwise(
 
         def bind(*args: Any, **kwargs: Any) -> Call:
             if kwargs or len(args) != arity:
-                args = inspect.signature(function).bind(*args, **kwargs).args
+                args = bound_arguments(function, args, kwargs).args
             return Call(args)
 
         bind.__name__ = function.__name__
@@ -197,8 +209,6 @@ def reduction(
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
-        signature = inspect.signature(function)
-
         def rule(
             types: tuple[Type, ...], axes: tuple[int, ...], keepdims: bool, *rest: Any
         ) -> Inferred:
@@ -209,8 +219,7 @@ def reduction(
             return Inferred(((reduced(type_.shape, axes, keepdims), result),), (operand,))
 
         def bind(*args: Any, **kwargs: Any) -> Call:
-            bound = signature.bind(*args, **kwargs)
-            bound.apply_defaults()
+            bound = bound_arguments(function, args, kwargs)
             x = array(bound.arguments.pop("x"))
             axes = axes_of(bound.arguments.pop("axis"), x.ndim)
             keepdims = bool(bound.arguments.pop("keepdims"))

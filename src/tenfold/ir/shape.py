@@ -40,11 +40,19 @@ def checked_shape(shape: object, itemsize: int = 1) -> Shape:
             "", f"shape {shape!r} is no int and no sequence of ints", remedy="as in (2, 3)"
         ) from None
     if any(length < 0 for length in lengths):
-        raise ShapeError("", f"shape {lengths} has a negative length")
+        raise ShapeError(
+            "", f"shape {lengths} has a negative length", remedy="use lengths of 0 or more"
+        )
     if len(lengths) > MOST_AXES:
-        raise ShapeError("", f"{len(lengths)} axes are more than {MOST_AXES}")
+        raise ShapeError(
+            "",
+            f"{len(lengths)} axes are more than {MOST_AXES}",
+            remedy="join some axes with tn.reshape",
+        )
     if product(length or 1 for length in lengths) * itemsize > LARGEST:
-        raise ShapeError("", f"shape {lengths} has more than 2**63 - 1 bytes")
+        raise ShapeError(
+            "", f"shape {lengths} has more than 2**63 - 1 bytes", remedy="work on smaller parts"
+        )
     return lengths
 
 
@@ -74,7 +82,9 @@ def normalize_axis(axis: object, ndim: int) -> int:
     try:
         position = operator.index(axis)  # type: ignore[arg-type]
     except TypeError:
-        raise ShapeError("", f"axis {axis!r} is no int") from None
+        raise ShapeError(
+            "", f"axis {axis!r} is no int", remedy="give an int, as in axis=-1"
+        ) from None
     if not -ndim <= position < ndim:
         raise ShapeError(
             "",
@@ -91,7 +101,7 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(normalize_axis(item, ndim) for item in given)
     if len(set(axes)) < len(axes):
-        raise ShapeError("", f"axis {axis!r} names an axis twice")
+        raise ShapeError("", f"axis {axis!r} names an axis twice", remedy="name each axis once")
     return tuple(sorted(axes))
 
 
@@ -108,14 +118,24 @@ def reshaped(shape: Shape, target: object) -> Shape:
     try:
         lengths = [operator.index(item) for item in items]
     except TypeError:
-        raise ShapeError("", f"shape {target!r} is no sequence of ints") from None
+        raise ShapeError(
+            "", f"shape {target!r} is no sequence of ints", remedy="give ints, as in (2, 3)"
+        ) from None
     size = product(shape)
     unknown = [i for i, length in enumerate(lengths) if length == -1]
     known = product(length for length in lengths if length != -1)
     if len(unknown) > 1:
-        raise ShapeError("", f"shape {tuple(lengths)} has more than one -1")
+        raise ShapeError(
+            "",
+            f"shape {tuple(lengths)} has more than one -1",
+            remedy="leave one length open at most",
+        )
     if any(length < -1 for length in lengths):
-        raise ShapeError("", f"shape {tuple(lengths)} has a negative length")
+        raise ShapeError(
+            "",
+            f"shape {tuple(lengths)} has a negative length",
+            remedy="use lengths of 0 or more, and one -1 at most",
+        )
     if unknown and known > 0 and size % known == 0:
         lengths[unknown[0]] = size // known
         known = size

@@ -22,6 +22,7 @@ from tenfold.dtypes import (
     BFLOAT16,
     DTYPES,
     FLOAT16,
+    HALVES,
     canonical,
     kind_of,
     promote,
@@ -159,7 +160,13 @@ def result_type(*arrays_and_dtypes: Any) -> Dtype:
     dtype('float32')
     """
     if not arrays_and_dtypes:
-        raise ValueError(message("result_type", "needs at least one array or dtype"))
+        raise ValueError(
+            message(
+                "result_type",
+                "needs at least one array or dtype",
+                remedy="name one, as in tn.result_type(x, tn.float32)",
+            )
+        )
     return promote(typed(value) for value in arrays_and_dtypes)
 
 
@@ -193,9 +200,9 @@ class NamespaceInfo:
         """Return the device of arrays made without naming one."""
         return settings.checked_device(None)
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Return the names of all devices."""
-        return list(settings.DEVICE_IDS)
+        return tuple(settings.DEVICE_IDS)
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, Dtype]:
         """Return the dtype of what is made without naming one, by kind; it is every device's."""
@@ -211,10 +218,14 @@ class NamespaceInfo:
     def dtypes(
         self, *, device: str | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, Dtype]:
-        """Return the dtypes by name, all of them or those of a kind or of a tuple of kinds."""
+        """Return the standard's dtypes by name: all, or those of a kind or of a tuple of kinds.
+
+        The half types are ours beside the standard's, which asks for its own alone.
+        """
         settings.checked_device(device)
         wanted = tuple(KINDS) if kind is None else kind
-        return {name: dtype for name, dtype in DTYPES.items() if isdtype(dtype, wanted)}
+        standard = {name: dtype for name, dtype in DTYPES.items() if dtype not in HALVES}
+        return {name: dtype for name, dtype in standard.items() if isdtype(dtype, wanted)}
 
 
 def namespace_info() -> NamespaceInfo:

@@ -14,7 +14,8 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.dtypes import BFLOAT16, DTYPES, FLOAT32, canonical, kind_of
-from tenfold.ir.declare import array, operation, refuse_dtype
+from tenfold.errors import DTypeError
+from tenfold.ir.declare import array, operation
 from tenfold.ir.op import Call, Inferred, Kind
 
 
@@ -47,8 +48,8 @@ def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     (type_,) = types
     if kind_of(type_.dtype) == "c" and kind_of(dtype) not in "cb":
-        raise refuse_dtype(
-            f"cannot make {dtype} of complex numbers", types, "take tn.real(x) or tn.abs(x)"
+        raise DTypeError(
+            "", f"cannot make {dtype} of {type_.dtype}", remedy="take tn.real(x) or tn.abs(x) first"
         )
     return Inferred(((type_.shape, dtype),), (type_.dtype,))
 

@@ -180,7 +180,11 @@ def _paired_axes(x1: Array, x2: Array, axes: Any) -> Pairing:
 def normalize_count(count: Any, most: int) -> int:
     """Return a number of axes to contract, or raise ShapeError when there are not as many."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
-        raise ShapeError("", f"axes {count!r} is no int and no pair of sequences of ints")
+        raise ShapeError(
+            "",
+            f"axes {count!r} is no int and no pair of sequences of ints",
+            remedy="as in axes=1 or axes=((0, 1), (1, 0))",
+        )
     if not 0 <= count <= most:
         raise ShapeError(
             "", f"{count} axes cannot be contracted", remedy=f"both operands have 0 to {most}"
@@ -191,11 +195,13 @@ def normalize_count(count: Any, most: int) -> int:
 def _check_pairing(first: tuple[int, ...], second: tuple[int, ...]) -> None:
     if len(first) != len(second):
         raise ShapeError(
-            "", f"{len(first)} axes of the first are paired with {len(second)} of the second"
+            "",
+            f"{len(first)} axes of the first are paired with {len(second)} of the second",
+            remedy="pair each axis with one",
         )
     for axes in (first, second):
         if len(set(axes)) < len(axes):
-            raise ShapeError("", f"axes {axes} name an axis twice")
+            raise ShapeError("", f"axes {axes} name an axis twice", remedy="name each axis once")
 
 
 def _kept(shape: Shape, axes: Sequence[int]) -> Shape:

@@ -245,5 +245,5 @@ def eye(
     try:
         offset = operator.index(k)
     except TypeError:
-        raise ShapeError("", f"diagonal {k!r} is no int") from None
+        raise ShapeError("", f"diagonal {k!r} is no int", remedy="give an int, as in k=1") from None
     return Call((), (rows, columns, max(-rows, min(offset, columns)), made, checked_device(device)))

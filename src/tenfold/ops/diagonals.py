@@ -18,7 +18,11 @@ def _offset(value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise ShapeError("", f"diagonal {value!r} is no int") from None
+        raise ShapeError(
+            "",
+            f"diagonal {value!r} is no int",
+            remedy="give an int, as in 1 for the one above the main one",
+        ) from None
 
 
 def _diagonal_shape(shape: Shape, offset: int, first: int, second: int) -> Shape:

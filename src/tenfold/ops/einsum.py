@@ -84,12 +84,24 @@ def _checked_text(subscripts: object) -> str:
         )
     text = subscripts.replace(" ", "")
     if text.count("->") > 1:
-        raise ShapeError("", f"the arrow '->' stands {text.count('->')} times in {subscripts!r}")
+        raise ShapeError(
+            "",
+            f"the arrow '->' stands {text.count('->')} times in {subscripts!r}",
+            remedy="write it once at most",
+        )
     for character in text.replace("->", "").replace("...", ""):
         if character in "->":
-            raise ShapeError("", f"{character!r} in {subscripts!r} is no part of an arrow '->'")
+            raise ShapeError(
+                "",
+                f"{character!r} in {subscripts!r} is no part of an arrow '->'",
+                remedy="write '->' before the letters of the output",
+            )
         if character == ".":
-            raise ShapeError("", f"'.' in {subscripts!r} is no part of an ellipsis '...'")
+            raise ShapeError(
+                "",
+                f"'.' in {subscripts!r} is no part of an ellipsis '...'",
+                remedy="write three dots together",
+            )
         if character != "," and not (character.isascii() and character.isalpha()):
             raise ShapeError(
                 "", f"{character!r} in {subscripts!r} is no letter", remedy="use a to z and A to Z"
@@ -102,7 +114,9 @@ def _labels_of(term: str, ndim: int, position: int) -> Labels:
     before, dots, after = term.partition("...")
     if "..." in after:
         raise ShapeError(
-            "", f"the ellipsis stands twice in the term {term!r} of operand {position}"
+            "",
+            f"the ellipsis stands twice in the term {term!r} of operand {position}",
+            remedy="write it once at most",
         )
     named = len(before) + len(after)
     if named > ndim or (named < ndim and not dots):
@@ -123,7 +137,11 @@ def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Label
         )
     before, ellipsis, after = output.partition("...")
     if "..." in after:
-        raise ShapeError("", f"the ellipsis stands twice in the output {output!r}")
+        raise ShapeError(
+            "",
+            f"the ellipsis stands twice in the output {output!r}",
+            remedy="write it once at most",
+        )
     if dots and not ellipsis:
         raise ShapeError(
             "",
@@ -133,10 +151,16 @@ def _output_labels(output: str, inputs: Sequence[Labels], dots: Labels) -> Label
     known = {label for labels in inputs for label in labels}
     for letter in before + after:
         if letter not in known:
-            raise ShapeError("", f"the output letter {letter!r} stands in no term of an operand")
+            raise ShapeError(
+                "",
+                f"the output letter {letter!r} stands in no term of an operand",
+                remedy="use letters of the operands",
+            )
         if (before + after).count(letter) > 1:
             raise ShapeError(
-                "", f"the output letter {letter!r} stands more than once in {output!r}"
+                "",
+                f"the output letter {letter!r} stands more than once in {output!r}",
+                remedy="write each letter once there",
             )
     return (*before, *dots, *after)
 

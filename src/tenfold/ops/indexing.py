@@ -21,6 +21,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.errors import Explained
 from tenfold.ir.declare import array, movement
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Pick, indexed, whole_axes
@@ -94,7 +95,10 @@ def get_item(x: Array, key: Any) -> Array:
     if parsed.arrays:
         axes = tuple(axis for axis, _ in parsed.arrays)
         indices = (values for _, values in parsed.arrays)
-        return _native.apply(gather.id, (taken, *indices), (axes, parsed.place))
+        try:
+            return _native.apply(gather.id, (taken, *indices), (axes, parsed.place))
+        except Explained as error:
+            raise error.renamed("getitem", [x]) from None
     return taken if parsed.view else captured(taken)
 
 

@@ -192,7 +192,11 @@ def _cuts(sections: int | Sequence[int], length: int) -> list[int]:
         try:
             return [operator.index(cut) for cut in sections]
         except TypeError:
-            raise ShapeError("", f"positions {sections!r} are no ints") from None
+            raise ShapeError(
+                "",
+                f"positions {sections!r} are no ints",
+                remedy="give ints, as in tn.split(x, [1, 4])",
+            ) from None
     if sections < 1 or length % sections:
         raise ShapeError(
             "",

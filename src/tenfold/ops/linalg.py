@@ -77,7 +77,11 @@ def _square(shape: Shape) -> tuple[Shape, int]:
     """Return (the stack's shape, the order) of square matrices, or raise ShapeError."""
     stack, rows, columns = matrices(shape)
     if rows != columns:
-        raise ShapeError("", f"matrices of {rows} x {columns} are not square")
+        raise ShapeError(
+            "",
+            f"matrices of {rows} x {columns} are not square",
+            remedy="give as many rows as columns",
+        )
     return stack, rows
 
 
@@ -285,7 +289,9 @@ def qr(x: Array, /, *, mode: str = "reduced") -> Call:
     if mode in ("r", "raw"):
         raise UnsupportedError("", f"there is no mode {mode!r}", remedy="take R of mode='reduced'")
     if mode not in ("reduced", "complete"):
-        raise ShapeError("", f"mode {mode!r} is neither 'reduced' nor 'complete'")
+        raise ShapeError(
+            "", f"mode {mode!r} is neither 'reduced' nor 'complete'", remedy="use one of them"
+        )
     return Call((array(x),), (mode,))
 
 

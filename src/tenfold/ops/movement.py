@@ -86,7 +86,11 @@ def moveaxis(
     x = array(x)
     origins, places = (_listed(axes, x.ndim) for axes in (source, destination))
     if len(origins) != len(places):
-        raise ShapeError("", f"{len(origins)} axes do not go to {len(places)} places")
+        raise ShapeError(
+            "",
+            f"{len(origins)} axes do not go to {len(places)} places",
+            remedy="name a place for each axis",
+        )
     others = [axis for axis in range(x.ndim) if axis not in origins]
     for place, origin in sorted(zip(places, origins, strict=True)):
         others.insert(place, origin)

@@ -104,7 +104,9 @@ def _refuse_empty_norm(shape: Shape, order: Order, axes: tuple[int, ...]) -> Non
     smallest = order == -np.inf or (len(axes) == 2 and order in (-1, -2))
     if smallest and 0 in (shape[axis] for axis in axes):
         raise ShapeError(
-            "", f"axes {axes} of shape {shape} are empty and order {order} has no answer there"
+            "",
+            f"axes {axes} of shape {shape} are empty and order {order} has no answer there",
+            remedy="test x.size first",
         )
 
 

@@ -79,7 +79,9 @@ def pad(
     """
     x = array(x)
     if mode not in MODES:
-        raise ShapeError("", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}")
+        raise ShapeError(
+            "", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}", remedy="use one of them"
+        )
     if mode != "constant":
         return Call((x,), (_widths(pad_width, x.ndim), mode, None))
     value = number(constant_values, "pad")

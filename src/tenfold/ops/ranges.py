@@ -96,7 +96,7 @@ def _whole(value: Any, name: str) -> int:
     try:
         count = operator.index(value)
     except TypeError:
-        raise ShapeError("", f"{name} {value!r} is no int") from None
+        raise ShapeError("", f"{name} {value!r} is no int", remedy="give an int") from None
     if count < 0:
         raise ShapeError("", f"{name} {count} is negative", remedy="use 0 or more")
     return count
@@ -109,7 +109,9 @@ def _length(start: Any, stop: Any, step: Any) -> int:
         return max(0, -((start - stop) // step))
     steps = (stop - start) / step
     if not math.isfinite(steps):
-        raise ShapeError("", f"from {start} to {stop} by {step} has no length")
+        raise ShapeError(
+            "", f"from {start} to {stop} by {step} has no length", remedy="use finite numbers"
+        )
     return max(0, math.ceil(steps))
 
 
@@ -165,7 +167,11 @@ def linspace(
     given = default_dtype((*bounds, 1.0))
     made = given if dtype is None else canonical(dtype, "linspace")
     if kind_of(made) == "b" or (kind_of(given) == "c" and kind_of(made) != "c"):
-        raise DTypeError("", f"{made} cannot hold numbers from {start} to {stop}")
+        raise DTypeError(
+            "",
+            f"{made} cannot hold numbers from {start} to {stop}",
+            remedy="name a dtype that can hold them",
+        )
     (length,) = checked_shape((_whole(num, "num"),), made.itemsize)
     ends = (number_of(value, given, "linspace") for value in bounds)
     return Call((), (*ends, bool(endpoint), length, made, checked_device(device)))
@@ -188,7 +194,9 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
     if indexing not in ("xy", "ij"):
-        raise ShapeError("", f"indexing {indexing!r} is neither 'xy' nor 'ij'")
+        raise ShapeError(
+            "", f"indexing {indexing!r} is neither 'xy' nor 'ij'", remedy="use one of them"
+        )
     vectors = [array(x) for x in arrays]
     for x in vectors:
         if x.ndim > 1:

@@ -54,7 +54,9 @@ def _counts(given: int | Sequence[int]) -> list[int]:
     try:
         counts = [operator.index(n) for n in (given if isinstance(given, Sequence) else (given,))]
     except TypeError:
-        raise ShapeError("", f"repetitions {given!r} are no ints") from None
+        raise ShapeError(
+            "", f"repetitions {given!r} are no ints", remedy="give an int, or one for each element"
+        ) from None
     if any(count < 0 for count in counts):
         raise ShapeError("", f"repetitions {given!r} are negative", remedy="use 0 or more")
     return counts
@@ -142,7 +144,9 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Call:
     try:
         shifts = [operator.index(n) for n in (shift if isinstance(shift, Sequence) else (shift,))]
     except TypeError:
-        raise ShapeError("", f"shift {shift!r} is no int") from None
+        raise ShapeError(
+            "", f"shift {shift!r} is no int", remedy="give an int, or one for each axis"
+        ) from None
     if axis is None:
         return Call((x,), ((sum(shifts) % max(x.size, 1),), None))
     given = axis if isinstance(axis, Sequence) else (axis,)

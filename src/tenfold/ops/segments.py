@@ -76,7 +76,7 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
     """
     count = operator.index(num_segments)
     if count < 0:
-        raise ShapeError("", f"num_segments {count} is negative")
+        raise ShapeError("", f"num_segments {count} is negative", remedy="use 0 or more")
     return Call((x, segment_ids), (count,))
 
 
@@ -87,7 +87,11 @@ def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
         raise ShapeError("", "x of shape () has no axis to index", remedy="add to it with +")
     rows = (*indices.shape, *x.shape[1:])
     if broadcast(rows, values.shape) != rows:
-        raise ShapeError("", f"values of shape {values.shape} do not broadcast to the rows {rows}")
+        raise ShapeError(
+            "",
+            f"values of shape {values.shape} do not broadcast to the rows {rows}",
+            remedy="give one value, or one for each row",
+        )
     common = promote((x, values))
     if not same_kind(common, x.dtype):
         raise DTypeError(

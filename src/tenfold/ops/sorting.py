@@ -118,7 +118,11 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
         if kind_of(sorter.dtype) not in "iu":
             raise refuse_dtype("sorter needs integers", [sorter], "give what tn.argsort gives")
         if sorter.shape != x1.shape:
-            raise ShapeError("", f"sorter of shape {sorter.shape} is not as long as x1, {x1.shape}")
+            raise ShapeError(
+                "",
+                f"sorter of shape {sorter.shape} is not as long as x1, {x1.shape}",
+                remedy="use the one that tn.argsort(x1) gives",
+            )
     operands = (dtype, dtype, *(sorter.dtype for sorter in sorters))
     return Inferred(((x2.shape, INT64),), operands)
 
@@ -152,5 +156,7 @@ def searchsorted(
     [1, 0, 4]
     """
     if side not in ("left", "right"):
-        raise ShapeError("", f"side {side!r} is neither 'left' nor 'right'")
+        raise ShapeError(
+            "", f"side {side!r} is neither 'left' nor 'right'", remedy="use one of them"
+        )
     return Call((x1, x2) if sorter is None else (x1, x2, sorter), (side,))
