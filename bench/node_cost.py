@@ -1,6 +1,7 @@
 """What making a node costs, beside an eager addition of the same 50 floats by NumPy and PyTorch.
 
-Run: python bench/node_cost.py (PyTorch is measured when it is installed). Medians of 9 rounds, one run.
+Run: python bench/node_cost.py (PyTorch is measured when it is installed). Medians of 9 rounds, one
+run.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from tenfold.settings import SETTINGS
 
 HEAD = """# Settings
 
-Made from `src/tenfold/settings.py` by `make docs`. A setting is given for a block, in this thread or task
-(`with tn.options(name=value):`), for the process (`tn.set_options(name=value)`), or in the environment.
-`tenfold doctor` shows the values in force and where each came from.
+Made from `src/tenfold/settings.py` by `make docs`. A setting is given for a block, in this thread
+or task (`with tn.options(name=value):`), for the process (`tn.set_options(name=value)`), or in the
+environment. `tenfold doctor` shows the values in force and where each came from.
 
 | Option | Environment | Default | What it does |
 |---|---|---|---|
@@ -19,9 +19,7 @@ Made from `src/tenfold/settings.py` by `make docs`. A setting is given for a blo
 
 def page() -> str:
     """Return the page."""
-    rows = [
-        f"| `{s.name}` | `{s.environment}` | `{s.default}` | {s.doc} |\n" for s in SETTINGS
-    ]
+    rows = [f"| `{s.name}` | `{s.environment}` | `{s.default}` | {s.doc} |\n" for s in SETTINGS]
     return HEAD + "".join(rows)
 
 

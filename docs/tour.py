@@ -1,13 +1,15 @@
-"""The whole system again, small: nodes, rules, names, views, walk, reference device, canonical sums.
+"""The whole system again, small: nodes, rules, names, views, walk, reference device, canonical
+sums.
 
-Read it downward. Each part is a few lines of plain Python that say what the real part means; after each
-the real one is asked the same question and must give the same answer. Run: python docs/tour.py
+Read it downward. Each part is a few lines of plain Python that say what the real part means; after
+each the real one is asked the same question and must give the same answer. Run: python
+docs/tour.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -20,7 +22,7 @@ def heading(text: str) -> None:
     print(f"\n== {text}")
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("1. A Type says everything about a value but the value; an Op is one declaration")
 
 
@@ -50,7 +52,7 @@ real = tn.zeros((2, 1), dtype=tn.int32) + tn.zeros(3, dtype=tn.float32)
 assert Type(real.shape, str(real.dtype)) == ADD.rule(Type((2, 1), "int32"), Type((3,), "float32"))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("2. A Node is immutable: an op, its inputs, its Type; a leaf holds a value")
 
 
@@ -90,7 +92,7 @@ except ValueError as error:
     print("tenfold:", error)
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("3. An Array is a name for a Node; a view is a name seen through a movement")
 
 INDEX = Op(
@@ -125,7 +127,7 @@ class Array:
         return Array(base=self, movement=(INDEX, (1,)))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("4. Walk: inputs before users, each node once, no recursion")
 
 
@@ -149,7 +151,7 @@ x = tn.asarray(np.arange(3.0))
 print(tn.explain(x * x + x, stage="expression"))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("5. The reference device computes node by node; a computed node forgets its inputs")
 
 
@@ -177,7 +179,7 @@ for mine, real in ((ours, theirs), (captured, their_captured), (view, their_view
 print("rebound", values_of(ours), "captured before", values_of(captured), "view", values_of(view))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("6. Sums: one tree, whatever the layout, the device and the number of threads")
 
 
@@ -202,7 +204,10 @@ def by_halves(lanes: list[np.float32]) -> np.float32:
 def canonical_sum(values: np.ndarray) -> np.float32:
     blocks = [values[i : i + 1024] for i in range(0, len(values), 1024)]
     return pairwise(
-        [by_halves([pairwise(list(block[lane::32])) for lane in range(min(32, len(block)))]) for block in blocks]
+        [
+            by_halves([pairwise(list(block[lane::32])) for lane in range(min(32, len(block)))])
+            for block in blocks
+        ]
     )
 
 
@@ -213,7 +218,7 @@ assert tn.sum(tn.asarray(numbers)).item() == float(canonical_sum(numbers))
 assert tn.sum(tn.asarray(numbers[::-1])[::-1]).item() == float(canonical_sum(numbers))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("7. One declaration makes an operation: function, operator, node, checks")
 
 
@@ -228,7 +233,7 @@ print(y.dtype, y.kind, y.tolist())
 print(tn.explain(softsign(tn.asarray([1.0]))))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------------------
 heading("8. Seeing inside: counters are raised where the work is done")
 
 with tn.profile() as p:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import importlib
-import os
+from pathlib import Path
 
 from tenfold import _native, array, dtypes, errors, ops, settings
 from tenfold._native import Array
@@ -21,9 +21,8 @@ from tenfold.profile import Profile, profile
 from tenfold.settings import options, set_options
 
 # An operation or a device enters its table when the module that declares it is imported.
-for _page in sorted(os.listdir(ops.__path__[0])):
-    if _page.endswith(".py") and not _page.startswith("_"):
-        importlib.import_module(f"tenfold.ops.{_page.removesuffix('.py')}")
+for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
+    importlib.import_module(f"tenfold.ops.{_page.stem}")
 importlib.import_module("tenfold.devices.reference")
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])

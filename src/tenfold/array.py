@@ -136,7 +136,11 @@ def matrices_transposed(self: Array) -> Array:
 
 
 def explained(
-    self: Array, stage: str | None = None, *, analyze: bool = False, format: str = "text"
+    self: Array,
+    stage: str | None = None,
+    *,
+    analyze: bool = False,
+    format: str = "text",  # noqa: A002
 ) -> str:
     """Return how the array is (to be) computed: see tn.explain.
 

@@ -56,9 +56,12 @@ class Typed(Protocol):
     """What promotion needs of a Type."""
 
     @property
-    def dtype(self) -> np.dtype: ...
+    def dtype(self) -> np.dtype:
+        """Its element type."""
+
     @property
-    def weak(self) -> bool: ...
+    def weak(self) -> bool:
+        """Whether it is a Python scalar's."""
 
 
 def canonical(dtype: object, operation: str = "dtype") -> np.dtype:

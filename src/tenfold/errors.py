@@ -15,7 +15,6 @@ from typing import Protocol
 
 import numpy as np
 
-
 SCALAR_NAMES = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
 
 
@@ -23,11 +22,16 @@ class Described(Protocol):
     """What a message can say about an operand."""
 
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of its axes."""
+
     @property
-    def dtype(self) -> np.dtype: ...
+    def dtype(self) -> np.dtype:
+        """Its element type."""
+
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """The name of its device."""
 
 
 def message(
@@ -50,7 +54,9 @@ def describe(operand: Described) -> str:
 
 
 class Explained(Exception):
-    """An error made of operation, rule, operands and remedy, so that an outer operation can rename it."""
+    """An error made of operation, rule, operands and remedy, so that an outer operation can
+    rename it.
+    """
 
     def __init__(
         self,
@@ -67,7 +73,9 @@ class Explained(Exception):
         return type(self), (str(self),)
 
     def completed(self, operation: str, operands: Iterable[Described]) -> Explained:
-        """Return the error of a rule that knows neither the operation nor its operands, with both."""
+        """Return the error of a rule that knows neither the operation nor its operands, with
+        both.
+        """
         return type(self)(
             self.operation or operation, self.rule, self.operands or operands, self.remedy
         )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tenfold import _native, pipeline
+from tenfold import pipeline
 from tenfold._native import Array, Node
 from tenfold.devices.timeline import Event, recording
 from tenfold.errors import UnsupportedError
@@ -28,7 +28,10 @@ LONGEST = 1000
 
 
 def explain(
-    *arrays: Array, stage: str | None = None, analyze: bool = False, format: str = "text"
+    *arrays: Array,
+    stage: str | None = None,
+    analyze: bool = False,
+    format: str = "text",  # noqa: A002
 ) -> str:
     """Return how `arrays` are (to be) computed, stage by stage.
 

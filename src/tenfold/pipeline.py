@@ -1,4 +1,5 @@
-"""The stages, read downward: expression -> executed. (Optimised, planned and rendered come between.)
+"""The stages, read downward: expression -> executed. (Optimised, planned and rendered come
+between.)
 
 Takes Arrays, hands on the same Arrays with their values computed.
 

@@ -1,7 +1,8 @@
 """Profile: the counters and the timeline of a block.
 
-Counters are totals of the process, raised where the work is done; a profile is their difference between
-the block's end (or now) and its beginning. `save` writes a timeline for Perfetto or chrome://tracing.
+Counters are totals of the process, raised where the work is done; a profile is their difference
+between the block's end (or now) and its beginning. `save` writes a timeline for Perfetto or
+chrome://tracing.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0])

@@ -1,7 +1,8 @@
-"""The settings: one table, where each value came from, and the options of a block or of the process.
+"""The settings: one table, where each value came from, and the options of a block or of the
+process.
 
-Takes names and values (keyword arguments, or the environment's `TENFOLD_<NAME>`), hands on the value
-in force. Inside `with options(...)` a value holds for that context (thread or task) alone.
+Takes names and values (keyword arguments, or the environment's `TENFOLD_<NAME>`), hands on the
+value in force. Inside `with options(...)` a value holds for that context (thread or task) alone.
 
 >>> with options(strict_dtypes=True):
 ...     get("strict_dtypes")
@@ -166,7 +167,8 @@ def _native_options() -> _native.Options:
 def options(**values: Value) -> AbstractContextManager[None]:
     """Set options for a block, in this thread or task only.
 
-    Raises UnsupportedError for a name that is no option and ValueError for a value that does not fit.
+    Raises UnsupportedError for a name that is no option and ValueError for a value that does not
+    fit.
 
     >>> import tenfold as tn
     >>> with tn.options(strict_dtypes=True):
@@ -213,8 +215,8 @@ def _publish() -> None:
 def load_environment(environment: Mapping[str, str] = os.environ) -> None:
     """Read every setting from the environment; called once, when the devices are known.
 
-    A value that does not fit must not keep a program from starting: the default holds, a warning says
-    so, and `current()` (hence `tenfold doctor`) names it as the source.
+    A value that does not fit must not keep a program from starting: the default holds, a warning
+    says so, and `current()` (hence `tenfold doctor`) names it as the source.
     """
     for setting in SETTINGS:
         text = environment.get(setting.environment)

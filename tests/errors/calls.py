@@ -1,4 +1,4 @@
-"""Programs with wrong calls: names, arguments, options, devices, buffers, and rules of a user that lie."""
+"""Programs with wrong calls: names, arguments, options, devices, buffers, and rules that lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every program of the table raises what the table says, at the line that is wrong or at the wait."""
+"""Each program of the table raises what the table says, at the wrong line or at the wait."""
 
 from __future__ import annotations
 
@@ -143,4 +143,4 @@ def test_programs_are_wrong_in_their_last_line() -> None:
             if not isinstance(node, ast.FunctionDef):
                 continue
             last = node.body[-1].body[-1] if isinstance(node.body[-1], ast.With) else node.body[-1]
-            assert last.lineno == last.end_lineno, f"{node.name}: the last line is no whole statement"
+            assert last.lineno == last.end_lineno, f"{node.name} ends in several lines"

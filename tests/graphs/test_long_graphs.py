@@ -74,7 +74,9 @@ def test_copies_of_a_million_operations_share_them(long: tn.Array) -> None:
     assert all(repr(each) == repr(long) for each in copies)
 
 
-def test_pickle_of_a_million_operations_stays_pending_and_is_linear(named: tuple[str, tn.Array]) -> None:
+def test_pickle_of_a_million_operations_stays_pending_and_is_linear(
+    named: tuple[str, tn.Array],
+) -> None:
     name, long = named
     data = on_small_stack(lambda: pickle.dumps(long))
     assert len(data) < 11 * len(pickle.dumps(SHAPES[name](MILLION // 10)))

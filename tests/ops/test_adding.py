@@ -1,4 +1,6 @@
-"""Adding an operation is one declaration: it appears in namespace, methods, operators, stubs, tests."""
+"""Adding an operation is one declaration: it appears in namespace, methods, operators, stubs,
+tests.
+"""
 
 from __future__ import annotations
 

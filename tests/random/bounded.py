@@ -160,9 +160,7 @@ def operands_of(*operands: Operand, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """Values in the dtype of the computation (float32 for halves), then errors, all broadcast."""
     given = [cast(x, dtype) for x in operands]
     wide = np.dtype(np.float32) if dtype in HALVES else dtype
-    arrays = np.broadcast_arrays(
-        *(x.values.astype(wide) for x in given), *(x.error for x in given)
-    )
+    arrays = np.broadcast_arrays(*(x.values.astype(wide) for x in given), *(x.error for x in given))
     return tuple(arrays)
 
 

@@ -80,9 +80,7 @@ class Draft:
     def array(self, kinds: str, *, exact: bool = False) -> Name | None:
         """The name of an array of one of these kinds; recent ones come more often."""
         fitting = [
-            name
-            for name, x in self.arrays.items()
-            if x.kind in kinds and (not exact or x.is_exact)
+            name for name, x in self.arrays.items() if x.kind in kinds and (not exact or x.is_exact)
         ]
         if not fitting:
             return None
@@ -96,7 +94,9 @@ class Draft:
         if first is None:
             return None
         shapes = [self.arrays[first].shape] + ([self.arrays[near].shape] if near else [])
-        second: Any = self._scalar(first) if self.integer(0, 3) == 0 else self._partner(shapes, exact)
+        second: Any = (
+            self._scalar(first) if self.integer(0, 3) == 0 else self._partner(shapes, exact)
+        )
         if second is None or not self._fits(first, second, kinds, shapes):
             return None
         return (second, first) if self.integer(0, 3) == 0 else (first, second)

@@ -45,7 +45,9 @@ def _jumping(function: Callable[..., Any], result: Any = None) -> Callable[..., 
             dtype = np.dtype(np.int8)
         wide = np.dtype(np.float32) if dtype in bounded.HALVES else dtype
         values = function(*(bounded.cast(x, dtype).values.astype(wide) for x in operands))
-        return exact(bounded.converted(np.asarray(values), np.dtype(bool) if result is bool else dtype))
+        return exact(
+            bounded.converted(np.asarray(values), np.dtype(bool) if result is bool else dtype)
+        )
 
     return compute
 
@@ -174,13 +176,17 @@ def _modulus(x: Bounded) -> Bounded:
     dtype = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
     size = np.abs(x.values)
     lost = bounded.unpromised(x.dtype, x.values)
-    return bounded.finish(size, np.where(lost, np.inf, x.error + 5 * bounded.ulp(size, dtype)), dtype)
+    return bounded.finish(
+        size, np.where(lost, np.inf, x.error + 5 * bounded.ulp(size, dtype)), dtype
+    )
 
 
 def _part(name: str) -> Callable[[Bounded], Bounded]:
     def part(x: Bounded) -> Bounded:
-        values = getattr(x.values, name) if x.kind == "c" else (
-            x.values if name == "real" else np.zeros_like(x.values)
+        values = (
+            getattr(x.values, name)
+            if x.kind == "c"
+            else (x.values if name == "real" else np.zeros_like(x.values))
         )
         return Bounded(np.array(values), np.array(x.error))
 
@@ -328,9 +334,7 @@ def _matmul(draft: Draft) -> Drawn | None:
     name = draft.array(NUMBERS)
     if name is None or draft.value(name).ndim != 2:
         return None
-    return Drawn(
-        f"{name} @ {name}.T", (name,), lambda x: folds.matmul(x, moved(x, np.transpose))
-    )
+    return Drawn(f"{name} @ {name}.T", (name,), lambda x: folds.matmul(x, moved(x, np.transpose)))
 
 
 def _sort(draft: Draft) -> Drawn | None:

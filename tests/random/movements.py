@@ -146,7 +146,9 @@ def _joined(function: str, join: Callable[..., np.ndarray]) -> Form:
         def compute(*operands: Bounded) -> Bounded:
             dtype = common(*operands)
             given = [cast(x, dtype) for x in operands]
-            return Bounded(join([x.values for x in given], axis), join([x.error for x in given], axis))
+            return Bounded(
+                join([x.values for x in given], axis), join([x.error for x in given], axis)
+            )
 
         return Drawn(f"tn.{function}([{', '.join(names)}], axis={axis})", tuple(names), compute)
 

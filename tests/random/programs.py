@@ -77,7 +77,9 @@ ASSIGNING: dict[str, Callable[..., Bounded]] = {
 
 def _assignment(draft: Draft, steps: Program) -> Step | None:
     """`x op= e` on a whole array: the shape stays, and the dtype by the same-kind rule."""
-    whole = [step.target for step in steps if not isinstance(step.drawn, Drawn) or not step.drawn.view]
+    whole = [
+        step.target for step in steps if not isinstance(step.drawn, Drawn) or not step.drawn.view
+    ]
     target = draft.choose(whole)
     pair = draft.pair("biufc" if target else "", near=target)
     symbol = draft.choose(list(ASSIGNING))
@@ -108,8 +110,9 @@ def take_step(step: Step, arrays: Arrays) -> None:
         arrays[step.target] = bounded.exact(drawn.values)
         return
     with np.errstate(all="ignore"):
-        result = drawn.function(*(arrays.get(each, each) if isinstance(each, Name) else each
-                                  for each in drawn.operands))
+        result = drawn.function(
+            *(arrays.get(each, each) if isinstance(each, Name) else each for each in drawn.operands)
+        )
     if step.symbol:
         target = arrays[step.target]
         with np.errstate(all="ignore"):
@@ -225,8 +228,7 @@ def compare(found: np.ndarray, wanted: Bounded) -> str:
     """Say how an array differs from what is wanted by more than the bound; nothing if it does not."""
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return (
-            f"{found.dtype}{list(found.shape)} where NumPy has "
-            f"{wanted.dtype}{list(wanted.shape)}"
+            f"{found.dtype}{list(found.shape)} where NumPy has {wanted.dtype}{list(wanted.shape)}"
         )
     real = found.dtype.kind != "c"
     kinds = np.float64 if real else np.complex128
@@ -289,7 +291,9 @@ def _without(program: list[Step], position: int) -> list[list[Step]]:
     found = [left] if step.symbol or not _is_read(step.target, left) else []
     if not isinstance(step.drawn, Leaf) and not step.symbol:
         value = expected(program[: position + 1])[step.target].values
-        found.append([*program[:position], Step(step.target, Leaf(value)), *program[position + 1 :]])
+        found.append(
+            [*program[:position], Step(step.target, Leaf(value)), *program[position + 1 :]]
+        )
     return found
 
 

@@ -45,7 +45,9 @@ def test_first_partial_read_computes_that_part_only_and_the_second_the_whole() -
         (),
     ],
 )
-def test_part_of_a_broadcast_expression_equals_the_part_of_the_whole(key: tuple[object, ...]) -> None:
+def test_part_of_a_broadcast_expression_equals_the_part_of_the_whole(
+    key: tuple[object, ...],
+) -> None:
     generator = np.random.default_rng(0)
     a, b, c = (generator.standard_normal(shape) for shape in ((3, 4), (4,), (3, 1)))
     x = tn.where(tn.asarray(a) > 0, tn.asarray(b) * 2, -tn.asarray(c)) + tn.asarray(a).T.T

@@ -31,7 +31,9 @@ class Event:
     thread: int
 
 
-_recorders: list[list[Event]] = []  # list.append and iteration over a copy need no lock of their own
+_recorders: list[
+    list[Event]
+] = []  # list.append and iteration over a copy need no lock of their own
 
 
 def begin() -> int:

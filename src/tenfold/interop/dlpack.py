@@ -134,7 +134,7 @@ def exported(
     max_version: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a capsule of read-only values: flagged so, or of a copy where capsules know no flags."""
+    """Return a capsule of read-only values: flagged so, or of a copy where flags are unknown."""
     if copy or not _knows_flags(max_version):
         _native.count("copies")
         values = values.copy()

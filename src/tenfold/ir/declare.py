@@ -1,7 +1,8 @@
-"""The decorators that declare operations: `elementwise`, `movement`, `reduction`, `operation`, `derived`.
+"""The decorators that declare operations: `elementwise`, `movement`, `reduction`, `operation`,
+`derived`.
 
-Each takes the facts of an operation and decorates a function that carries the public signature and the
-public docstring, and hands on the registered Op (or Derived).
+Each takes the facts of an operation and decorates a function that carries the public signature and
+the public docstring, and hands on the registered Op (or Derived).
 
 - `elementwise` with `reference`: a primitive; the body is a docstring alone.
 - `elementwise` without: the body is the element rule, in other operations on Arrays.
@@ -30,11 +31,14 @@ from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, Sample, register
 from tenfold.ir.shape import Axis, Shape, broadcast, normalize_axes, reduced
 
 DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
-"""From the operands' Types to (the dtype of each operand in the computation, the result's dtype)."""
+"""From the operands' Types to (the dtype of each operand in the computation, the result's dtype).
+"""
 
 
 def array(value: Any) -> Array:
-    """Return an argument of a call as an Array: an ndarray or a scalar is imported, a list refused."""
+    """Return an argument of a call as an Array: an ndarray or a scalar is imported, a list
+    refused.
+    """
     if type(value) is Array:
         return value
     made = convert(value, None)
@@ -63,7 +67,9 @@ def set_converter(converter: Callable[[Any, Any], Any]) -> None:
 
 
 def values(x: Array, operation: str) -> np.ndarray:
-    """Return the values of `x`, read-only, for an operation whose shape depends on them: it waits."""
+    """Return the values of `x`, read-only, for an operation whose shape depends on them: it
+    waits.
+    """
     return _reader(x, operation)
 
 
@@ -98,7 +104,7 @@ def _finish(op: Op[P]) -> Op[P]:
 def bound_arguments(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Bind a call's arguments with defaults; a wrong number or name is a TypeError that names it."""
+    """Bind a call's arguments with defaults; a wrong one is a TypeError that names it."""
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
@@ -159,9 +165,7 @@ def _traced(
     else:
         common = promote(types)
         operands = (common,) * len(types)
-    placeholders = (
-        _native.placeholder(Type((), wide(dtype), "reference")) for dtype in operands
-    )
+    placeholders = (_native.placeholder(Type((), wide(dtype), "reference")) for dtype in operands)
     result = element(*placeholders).dtype
     halves = [dtype for dtype in operands if dtype in HALVES]
     if halves and result == wide(halves[0]):
@@ -224,7 +228,9 @@ def reduction(
             axes = axes_of(bound.arguments.pop("axis"), x.ndim)
             keepdims = bool(bound.arguments.pop("keepdims"))
             rest = tuple(
-                canonical(value, function.__name__) if name == "dtype" and value is not None else value
+                canonical(value, function.__name__)
+                if name == "dtype" and value is not None
+                else value
                 for name, value in bound.arguments.items()
             )
             return Call((x,), (axes, keepdims, *rest))
@@ -262,7 +268,9 @@ def operation(
     kind: Kind = Kind.COMPLEX,
     **facts: Any,
 ) -> Callable[[Callable[P, Call]], Op[P]]:
-    """Declare an operation of any other form: `rule(types, *params)`, `reference(*arrays, *params)`."""
+    """Declare an operation of any other form: `rule(types, *params)`, `reference(*arrays,
+    *params)`.
+    """
 
     def declare(function: Callable[P, Call]) -> Op[P]:
         return _finish(
@@ -282,7 +290,9 @@ def operation(
 def derived(
     *, reference: Callable[..., Any] | None = None, **facts: Any
 ) -> Callable[[Callable[P, Any]], Derived[P]]:
-    """Declare an operation that is made of others when it is called; `reference` is for the tests."""
+    """Declare an operation that is made of others when it is called; `reference` is for the
+    tests.
+    """
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
         made: Derived[P] = Derived(

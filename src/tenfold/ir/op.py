@@ -1,8 +1,10 @@
-"""Op: one declaration of an operation, with everything known about it; and the table of all of them.
+"""Op: one declaration of an operation, with everything known about it; and the table of all of
+them.
 
-A declaration is a decorated function (`ir/declare.py` has the decorators). Its signature is the public
-one, its docstring the public one; its body binds the arguments of a call or gives the element rule.
-Namespace functions, methods, `tn.operators`, stubs and the table-driven tests are made from the table.
+A declaration is a decorated function (`ir/declare.py` has the decorators). Its signature is the
+public one, its docstring the public one; its body binds the arguments of a call or gives the
+element rule. Namespace functions, methods, `tn.operators`, stubs and the table-driven tests are
+made from the table.
 
 >>> from tenfold.ops.elementary import sin
 >>> sin.name, sin.accuracy
@@ -12,9 +14,10 @@ Namespace functions, methods, `tn.operators`, stubs and the table-driven tests a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, ParamSpec
 
 import numpy as np
@@ -50,7 +53,9 @@ class Call(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's rule says of a call: each result's shape and dtype, and the dtype of each operand."""
+    """What an op's rule says of a call: each result's shape and dtype, and the dtype of each
+    operand.
+    """
 
     results: tuple[tuple[Shape, np.dtype], ...]
     operands: tuple[np.dtype, ...]
@@ -59,10 +64,12 @@ class Inferred(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A call for the table-driven tests: shapes of the inputs, the other arguments, dtypes if special."""
+    """A call for the table-driven tests: shapes of the inputs, the other arguments, dtypes if
+    special.
+    """
 
     shapes: tuple[Shape, ...]
-    arguments: dict[str, Any] = {}
+    arguments: Mapping[str, Any] = MappingProxyType({})
     positional: tuple[Any, ...] = ()
 
 
@@ -75,7 +82,8 @@ class Operation(Generic[P]):
     """The module of `tenfold.ops` that declares it: the page it stands on."""
     function: Callable[..., Any]
     reference: Callable[..., Any] | None = None
-    """NumPy's meaning of it: what the reference device runs (Op) or tests compare with (Derived)."""
+    """NumPy's meaning of it: what the reference device runs (Op) or tests compare with (Derived).
+    """
     dtypes: Callable[..., Any] | None = None
     method: bool = False
     """Whether it is a method of Array as well."""
@@ -102,6 +110,7 @@ class Operation(Generic[P]):
         return inspect.signature(self.function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Apply it: the public function."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -132,7 +141,9 @@ class Op(Operation[P]):
     opaque: bool = False
     """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
     cost: float = 1.0
-    """What one element costs in units of an addition, where recomputing is weighed against keeping."""
+    """What one element costs in units of an addition, where recomputing is weighed against
+    keeping.
+    """
     whole_exponent: bool = False
     """Whether integers refuse a negative integer scalar as second operand."""
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
@@ -162,6 +173,7 @@ class Op(Operation[P]):
         return getattr(self.result_type, "_fields", ())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Make the node of a call."""
         try:
             inputs, params = self.bind(*args, **kwargs)
         except Explained as error:
@@ -178,6 +190,7 @@ class Derived(Operation[P]):
     """An operation made of others: a call makes their nodes. Its errors bear its own name."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
+        """Make the nodes of the operations it is made of."""
         try:
             result: Array = self.function(*args, **kwargs)
             return result

@@ -1,8 +1,8 @@
 """The stubs: .pyi files of what is made from the op table, for editors and type checkers.
 
-`python -m tenfold.namespace.stubs DIRECTORY` writes `__init__.pyi`, `linalg.pyi`, `operators.pyi` and
-`_methods.pyi` (what Array has beside its native part) there. The files are committed; a difference
-fails the build.
+`python -m tenfold.namespace.stubs DIRECTORY` writes `__init__.pyi`, `linalg.pyi`, `operators.pyi`
+and `_methods.pyi` (what Array has beside its native part) there. The files are committed; a
+difference fails the build.
 
 >>> annotation_text("Shape | None"), annotation_text("Mystery")
 ('Shape | None', 'Any')
@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,18 @@ IMPORTS = {
     "Axis": "from tenfold.ir.shape import Axis",
     "Shape": "from tenfold.ir.shape import Shape",
 }
-BUILTINS = {"bool", "int", "float", "complex", "str", "bytes", "object", "None", "tuple", "list"} | {
+BUILTINS = {
+    "bool",
+    "int",
+    "float",
+    "complex",
+    "str",
+    "bytes",
+    "object",
+    "None",
+    "tuple",
+    "list",
+} | {
     "dict",
     "type",
     "slice",
@@ -160,7 +170,10 @@ def operators_text() -> str:
 def methods_text() -> str:
     """Return the stub of what Python gives to Array: methods of operations and of its own."""
     by_operation = {op.name: op for op in OPS.values() if op.method}
-    lines = ["class Methods:", '    """The methods and properties of Array that are not native."""\n']
+    lines = [
+        "class Methods:",
+        '    """The methods and properties of Array that are not native."""\n',
+    ]
     for name, value in sorted(vars(Array).items()):
         if name in by_operation:
             text = operation_text(by_operation[name], method=True)

@@ -1,4 +1,5 @@
-"""The public surface: a function for every operation, methods, `tn.operators`, made from the op table.
+"""The public surface: a function for every operation, methods, `tn.operators`, made from the op
+table.
 
 Takes the table, hands on plain functions with the declared signature and docstring.
 
@@ -31,7 +32,8 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
     function.__qualname__ = operation.name
     function.__module__ = f"tenfold.{operation.namespace}".rstrip(".")
     function.__doc__ = declared.__doc__
-    function.__wrapped__ = declared  # type: ignore[attr-defined]  # inspect finds the signature by it
+    # inspect finds the signature by it
+    function.__wrapped__ = declared  # type: ignore[attr-defined]
     return function
 
 
@@ -54,7 +56,9 @@ def module(namespace: str, doc: str) -> ModuleType:
 
 
 def operators() -> ModuleType:
-    """Make `tenfold.operators`: every public operation itself, by name (linalg_inv for linalg.inv)."""
+    """Make `tenfold.operators`: every public operation itself, by name (linalg_inv for
+    linalg.inv).
+    """
     made = ModuleType("tenfold.operators", "Every public operation as an operator, by name.")
     made.__dict__.update({name.replace(".", "_"): op for name, op in OPS.items()})
     sys.modules[made.__name__] = made

@@ -1,6 +1,7 @@
 """Conversion between dtypes: the one place that says what a cast means.
 
-Float to integer saturates and NaN becomes 0; integers wrap; everything to bool asks "is it nonzero".
+Float to integer saturates and NaN becomes 0; integers wrap; everything to bool asks "is it
+nonzero".
 
 >>> cast_values(np.array([3.7, -3.7, 1e20, np.nan]), DTYPES["int32"])
 array([         3,         -3, 2147483647,          0], dtype=int32)
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import BFLOAT16, DTYPES, FLOAT32, canonical, kind_of
+from tenfold.dtypes import BFLOAT16, FLOAT32, canonical, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.declare import array, operation
 from tenfold.ir.op import Call, Inferred, Kind
@@ -42,7 +43,22 @@ def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
             return values != 0
         if kind_of(values.dtype) == "f" and kind_of(dtype) in "iu":
             return _saturated(values, dtype)
-        return values.astype(dtype)
+        return _to_bfloat16(values) if dtype == BFLOAT16 else values.astype(dtype)
+
+
+def _to_bfloat16(values: np.ndarray) -> np.ndarray:
+    """Round once. ml_dtypes goes through float32 to nearest; to odd there, the second is the only
+    rounding that counts (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums").
+    """
+    if values.dtype.itemsize <= 4 and kind_of(values.dtype) == "f":
+        return values.astype(BFLOAT16)
+    exact = values.astype(np.longdouble)  # holds every real dtype of ours
+    near = exact.astype(FLOAT32)
+    back = near.astype(np.longdouble)
+    towards_zero = np.where(np.abs(back) > np.abs(exact), np.nextafter(near, FLOAT32.type(0)), near)
+    bits = towards_zero.astype(FLOAT32).view(np.uint32)
+    odd = np.where((back == exact) | np.isnan(exact), near.view(np.uint32), bits | np.uint32(1))
+    return odd.astype(np.uint32).view(FLOAT32).astype(BFLOAT16)
 
 
 def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
@@ -67,6 +83,3 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
     [3, -3]
     """
     return Call((array(x),), (canonical(dtype, "astype"),))
-
-
-

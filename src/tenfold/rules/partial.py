@@ -1,8 +1,8 @@
 """Partial reads: a part of an elementwise expression is the expression of the parts.
 
-Takes the node of a part (`index` of a pending node), hands on a node of the same value that computes
-that part only; or None when the node is no such part, or its base has been read in part before: the
-second partial read computes the base whole.
+Takes the node of a part (`index` of a pending node), hands on a node of the same value that
+computes that part only; or None when the node is no such part, or its base has been read in part
+before: the second partial read computes the base whole.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0, 3.0]) * 2
@@ -104,9 +104,7 @@ def _narrowed(base: Node, base_picks: Picks) -> Array:
         if missing:
             stack.extend(missing)
             continue
-        inputs = tuple(
-            part[0].scalar if part[0].is_scalar else made[part] for part in parts
-        )
+        inputs = tuple(part[0].scalar if part[0].is_scalar else made[part] for part in parts)
         made[node, picks] = _native.apply(node.op.id, inputs, node.params)
     return made[base, base_picks]
 
