@@ -38,8 +38,8 @@ def all_dtypes(kinds: str = "biufc") -> tuple[np.dtype, ...]:
 
 
 def special_values(dtype: Any) -> np.ndarray:
-    """Return the values of a dtype at which mistakes show, as (n,): limits, zeros of both signs, the
-    smallest numbers, infinities, NaN; for complex every pair of some of them.
+    """Return the values of a dtype at which mistakes show, as (n,): limits, zeros of both signs,
+    the smallest numbers, infinities, NaN; for complex every pair of some of them.
 
     >>> special_values("int8")
     array([-128, -127,   -1,    0,    1,  126,  127], dtype=int8)
@@ -59,7 +59,7 @@ def special_values(dtype: Any) -> np.ndarray:
 
 
 def _special_floats(dtype: np.dtype) -> np.ndarray:
-    limits = ml_dtypes.finfo(dtype)
+    limits = _limits(dtype)
     positive = [
         0.0,
         limits.smallest_subnormal,
@@ -77,8 +77,8 @@ def _special_floats(dtype: np.dtype) -> np.ndarray:
 
 
 def random_array(shape: Shape | int, dtype: Any = "float64", *, seed: int = 0) -> Array:
-    """Return an Array of random values, the same for the same seed: integers over the whole range of
-    their dtype, floats (and parts of complex numbers) from a normal distribution of deviation 1.
+    """Return an Array of random values, the same for the same seed: integers over the whole range
+    of their dtype, floats (and parts of complex numbers) from a normal distribution of deviation 1.
 
     >>> random_array((2, 3), "uint8").shape
     (2, 3)
@@ -104,8 +104,8 @@ def random_array(shape: Shape | int, dtype: Any = "float64", *, seed: int = 0) -
 def assert_equal_bits(actual: Any, desired: Any) -> None:
     """Raise AssertionError unless shapes, dtypes and every bit agree; any NaN equals any other.
 
-    -0.0 differs from 0.0. What `desired` leaves open, as a list of Python numbers does, takes the dtype
-    of `actual`.
+    -0.0 differs from 0.0. What `desired` leaves open, as a list of Python numbers does, takes the
+    dtype of `actual`.
 
     >>> assert_equal_bits(np.float32([0.0]), np.float32([-0.0]))
     Traceback (most recent call last):
@@ -122,7 +122,7 @@ def assert_close(
     """Raise AssertionError unless shapes and dtypes agree and every element is near enough.
 
     Near enough is within `ulp` units in the last place of the desired element (of its modulus for
-    complex), or within `atol + rtol * |desired|`; NaN is near NaN and infinities are near themselves.
+    complex), or within `atol + rtol * |desired|`; NaN is near NaN, an infinity near itself.
 
     >>> assert_close(np.float32([1.0000001]), np.float32([1.0]), ulp=1)
     >>> assert_close([1.1], [1.0], rtol=0.01)
@@ -133,7 +133,8 @@ def assert_close(
     found, wanted = _pair(actual, desired)
     wide = np.complex128 if kind_of(found.dtype) == "c" else np.longdouble
     with np.errstate(all="ignore"):
-        x, y = found.astype(wide), wanted.astype(wide)
+        x: Any = found.astype(wide)
+        y: Any = wanted.astype(wide)
         size = np.abs(y)
         allowed = np.maximum(ulp * _unit(size, found.dtype), atol + rtol * size)
         near = (np.abs(x - y) <= allowed) & np.isfinite(size)
@@ -144,9 +145,14 @@ def _unit(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """One unit in the last place of numbers of these sizes."""
     if kind_of(dtype) in "biu":
         return np.ones(size.shape)
-    limits = ml_dtypes.finfo(dtype)
+    limits = _limits(dtype)
     exponent = np.frexp(np.maximum(size, limits.smallest_normal))[1]
-    return np.ldexp(np.longdouble(limits.eps), exponent - 1)
+    return np.asarray(np.ldexp(np.longdouble(limits.eps), exponent - 1))
+
+
+def _limits(dtype: np.dtype) -> Any:
+    """What `np.finfo` says, of bfloat16 too."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 def _pair(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -166,7 +172,8 @@ def _both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind == "c":
-        return _same_bits(a.real, b.real) & _same_bits(a.imag, b.imag)
+        parts = (_same_bits(a.real, b.real), _same_bits(a.imag, b.imag))
+        return np.asarray(np.logical_and(*parts))
     unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
     rows = (np.array(x, order="C").view(unsigned) for x in (a, b))
     return np.asarray(np.equal(*rows))

@@ -1,4 +1,7 @@
-"""Programs with wrong calls: names, arguments, options, devices, buffers, and rules that lie."""
+"""Programs with wrong calls: names, arguments, options, devices, buffers, and rules that lie.
+
+Table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Programs with dtypes and numbers that do not fit."""
+"""Programs with dtypes and numbers that do not fit.
+
+Table.
+"""
 
 from __future__ import annotations
 

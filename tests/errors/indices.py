@@ -1,4 +1,7 @@
-"""Programs with indices out of bounds or of a wrong kind."""
+"""Programs with indices out of bounds or of a wrong kind.
+
+Table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Programs with shapes, axes, sizes and positions that do not fit."""
+"""Programs with shapes, axes, sizes and positions that do not fit.
+
+Table.
+"""
 
 from __future__ import annotations
 

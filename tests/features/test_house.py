@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.errors import calls, dtypes, indices, shapes
+from tests.errors.table import MISTAKES
 
 import tenfold as tn
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.testing import all_dtypes, assert_close, assert_equal_bits
-
-from ..errors import calls, dtypes, indices, shapes
-from ..errors.table import MISTAKES
 
 
 def test_operators_build_and_nothing_runs_before_somebody_asks() -> None:
@@ -58,8 +57,8 @@ def test_an_element_operation_of_a_user_joins_expressions() -> None:
 
     x = tn.asarray([[-2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     y = tn.maximum(addone(x) + 0.5, 0)
-    assert y.tolist() == [[0, 1.5, 1.5], [1.5, 1.5, 1.5]]
     assert y.kind == tn.Kind.MAP
+    assert y.tolist() == [[0, 1.5, 1.5], [1.5, 1.5, 1.5]]
 
 
 def test_an_element_operation_of_a_user_may_be_a_function_of_ndarrays() -> None:

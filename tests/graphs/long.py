@@ -1,4 +1,4 @@
-"""Long graphs: chains, fans and ladders of any number of operations, and a small stack to run on."""
+"""Long graphs: chains, fans and ladders of any number of operations, and a small stack."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ladder(operations: int) -> tn.Array:
 
 
 def on_small_stack(function: Callable[[], T]) -> T:
-    """Run a function on a thread with a stack of 256 KiB, where recursion of a few thousand dies."""
+    """Run a function on a thread with a stack of 256 KiB, where deep recursion dies."""
     found: list[T] = []
     before = threading.stack_size(256 * 1024)
     try:

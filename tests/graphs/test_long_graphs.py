@@ -1,4 +1,4 @@
-"""A million operations go through every public function: no recursion, work and memory in proportion."""
+"""A million operations go through every public function, without recursion, in linear work."""
 
 from __future__ import annotations
 

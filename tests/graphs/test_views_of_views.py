@@ -14,7 +14,7 @@ DEEP = 100_000
 
 
 def tower(root: tn.Array) -> tn.Array:
-    """Reversals of reversals of ... of `root`: an even number, so that all in all it is the root."""
+    """Reversals of reversals of ... of `root`: an even number, so all in all it is the root."""
     view = root
     with tn.options(pending_depth=0):
         for _ in range(DEEP):

@@ -325,3 +325,12 @@ def test_a_product_is_lazy_and_complex() -> None:
     product = tn.zeros((2, 3)) @ tn.zeros((3, 4)) + 1
     assert tn._native.read_counters()["calls"] == before
     assert tn._native.node_of(product).kind == tn.Kind.COMPLEX
+
+
+def test_strict_dtypes_refuses_to_mix() -> None:
+    x, y = tn.ones((2, 2)), tn.ones((2, 2), dtype=tn.float32)
+    with tn.options(strict_dtypes=True):
+        for function in (tn.matmul, tn.vecdot, tn.tensordot, tn.kron):
+            name = function.__name__
+            with pytest.raises(tn.errors.DTypeError, match=f"{name}: strict_dtypes refuses to mix"):
+                function(x, y)

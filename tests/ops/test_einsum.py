@@ -121,6 +121,14 @@ def test_a_python_scalar_is_weak() -> None:
     assert result.tolist() == [[2.5] * 3] * 2
 
 
+def test_strict_dtypes_refuses_to_mix() -> None:
+    x, y = tn.ones((2, 2)), tn.ones((2, 2), dtype=tn.float32)
+    with tn.options(strict_dtypes=True):
+        with pytest.raises(tn.errors.DTypeError, match="einsum: strict_dtypes refuses to mix"):
+            tn.einsum("ij,jk", x, y)
+        assert tn.einsum("ij,->ij", y, 2.0).tolist() == [[2.0, 2.0]] * 2
+
+
 def test_einsum_of_one_operand_is_a_new_name() -> None:
     x = tn.asarray([1.0, 2.0])
     same = tn.einsum("i->i", x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 import itertools
 import operator
@@ -234,14 +233,6 @@ def test_declaration_is_complete(op: Op) -> None:
     assert 0 <= op.accuracy <= 12
     kinds = {parameter.kind for parameter in op.signature.parameters.values()}
     assert kinds == {inspect.Parameter.POSITIONAL_ONLY}
-
-
-@pytest.mark.parametrize("operation", [*elementwise_ops(), tn.operators.clip], ids=name_of)
-def test_example_of_the_documentation_runs(operation: Operation) -> None:
-    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner()
-    example = parser.get_doctest(operation.doc, {}, operation.name, None, None)
-    assert example.examples
-    assert runner.run(example).failed == 0
 
 
 def test_operation_declared_by_a_user_is_in_the_grid() -> None:

@@ -272,7 +272,7 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("getitem", lambda x: x[X[0] > 1], IndexError, r"mask of shape \(3, 4\) .* shape \(2, 3\)"),
     ("getitem", lambda x: x[:, [True]], IndexError, r"mask of shape \(1,\) .* shape \(3,\)"),
     ("getitem", lambda x: x[..., [True, False]], IndexError, r"shape \(2,\) .* shape \(4,\)"),
-    ("gather", lambda x: x[[0, 1], [0, 1, 2]], ShapeError, r"shapes \(2,\) and \(3,\)"),
+    ("getitem", lambda x: x[[0, 1], [0, 1, 2]], ShapeError, r"shapes \(2,\) and \(3,\)"),
     ("getitem", lambda x: tn.asarray(1)[0], IndexError, "1 indices are too many for 0 axes"),
     ("index", lambda x: tn.index(x, [0]), IndexError, "make no view"),
     ("index", lambda x: tn.index(x, 2), IndexError, "index 2 is out of bounds"),

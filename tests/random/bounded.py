@@ -1,8 +1,9 @@
 """Values with a running bound on their error, and NumPy's arithmetic on them.
 
-Takes ndarrays (every one exact at first), hands on ndarrays and for each element how far a right answer
-may be from it: 0 where Tenfold promises the same bits, infinity where it promises nothing (what overflows
-because of a rounding, complex infinities). Dtypes are Tenfold's documented ones, stated here again.
+Takes ndarrays (every one exact at first), hands on ndarrays and for each element how far a right
+answer may be from it: 0 where Tenfold promises the same bits, infinity where it promises nothing
+(what overflows because of a rounding, complex infinities). Dtypes are Tenfold's documented ones,
+stated here again.
 
 >>> three = add(exact(np.float32([1.0])), exact(np.float32([2.0])))
 >>> three.values, three.error
@@ -118,7 +119,7 @@ def converted(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Convert as Tenfold does: floats to integers saturate, NaN is 0; integers wrap."""
     if values.dtype == dtype:
         return values
-    if dtype == bool:
+    if dtype.kind == "b":
         return values != 0
     if dtype.kind in "iu" and kind(values.dtype) == "f":
         limits = np.iinfo(dtype)
@@ -149,7 +150,8 @@ def ulp(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def finish(values: np.ndarray, error: np.ndarray, dtype: np.dtype, units: float = 1) -> Bounded:
-    """Round to `dtype`: an error grows by `units` in the last place, and what is not finite has none."""
+    """Round to `dtype`: an error grows by `units` in the last place; none bounds what is inexact
+    and not finite."""
     values = np.ascontiguousarray(converted(np.asarray(values), dtype)).reshape(np.shape(values))
     error = np.broadcast_to(error, values.shape)
     grown = np.where(error > 0, error + units * ulp(values, dtype), error)
@@ -165,7 +167,7 @@ def operands_of(*operands: Operand, dtype: np.dtype) -> tuple[np.ndarray, ...]:
 
 
 def unpromised(dtype: np.dtype, *values: np.ndarray) -> np.ndarray:
-    """Where a complex product or quotient may over- or underflow on the way: nothing is promised."""
+    """Where a complex product or quotient may over- or underflow on the way to its result."""
     high, low = (1e18, 1e-18) if dtype == np.complex64 else (1e150, 1e-150)
     lost = np.zeros(values[0].shape, bool)
     for x in values:

@@ -1,7 +1,7 @@
 """NumPy's reductions and products on values with a bound: any tree of additions is within it.
 
-A float sum is exact when every partial sum of it is a whole number that the dtype can hold; else its
-bound is that of the worst order, n eps sum|x| (Higham, Accuracy and Stability, section 4.2).
+A float sum is exact when every partial sum of it is a whole number that the dtype can hold; else
+its bound is that of the worst order, n eps sum|x| (Higham, Accuracy and Stability, section 4.2).
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ def sum_of(x: Bounded, axis: Axis, keepdims: bool) -> Bounded:
     dtype = accumulated(x.dtype)
     if x.kind in "biu":
         return exact(np.sum(x.values, axis=axis, dtype=dtype, keepdims=keepdims))
-    inner = _accumulator(dtype)
     wide = x.values.astype(_widest(dtype))
     total = np.asarray(np.sum(wide, axis=axis, keepdims=keepdims) + 0)
     magnitude = np.asarray(np.sum(np.abs(wide), axis=axis, keepdims=keepdims), np.float64)
@@ -70,7 +69,9 @@ def _folded(
         overflow = ~(magnitude < float(limits.max) / 2)
     bound = np.where(magnitude == 0, error, np.where(overflow, np.inf, error + rounding))
     special = ~np.isfinite(total) & (error == 0) & ~overflow
-    return finish(total, np.where(special, 0, np.nan_to_num(bound, nan=np.inf)), dtype, units=2)
+    return finish(
+        total, np.where(special, 0, np.where(np.isnan(bound), np.inf, bound)), dtype, units=2
+    )
 
 
 def mean_of(x: Bounded, axis: Axis, keepdims: bool) -> Bounded:
@@ -113,8 +114,8 @@ def matmul(a: Bounded, b: Bounded) -> Bounded:
     inner = _accumulator(dtype)
     rounding = (a.shape[-1] + 2) * float(np.finfo(inner).eps) * size + 1e-300
     if dtype.kind != "c" and not spread.any() and _whole(product, size, inner):
-        if all(not (each % 1).any() for each in (x, y)):
-            rounding = np.zeros(rounding.shape)
+        fractions = (each[each != np.round(each)] for each in (x, y))
+        rounding = rounding * any(map(np.size, fractions))
     bound = np.where(size < float(ml_dtypes.finfo(inner).max) / 2, spread + rounding, np.inf)
     return finish(product, bound, dtype, units=4)
 

@@ -1,7 +1,8 @@
 """The forms of expressions: for each operation how a user writes it, and what NumPy makes of it.
 
-A form takes a Draft (the arrays at hand and a source of choices), hands on a Drawn expression or None
-where nothing fits. Operations with jumps (comparisons, rounding, positions) take exact operands only.
+A form takes a Draft (the arrays at hand and a source of choices), hands on a Drawn expression, or
+None where nothing fits. Operations with jumps (comparisons, rounding, positions) take exact
+operands only.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tenfold.ir.op import OPS
 
 from . import bounded, folds
 from .bounded import Bounded, Operand, common, exact, moved
-from .draft import Draft, Name
+from .draft import Draft
 
 
 class Drawn(NamedTuple):
@@ -92,7 +93,7 @@ def _remainder(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _shift(direction: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Bit by bit in Python's whole numbers: a count beyond the width, or a negative one, moves all."""
+    """In Python's whole numbers: a count beyond the width, or a negative one, moves every bit."""
 
     def shifted(x: int, count: int, bits: int) -> int:
         count = count if 0 <= count < bits else bits
@@ -101,7 +102,8 @@ def _shift(direction: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     def shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         x, y = np.broadcast_arrays(x, y)
         bits = 8 * x.dtype.itemsize
-        moved_bits = [shifted(int(a), int(b), bits) & (2**bits - 1) for a, b in zip(x.flat, y.flat)]
+        pairs = zip(x.flat, y.flat, strict=True)
+        moved_bits = [shifted(int(a), int(b), bits) & (2**bits - 1) for a, b in pairs]
         unsigned = np.dtype(f"uint{bits}")
         return np.array(moved_bits, unsigned).reshape(x.shape).view(x.dtype)
 
@@ -218,28 +220,25 @@ def _smooth(name: str, function: Callable[..., Any], *, monotone: bool = True) -
     )
 
 
-def _elementary() -> list[Form]:
-    one = np.longdouble(1)
-    return [
-        _smooth("exp", np.exp),
-        _smooth("expm1", np.expm1),
-        _smooth("exp2", np.exp2),
-        _smooth("log", np.log),
-        _smooth("log1p", np.log1p),
-        _smooth("log2", np.log2),
-        _smooth("log10", np.log10),
-        _smooth("cbrt", np.cbrt),
-        _smooth("sin", np.sin, monotone=False),
-        _smooth("cos", np.cos, monotone=False),
-        _smooth("tanh", np.tanh),
-        _smooth("sinh", np.sinh),
-        _smooth("asinh", np.arcsinh),
-        _smooth("atan", np.arctan),
-        _smooth("sigmoid", lambda x: one / (one + np.exp(-x))),
-        _smooth("softplus", lambda x: np.logaddexp(x, np.longdouble(0))),
-    ]
-
-
+ONE = np.longdouble(1)
+ELEMENTARY: list[Form] = [
+    _smooth("exp", np.exp),
+    _smooth("expm1", np.expm1),
+    _smooth("exp2", np.exp2),
+    _smooth("log", np.log),
+    _smooth("log1p", np.log1p),
+    _smooth("log2", np.log2),
+    _smooth("log10", np.log10),
+    _smooth("cbrt", np.cbrt),
+    _smooth("sin", np.sin, monotone=False),
+    _smooth("cos", np.cos, monotone=False),
+    _smooth("tanh", np.tanh),
+    _smooth("sinh", np.sinh),
+    _smooth("asinh", np.arcsinh),
+    _smooth("atan", np.arctan),
+    _smooth("sigmoid", lambda x: ONE / (ONE + np.exp(-x))),
+    _smooth("softplus", lambda x: np.logaddexp(x, np.longdouble(0))),
+]
 ARITHMETIC: list[Form] = [
     _binary("+", bounded.add, ALL, jumps=False),
     _binary("-", bounded.subtract, NUMBERS, jumps=False),

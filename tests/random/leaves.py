@@ -1,4 +1,4 @@
-"""Leaves: ndarrays of every dtype, many shapes and layouts, with special values among plain ones."""
+"""Leaves: ndarrays of every dtype, many shapes and layouts, special values among plain ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Leaf(NamedTuple):
 
 
 def draw_leaf(draft: Draft) -> Leaf:
-    """An array of 0 to 4 axes, mostly small; some long enough for every level of the reduction tree."""
+    """An array of 0 to 4 axes, mostly small; some long enough for each level of the sums' tree."""
     form = draft.integer(0, 9)
     shape: tuple[int, ...] = tuple(draft.integer(0, 5) for _ in range(draft.integer(0, 4)))
     if form == 0:

@@ -1,4 +1,4 @@
-"""The forms of movement: the same elements at other places; views of an array where NumPy makes them."""
+"""The forms of movement: the same elements at other places; views where NumPy makes them."""
 
 from __future__ import annotations
 

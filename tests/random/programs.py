@@ -1,14 +1,14 @@
 """Random programs: their making, their running by Tenfold and by NumPy, and the comparison.
 
-Takes a source of choices, hands on a Program whose text a user could have written; a difference between
-Tenfold and NumPy is an AssertionError that prints a small program which shows it.
+Takes a source of choices, hands on a Program whose text a user could have written; a difference
+between Tenfold and NumPy is an AssertionError that prints a small program which shows it.
 """
 
 from __future__ import annotations
 
 import random
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +18,11 @@ import tenfold as tn
 from . import bounded
 from .bounded import Bounded
 from .draft import Draft, Name, Source
-from .forms import ARITHMETIC, DISCRETE, FOLDING, Drawn, Form, _elementary
+from .forms import ARITHMETIC, DISCRETE, ELEMENTARY, FOLDING, Drawn, Form
 from .leaves import Leaf, draw_leaf
 from .movements import MOVING
 
-FAMILIES: list[list[Form]] = [ARITHMETIC, ARITHMETIC, DISCRETE, FOLDING, MOVING, _elementary()]
+FAMILIES: list[list[Form]] = [ARITHMETIC, ARITHMETIC, DISCRETE, FOLDING, MOVING, ELEMENTARY]
 LONGEST = 40
 
 
@@ -168,23 +168,9 @@ def together(arrays: dict[Name, tn.Array], order: Sequence[Name]) -> Values:
 
 def by_two_threads(arrays: dict[Name, tn.Array], order: Sequence[Name]) -> Values:
     """Compute all arrays on two threads at once, in opposite orders; both must see the same."""
-    found: list[Values | BaseException] = []
-
-    def compute(names: Sequence[Name]) -> None:
-        try:
-            found.append(one_by_one(arrays, names))
-        except BaseException as error:
-            found.append(error)
-
-    threads = [threading.Thread(target=compute, args=(o,)) for o in (order, order[::-1])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for values in found:
-        if isinstance(values, BaseException):
-            raise values
-    first, second = found
+    with ThreadPoolExecutor(2) as threads:
+        orders = (order, order[::-1])
+        first, second = threads.map(lambda names: one_by_one(arrays, names), orders)
     for name in order:
         if first[name].tobytes() != second[name].tobytes():
             raise AssertionError(f"two threads saw different values of {name}")
@@ -215,7 +201,7 @@ def difference(
     try:
         arrays = built(program, waits)
         found = compute(arrays) if compute else one_by_one(arrays, list(arrays))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is reported
         return f"{type(error).__name__}: {error}"
     for name in wanted:
         text = compare(found[name], wanted[name])
@@ -225,7 +211,7 @@ def difference(
 
 
 def compare(found: np.ndarray, wanted: Bounded) -> str:
-    """Say how an array differs from what is wanted by more than the bound; nothing if it does not."""
+    """Say where an array is further from what is wanted than the bound; nothing if nowhere."""
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return (
             f"{found.dtype}{list(found.shape)} where NumPy has {wanted.dtype}{list(wanted.shape)}"

@@ -1,7 +1,8 @@
 """Random expressions mean what NumPy makes of them: 2,000 each run, 100,000 under `make fuzz`.
 
-Half of them come from seeds, so that a failure can be had again by its number; half from Hypothesis, which
-looks for small ones. Each is computed one by one in random order, in parts, or by two threads at once.
+Half of them come from seeds, so that a failure can be had again by its number; half from
+Hypothesis, which looks for small ones. Their arrays are computed one by one in random order, in
+parts, or by two threads at once.
 """
 
 from __future__ import annotations
@@ -9,15 +10,11 @@ from __future__ import annotations
 import random
 
 import hypothesis
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, strategies
 
-from .bounded import exact, to_bfloat16
 from .draft import Seeded, Written
-from .forms import Drawn
-from .leaves import Leaf
-from .programs import Name, Step, check, compare, difference, expected, generate, report
+from .programs import check, generate
 
 CHUNK = 250
 """Seeds of one test."""

@@ -102,7 +102,7 @@ def opaque_op(
     return named(
         Op(
             function=function,
-            page=function.__module__,
+            page=function.__module__ or "",
             kind=Kind.COMPLEX,
             rule=rule,
             bind=bind,

@@ -87,7 +87,7 @@ def _facts(
 ) -> dict[str, Any]:
     """Fill in what is seen from the function itself."""
     facts.setdefault("name", function.__name__)
-    facts.setdefault("page", function.__module__.rpartition(".")[2])
+    facts.setdefault("page", (function.__module__ or "").rpartition(".")[2])
     facts["samples"] = tuple(facts.get("samples", ()))
     facts["numpy"] = tuple(facts.get("numpy", ()))
     if isinstance(reference, np.ufunc) and reference not in facts["numpy"]:

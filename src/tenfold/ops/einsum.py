@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tenfold import settings
 from tenfold._native import Array
 from tenfold.dtypes import promote, typed
 from tenfold.errors import DTypeError, ShapeError
@@ -284,10 +285,16 @@ def _cheapest(terms: Sequence[_Term], counts: Counter[str], output: Labels) -> t
 
 
 def _common(operands: Sequence[Any]) -> list[Array]:
-    """Return the operands as Arrays of their common dtype; Python scalars are weak."""
+    """Return the operands as Arrays of their common dtype; Python scalars are weak.
+
+    Under strict_dtypes only these are converted: the products refuse what is mixed.
+    """
     arrays = [array(operand) for operand in operands]
     dtype = promote(map(typed, operands))
-    return [_converted(x, dtype) for x in arrays]
+    if not settings.get("strict_dtypes"):
+        return [_converted(x, dtype) for x in arrays]
+    pairs = zip(arrays, operands, strict=True)
+    return [_converted(x, dtype) if typed(given).weak else x for x, given in pairs]
 
 
 def _converted(x: Array, dtype: np.dtype) -> Array:
