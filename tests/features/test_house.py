@@ -305,6 +305,9 @@ def test_complex_numbers_multiply_and_conjugate(dtype: np.dtype) -> None:
 def test_the_parts_of_complex_numbers_lie_interleaved() -> None:
     z = tn.asarray([1 + 2j, 3 - 1j])
     assert np.asarray(z).view(np.float64).tolist() == [1.0, 2.0, 3.0, -1.0]
+    parts = tn.view_as_real(z)
+    assert parts.tolist() == [[1.0, 2.0], [3.0, -1.0]]
+    assert_equal_bits(tn.view_as_complex(parts), np.array([1 + 2j, 3 - 1j]))
 
 
 def test_a_table_of_programs_must_raise() -> None:

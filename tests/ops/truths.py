@@ -18,6 +18,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
+import tenfold as tn
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.ir.op import Op
 
@@ -31,7 +32,7 @@ def expected(op: Op, operands: tuple[np.ndarray, ...], result: np.dtype) -> np.n
     dtype = operands[-1].dtype
     kind = kind_of(dtype)
     table = {"i": WHOLE, "u": WHOLE, "f": REAL}.get(kind, {})
-    function = table.get(op.name) or (op.numpy[0] if op.numpy else op.reference)
+    function = table.get(op.name) or (op.numpy[0] if op.numpy else op.reference) or _element(op)
     with np.errstate(all="ignore"):
         if kind == "f" and op.name == "fma":
             return fused(*operands)
@@ -46,6 +47,18 @@ def expected(op: Op, operands: tuple[np.ndarray, ...], result: np.dtype) -> np.n
             ).astype(result)
         values = np.asarray(function(*operands))
         return values.astype(result) if values.dtype != result else values
+
+
+def _element(op: Op) -> Function:
+    """The element rule itself, for an op that says no more: in wider numbers it is the truth."""
+
+    def compute(*operands: np.ndarray) -> np.ndarray:
+        double = {"f": "float64", "c": "complex128"}
+        wide = [x.astype(double.get(kind_of(x.dtype), x.dtype)) for x in operands]
+        assert op.element is not None
+        return np.asarray(op.element(*map(tn.asarray, wide)))
+
+    return compute
 
 
 def _widened(op: Op, operands: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,15 @@ LAYOUTS = {
 """Layouts in memory that hold the same values."""
 
 
+def literal(value: Any) -> str:
+    """Nested lists of numbers as Python reads them; NaN and infinity are called nan and inf."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, complex):
+        return f"complex({value.real!r}, {value.imag!r})"
+    return repr(value)
+
+
 class Leaf(NamedTuple):
     """An ndarray, and the layout in which it is imported."""
 
@@ -31,9 +40,7 @@ class Leaf(NamedTuple):
     def text(self) -> str:
         values = self.values
         listed = values.astype(np.float32) if values.dtype.kind == "V" else values
-        text = f"{listed.tolist()!r}"
-        if 0 in values.shape:
-            text = f"np.zeros({values.shape})"
+        text = f"np.zeros({values.shape})" if 0 in values.shape else literal(listed.tolist())
         return f"tn.asarray({text}, dtype=tn.{values.dtype})"
 
     def imported(self) -> tn.Array:

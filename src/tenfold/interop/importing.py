@@ -144,11 +144,20 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
 def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
     dtype = _common_dtype(items) if wanted is None else None
     try:
-        return _checked_numbers(np.asarray(items, dtype=dtype), items, wanted)
+        values = np.asarray(items, dtype=dtype)
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
         raise ShapeError("asarray", _ragged(items), remedy="pad the lists to one length") from None
+    return _checked_numbers(_whole(values, items), items, wanted)
+
+
+def _whole(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any, Any]:
+    """Return Python's ints as they are where NumPy, for one beyond int64, makes floats of all."""
+    if values.dtype != FLOAT64 or not (np.abs(values) >= 2.0**63).any():
+        return values
+    exact = np.asarray(items, dtype=object)
+    return exact if set(map(type, exact.flat)) <= {bool, int} else values
 
 
 def _levels(items: Any) -> Any:
@@ -210,8 +219,15 @@ def _beyond_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[An
     for kind in (complex, float):
         if kind in kinds:
             return values.astype(np.result_type(kind))
-    outside = next(number for number in values.flat if not -(2**63) <= number < 2**64)
-    raise _overflow(outside, wanted or canonical("uint64" if outside > 0 else "int64"))
+    if wanted is not None and kind_of(wanted) == "b":
+        return values.astype(bool)
+    low, high = min(values.flat), max(values.flat)
+    dtype = wanted or canonical("int64" if low < 0 else "uint64")
+    limits = np.iinfo(dtype)
+    for number in (low, high):
+        if not limits.min <= number <= limits.max:
+            raise _overflow(number, dtype)
+    return values.astype(dtype)
 
 
 def _overflow(number: int, dtype: Any) -> OverflowError:

@@ -129,7 +129,7 @@ def elementwise(
         def rule(types: tuple[Type, ...]) -> Inferred:
             shape = broadcast(*(type_.shape for type_ in types))
             if element is not None:
-                return _traced(element, types, shape, dtypes)
+                return _traced(element, types, shape, dtypes or _promoted)
             assert dtypes is not None, "a primitive states its dtype rule"
             operands, result = dtypes(types)
             return Inferred(((shape, result),), operands)
@@ -148,7 +148,7 @@ def elementwise(
                 bind=bind,
                 element=element,
                 reference=reference,
-                dtypes=dtypes or promote,
+                dtypes=dtypes or _promoted,
                 **_facts(function, facts, reference),
             )
         )
@@ -156,15 +156,17 @@ def elementwise(
     return declare
 
 
+def _promoted(types: Sequence[Type]) -> tuple[tuple[np.dtype, ...], np.dtype]:
+    """The dtype rule of an element rule that states none: all operands in the common dtype."""
+    common = promote(types)
+    return (common,) * len(types), common
+
+
 def _traced(
-    element: Callable[..., Array], types: Sequence[Type], shape: Shape, dtypes: DtypeRule | None
+    element: Callable[..., Array], types: Sequence[Type], shape: Shape, dtypes: DtypeRule
 ) -> Inferred:
     """Infer by running the element rule on placeholders; half operands enter it as float32."""
-    if dtypes is not None:
-        operands = dtypes(types)[0]
-    else:
-        common = promote(types)
-        operands = (common,) * len(types)
+    operands = dtypes(types)[0]
     placeholders = (_native.placeholder(Type((), wide(dtype), "reference")) for dtype in operands)
     result = element(*placeholders).dtype
     halves = [dtype for dtype in operands if dtype in HALVES]

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tenfold._native import Array
-from tenfold.ir.declare import elementwise
+from tenfold._native import Array, Type
+from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+from tenfold.errors import ShapeError
+from tenfold.ir.declare import array, elementwise, operation, refuse_dtype
 from tenfold.ir.dtype_rules import arithmetic, magnitude
+from tenfold.ir.op import Call, Inferred, Kind, Sample
+
+PARTS = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
 @elementwise(dtypes=arithmetic, reference=np.conjugate)
@@ -43,3 +49,76 @@ def imag(x: Array, /) -> Array:
     >>> tn.imag(tn.asarray([1 + 2j])).tolist()
     [2.0]
     """
+
+
+@elementwise(dtypes=magnitude, accuracy=2)
+def abs2(x: Array, /) -> Array:
+    """Square of the modulus of `x`, element by element: real, without the square root of `abs`.
+
+    >>> import tenfold as tn
+    >>> tn.abs2(tn.asarray([1 + 2j, 3 - 1j])).tolist()
+    [5.0, 10.0]
+    """
+    return real(x) * real(x) + imag(x) * imag(x)
+
+
+def _parted(types: tuple[Type, ...]) -> Inferred:
+    (type_,) = types
+    if type_.dtype not in PARTS:
+        raise refuse_dtype("needs complex numbers", types, "real numbers have one part each")
+    return Inferred((((*type_.shape, 2), PARTS[type_.dtype]),), (type_.dtype,))
+
+
+def _parts(x: np.ndarray) -> np.ndarray:
+    return np.stack([x.real, x.imag], axis=-1)
+
+
+@operation(
+    rule=_parted,
+    reference=_parts,
+    kind=Kind.VIEW,
+    view=True,
+)
+def view_as_real(x: Array, /) -> Call:
+    """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
+
+    >>> import tenfold as tn
+    >>> tn.view_as_real(tn.asarray([1 + 2j])).tolist()
+    [[1.0, 2.0]]
+    """
+    return Call((array(x),))
+
+
+def _joined(types: tuple[Type, ...]) -> Inferred:
+    (type_,) = types
+    if type_.dtype not in WHOLES:
+        raise refuse_dtype("needs float32 or float64", types, "convert with tn.astype first")
+    if not type_.shape or type_.shape[-1] != 2:
+        raise ShapeError(
+            "",
+            f"the last axis of shape {type_.shape} does not hold two parts",
+            remedy="stack the parts, as in tn.stack([real, imag], axis=-1)",
+        )
+    return Inferred(((type_.shape[:-1], WHOLES[type_.dtype]),), (type_.dtype,))
+
+
+def _whole(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x).view(WHOLES[x.dtype])[..., 0]
+
+
+@operation(
+    rule=_joined,
+    reference=_whole,
+    kind=Kind.VIEW,
+    view=True,
+    samples=[Sample(((3, 2),)), Sample(((0, 2),))],
+)
+def view_as_complex(x: Array, /) -> Call:
+    """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape
+    (..., 2) to (...).
+
+    >>> import tenfold as tn
+    >>> tn.view_as_complex(tn.asarray([[1.0, 2.0]])).tolist()
+    [(1+2j)]
+    """
+    return Call((array(x),))
