@@ -100,9 +100,8 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     }
     MemoQuery query{op, params.get(), current_options().strict, types};
     Ref<Inference> inference = recall(query);
+    std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
     if (!inference) {
-        // The rules are Python: they may drop the last Array that names an input.
-        std::vector<Ref<Node>> kept;
         for (Node* input : inputs) kept.emplace_back(input);
         inference = infer(query);
         if (!inference) return {};

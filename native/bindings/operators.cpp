@@ -78,6 +78,7 @@ PyObject* binary(Position position, PyObject* left, PyObject* right) {
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
         if (!a.get()) Py_RETURN_NOTIMPLEMENTED;
+        if (!is_immediate(right)) a.keep();
         Operand b(right, left);
         if (!b.get() && PyErr_Occurred()) return nullptr;
         if (!b.get()) Py_RETURN_NOTIMPLEMENTED;
@@ -224,8 +225,11 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
         std::vector<Node*> nodes;
         std::vector<nb::object> owned;
         Py_ssize_t length = PyTuple_GET_SIZE(inputs);
-        bool any_array = false;
-        for (Py_ssize_t i = 0; i < length; ++i) any_array |= is_array(PyTuple_GET_ITEM(inputs, i));
+        bool any_array = false, runs_python = false;
+        for (Py_ssize_t i = 0; i < length; ++i) {
+            any_array |= is_array(PyTuple_GET_ITEM(inputs, i));
+            runs_python |= !is_immediate(PyTuple_GET_ITEM(inputs, i));
+        }
         for (Py_ssize_t i = 0; i < length; ++i) {
             // The first of nothing but scalars becomes an array: a result needs a dtype and a
             // device.
@@ -238,6 +242,7 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
             owned.push_back(nb::steal(made));
             operands.emplace_back(made, peer);
             nodes.push_back(operands.back().get());
+            if (nodes.back() && runs_python) operands.back().keep();
             if (nodes.back()) continue;
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_TypeError,

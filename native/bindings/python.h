@@ -60,6 +60,14 @@ void set_options_variable(PyObject* context_variable);
 // Applies an op; empty with a Python error set when its rules refuse.
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
 
+// Whether an object becomes an operand without running Python: not a foreign one, nor a stale view.
+inline bool is_immediate(PyObject* object) {
+    if (!is_array(object))
+        return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
+    auto* array = reinterpret_cast<ArrayObject*>(object);
+    return !array->base || array->version == array->root->version;
+}
+
 // A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an
 // Array or kept here. `get()` is null with a Python error, or without one when the object is not
 // ours.
@@ -67,6 +75,8 @@ class Operand {
   public:
     Operand(PyObject* object, PyObject* peer);
     Node* get() const { return node_; }
+    // Counts a borrowed Node too: needed where Python runs later, which may rebind its Array.
+    void keep() { kept_ = Ref<Node>(node_); }
 
   private:
     Node* node_ = nullptr;

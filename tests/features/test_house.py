@@ -299,7 +299,8 @@ def test_complex_numbers_multiply_and_conjugate(dtype: np.dtype) -> None:
     assert_equal_bits(x * y, np.array([4 + 3j], dtype))
     assert_equal_bits(tn.conj(x), np.array([1 - 2j], dtype))
     z = tn.asarray([1 + 2j, 3 + 1j], dtype=dtype)
-    assert tn.real(z * tn.conj(z)).tolist() == [5.0, 10.0]
+    assert tn.abs2(z).tolist() == [5.0, 10.0]
+    assert tn.abs2(z).dtype == tn.real(z * tn.conj(z)).dtype == np.array(0, dtype).real.dtype
 
 
 def test_the_parts_of_complex_numbers_lie_interleaved() -> None:

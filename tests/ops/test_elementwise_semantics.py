@@ -391,3 +391,13 @@ def test_row_48_complex_product_conjugate_and_squared_modulus() -> None:
         both = array([1 + 2j, 3 - 1j], dtype)
         assert tn.real(both * tn.conj(both)).tolist() == [5.0, 10.0]
         assert (tn.real(x).dtype, tn.imag(x).dtype) == (abs(x).dtype,) * 2
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_bits_of_complex_products_do_not_depend_on_the_layout(dtype: str) -> None:
+    generator = np.random.default_rng(0)
+    parts = generator.standard_normal((4, 500))
+    x, y = (parts[0] + 1j * parts[1]).astype(dtype), (parts[2] + 1j * parts[3]).astype(dtype)
+    plain = np.asarray(tn.asarray(x) * tn.asarray(y))
+    reversed_twice = tn.asarray(x[::-1].copy())[::-1] * tn.asarray(y)
+    assert np.asarray(reversed_twice).tobytes() == plain.tobytes()

@@ -17,6 +17,7 @@ from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import reduction, refuse_dtype
 from tenfold.ir.op import Sample
 from tenfold.ir.shape import Axis, normalize_axes, normalize_axis
+from tenfold.ops.arithmetic import multiplied
 from tenfold.ops.fold import fold_axes
 
 Axes = tuple[int, ...]
@@ -47,19 +48,6 @@ def accumulating(type_: Type, dtype: np.dtype | None) -> Dtypes:
             remedy="take tn.real(x) or tn.abs(x), or leave dtype out",
         )
     return wide(result), result
-
-
-def multiplied(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return `x * y`; complex ones part by part, because NumPy's loop contracts some to FMA.
-
-    It does so for contiguous operands only: the bits would depend on the layout.
-    """
-    if x.dtype.kind != "c":
-        return np.multiply(x, y)
-    product = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
-    product.real = x.real * y.real - x.imag * y.imag
-    product.imag = x.real * y.imag + x.imag * y.real
-    return product
 
 
 def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:

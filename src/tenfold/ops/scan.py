@@ -19,12 +19,12 @@ from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import normalize_axis
-from tenfold.ops.arithmetic import subtract
+from tenfold.ops.arithmetic import multiplied, subtract
 from tenfold.ops.comparison import not_equal
 from tenfold.ops.fold import BLOCK, Combine
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat
-from tenfold.ops.reduce import accumulating, multiplied
+from tenfold.ops.reduce import accumulating
 
 _SAMPLES = (
     Sample(((5,),)),
