@@ -110,10 +110,9 @@ struct Front {
     static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo is cleared
 };
 
-Memo& memo() {
-    static auto* table = new Memo; // outlives every static object
-    return *table;
-}
+Memo* const the_memo = new Memo; // made when the library is loaded; outlives every static object
+
+Memo& memo() { return *the_memo; }
 
 } // namespace
 

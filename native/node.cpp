@@ -23,10 +23,9 @@ struct Slab {
     Slot* free = nullptr;
 };
 
-Slab& slab() {
-    static auto* slots = new Slab; // outlives every Node
-    return *slots;
-}
+Slab* const the_slab = new Slab; // made when the library is loaded; outlives every Node
+
+Slab& slab() { return *the_slab; }
 
 struct LocalList {
     Slot* free = nullptr;

@@ -12,10 +12,9 @@ struct Table {
     std::deque<Op> ops;
 };
 
-Table& table() {
-    static auto* ops = new Table; // outlives every Node
-    return *ops;
-}
+Table* const the_table = new Table; // made when the library is loaded; outlives every Node
+
+Table& table() { return *the_table; }
 
 } // namespace
 

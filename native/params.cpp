@@ -8,10 +8,10 @@
 namespace tenfold {
 namespace {
 
-Interner<Params, std::string_view>& interner() {
-    static auto* params = new Interner<Params, std::string_view>; // outlives every Params
-    return *params;
-}
+// Made when the library is loaded; outlives every Params.
+Interner<Params, std::string_view>* const the_interner = new Interner<Params, std::string_view>;
+
+Interner<Params, std::string_view>& interner() { return *the_interner; }
 
 } // namespace
 

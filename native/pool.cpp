@@ -21,10 +21,9 @@ struct Pool {
     PoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
 };
 
-Pool& pool() {
-    static auto* blocks = new Pool; // outlives every Value
-    return *blocks;
-}
+Pool* const the_pool = new Pool; // made when the library is loaded; outlives every Value
+
+Pool& pool() { return *the_pool; }
 
 void* system_allocate(std::size_t bytes) {
     if (bytes < HUGE_PAGE) return std::aligned_alloc(ALIGNMENT, bytes);

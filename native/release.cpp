@@ -14,10 +14,10 @@ struct ReleaseList {
     std::atomic<bool> any{false};
 };
 
-ReleaseList& list() {
-    static auto* released = new ReleaseList; // outlives every static object that may release
-    return *released;
-}
+// Made when the library is loaded; outlives every static object that may release.
+ReleaseList* const the_list = new ReleaseList;
+
+ReleaseList& list() { return *the_list; }
 
 } // namespace
 

@@ -8,10 +8,10 @@
 namespace tenfold {
 namespace {
 
-Interner<Type, TypeKey>& types() {
-    static auto* interner = new Interner<Type, TypeKey>; // outlives every Type
-    return *interner;
-}
+// Made when the library is loaded; outlives every Type.
+Interner<Type, TypeKey>* const the_types = new Interner<Type, TypeKey>;
+
+Interner<Type, TypeKey>& types() { return *the_types; }
 
 std::array<DType, MAX_DTYPES>& dtypes() {
     static std::array<DType, MAX_DTYPES> table{};

@@ -13,6 +13,7 @@ using namespace tenfold::testing;
 
 int main() {
     respect_forks();
+    add_op(); // a static of the test: half made in one thread, it would stay so in the child
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t)

@@ -326,6 +326,15 @@ def real(x: Array, /) -> Array:
 def imag(x: Array, /) -> Array:
     """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128."""
 
+def abs2(x: Array, /) -> Array:
+    """Square of the modulus of `x`, element by element: real, without the square root of `abs`."""
+
+def view_as_real(x: Array, /) -> Array:
+    """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real."""
+
+def view_as_complex(x: Array, /) -> Array:
+    """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape"""
+
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote."""
 
@@ -528,6 +537,7 @@ __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",
+    "abs2",
     "acos",
     "acosh",
     "add",
@@ -718,6 +728,8 @@ __all__ = [
     "unstack",
     "var",
     "vecdot",
+    "view_as_complex",
+    "view_as_real",
     "where",
     "zeros",
     "zeros_like",

@@ -74,6 +74,9 @@ class Methods:
         """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
     def astype(self, dtype: Any, /, *, copy: builtins.bool = ..., device: str | None = ...) -> Array:
         """Return `x` in another dtype: shape (...), the dtype named."""
+    def explain(self, stage: str | None = ..., *, analyze: builtins.bool = ..., format: str = ...) -> str:
+        """Return how the array is (to be) computed: see tn.explain."""
+
     def item(self) -> Any:
         """Return the only element as a Python number. Raises ShapeError when there is not exactly one."""
 

@@ -89,6 +89,10 @@ class ShapeError(Explained, ValueError):
     """Shapes, axes or sizes that do not fit."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that the array does not have: a ShapeError that is an IndexError too, as NumPy's."""
+
+
 class DTypeError(Explained, TypeError):
     """Dtypes that do not fit, or that tenfold does not have."""
 

@@ -118,7 +118,7 @@ def _step(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
     read = sum(_bytes(graph.nodes[i]) for i in graph.inputs[position])
     results = ", ".join(type_text(type_) for type_ in node.types)
-    return f"  {node.name} -> {results}: {_bytes(node) + read} bytes{_work(node)}"
+    return f"  {node.name} -> {results}: {_bytes(node) + read} bytes{_work(graph, position)}"
 
 
 def _bytes(node: Node) -> int:
@@ -127,11 +127,13 @@ def _bytes(node: Node) -> int:
     return sum(type_.size * type_.dtype.itemsize for type_ in node.types)
 
 
-def _work(node: Node) -> str:
+def _work(graph: Graph, position: int) -> str:
+    node = graph.nodes[position]
     op: Op[...] = node.op
     if op.multiply_adds is None:
         return ""
-    count = op.multiply_adds(tuple(i.type for i in node.inputs), *node.params)
+    types = tuple(graph.nodes[i].type for i in graph.inputs[position])
+    count = op.multiply_adds(types, *node.params)
     return f", {count} multiply-adds"
 
 

@@ -7,6 +7,7 @@ from tenfold.ir.op import Derived
 from tenfold.ir.op import Op
 
 abs: Op[...]
+abs2: Op[...]
 acos: Op[...]
 acosh: Op[...]
 add: Op[...]
@@ -168,6 +169,8 @@ unique_values: Derived[...]
 unstack: Derived[...]
 var: Derived[...]
 vecdot: Op[...]
+view_as_complex: Op[...]
+view_as_real: Op[...]
 where: Op[...]
 zeros: Derived[...]
 zeros_like: Derived[...]

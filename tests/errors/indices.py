@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import tenfold as tn
-from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import AxisError, DTypeError, ShapeError, UnsupportedError
 
 from .table import wrong, wrong_values
 
@@ -140,7 +140,7 @@ def taking_with_floats() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "take: axis 1 is out of range for 1 axes",
     operands=2,
 )

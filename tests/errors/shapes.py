@@ -6,7 +6,7 @@ Table.
 from __future__ import annotations
 
 import tenfold as tn
-from tenfold.errors import ShapeError
+from tenfold.errors import AxisError, ShapeError
 
 from .table import wrong
 
@@ -197,7 +197,7 @@ def lists_of_unequal_length() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "sum: axis 2 is out of range for 2 axes",
 )
 def an_axis_out_of_range() -> None:
@@ -205,7 +205,7 @@ def an_axis_out_of_range() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "max: axis -3 is out of range for 2 axes",
 )
 def a_negative_axis_out_of_range() -> None:
@@ -213,7 +213,7 @@ def a_negative_axis_out_of_range() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "sum: axis 0 is out of range for 0 axes",
 )
 def an_axis_of_an_array_without_axes() -> None:
@@ -253,7 +253,7 @@ def several_axes_where_one_is_meant() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "sum: axis 5 is out of range for 2 axes",
 )
 def a_method_with_an_axis_out_of_range() -> None:
@@ -352,7 +352,7 @@ def squeezing_an_axis_that_is_longer_than_1() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "expand_dims: axis 3 is out of range for 2 axes",
 )
 def expanding_at_an_axis_out_of_range() -> None:
@@ -404,7 +404,7 @@ def splitting_into_unequal_parts() -> None:
 
 
 @wrong(
-    ShapeError,
+    AxisError,
     "unstack: axis 0 is out of range for 0 axes",
 )
 def unstacking_an_array_without_axes() -> None:

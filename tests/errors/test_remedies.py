@@ -9,7 +9,7 @@ from pathlib import Path
 import tenfold as tn
 
 ROOMS = ("ir", "ops", "storage", "interop", "functions")
-CLASSES = {"ShapeError", "DTypeError", "DeviceError", "UnsupportedError", "message"}
+CLASSES = {"ShapeError", "AxisError", "DTypeError", "DeviceError", "UnsupportedError", "message"}
 
 
 def errors_without_remedy() -> Iterator[str]:

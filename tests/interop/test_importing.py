@@ -240,7 +240,7 @@ def looped() -> Any:
         (np.zeros(2, ml_dtypes.float8_e5m2), "is none of ours", "data.astype(np.float64)"),
         (np.ma.masked_array([1, 2], [0, 1]), "would lose its mask", "filled(0)"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_has_no_dtype_is_refused_with_its_remedy(given: Any, rule: str, remedy: str) -> None:
     with pytest.raises(DTypeError) as caught:

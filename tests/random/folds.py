@@ -117,6 +117,7 @@ def matmul(a: Bounded, b: Bounded) -> Bounded:
         fractions = (each[each != np.round(each)] for each in (x, y))
         rounding = rounding * any(map(np.size, fractions))
     bound = np.where(size < float(ml_dtypes.finfo(inner).max) / 2, spread + rounding, np.inf)
+    bound = np.where(np.isnan(bound), np.inf, bound)
     return finish(product, bound, dtype, units=4)
 
 

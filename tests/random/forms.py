@@ -72,6 +72,17 @@ def _called(name: str, function: Callable[..., Bounded], kinds: str, *, jumps: b
     return form
 
 
+def _without_nan(form: Form) -> Form:
+    """A form that reads the signs of its operands: that of NaN is anybody's."""
+
+    def draw(draft: Draft) -> Drawn | None:
+        drawn = form(draft)
+        named = [draft.arrays[x] for x in drawn.operands if x in draft.arrays] if drawn else []
+        return None if any(np.isnan(x.values).any() for x in named) else drawn
+
+    return draw
+
+
 def _unary(text: str, function: Callable[..., Bounded], kinds: str, *, jumps: bool = False) -> Form:
     def form(draft: Draft) -> Drawn | None:
         name = draft.array(kinds, exact=jumps)
@@ -211,6 +222,13 @@ def _question(function: Any) -> Callable[[Bounded], Bounded]:
     return lambda x: exact(function(x.values))
 
 
+def _truths(function: Any) -> Callable[..., Bounded]:
+    def compute(*operands: Operand) -> Bounded:
+        return exact(function(*(x.values if isinstance(x, Bounded) else x for x in operands)))
+
+    return compute
+
+
 def _smooth(name: str, function: Callable[..., Any], *, monotone: bool = True) -> Form:
     units = max(OPS[name].accuracy, 4)
     return _unary(
@@ -282,6 +300,12 @@ DISCRETE: list[Form] = [
     _unary("tn.round({})", _rounded(np.round), "biuf", jumps=True),
     _unary("tn.isnan({})", _question(np.isnan), ALL, jumps=True),
     _unary("tn.isfinite({})", _question(np.isfinite), ALL, jumps=True),
+    _unary("tn.isinf({})", _question(np.isinf), ALL, jumps=True),
+    _without_nan(_unary("tn.signbit({})", _question(np.signbit), "f", jumps=True)),
+    _called("logical_and", _truths(np.logical_and), ALL, jumps=True),
+    _called("logical_or", _truths(np.logical_or), ALL, jumps=True),
+    _called("logical_xor", _truths(np.logical_xor), ALL, jumps=True),
+    _without_nan(_called("copysign", _jumping(np.copysign), "f", jumps=True)),
     _unary("tn.logical_not({})", _question(np.logical_not), ALL, jumps=True),
     _where,
     _where,
@@ -324,9 +348,19 @@ def _cumulative_sum(draft: Draft) -> Drawn | None:
     if name is None or not draft.value(name).ndim:
         return None
     axis = draft.integer(0, draft.value(name).ndim - 1)
-    return Drawn(
-        f"tn.cumulative_sum({name}, axis={axis})", (name,), lambda x: folds.cumulated(x, axis)
-    )
+    form = draft.choose(["", "include_initial", "exclusive"])
+    option = f", {form}=True" if form else ""
+
+    def scan(x: Bounded) -> Bounded:
+        scanned = folds.cumulated(x, axis)
+        if not form:
+            return scanned
+        widths = [(int(i == axis), 0) for i in range(x.ndim)]
+        length = x.shape[axis] + (form == "include_initial")
+        key = tuple(slice(length if i == axis else None) for i in range(x.ndim))
+        return moved(scanned, lambda v: np.pad(v, widths)[key])
+
+    return Drawn(f"tn.cumulative_sum({name}, axis={axis}{option})", (name,), scan)
 
 
 def _matmul(draft: Draft) -> Drawn | None:
@@ -343,6 +377,9 @@ def _sort(draft: Draft) -> Drawn | None:
     axis = draft.integer(0, draft.value(name).ndim - 1)
     if draft.value(name).kind == "f" and (draft.value(name).values == 0).any():
         return None  # -0 and 0 are equal and keep their order, which NumPy does not promise
+    if draft.integer(0, 1):
+        text = f"tn.argsort({name}, axis={axis})"
+        return Drawn(text, (name,), lambda x: exact(np.argsort(x.values, axis, kind="stable")))
     return Drawn(
         f"tn.sort({name}, axis={axis})", (name,), lambda x: exact(np.sort(x.values, axis=axis))
     )

@@ -101,6 +101,56 @@ def _squeezed(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any] | None:
     return f"tn.squeeze({name}, axis={axis})", lambda v: np.squeeze(v, axis)
 
 
+def _swapped(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any] | None:
+    if not x.ndim:
+        return None
+    a, b = draft.integer(-x.ndim, x.ndim - 1), draft.integer(0, x.ndim - 1)
+    return f"tn.swapaxes({name}, {a}, {b})", lambda v: np.swapaxes(v, a, b)
+
+
+def _diagonal(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any] | None:
+    if x.ndim < 2:
+        return None
+    offset, axis = draft.integer(-3, 3), draft.integer(1, x.ndim - 1)
+    text = f"tn.diagonal({name}, {offset}, 0, {axis})"
+    return text, lambda v: np.diagonal(v, offset, 0, axis)
+
+
+def _cropped(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any]:
+    shape = tuple(draft.integer(0, length) for length in x.shape)
+    starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
+    key = tuple(slice(start, start + m) for start, m in zip(starts, shape, strict=True))
+    return f"tn.crop({name}, {shape})", lambda v: v[(*key, ...)]
+
+
+def _padded(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any] | None:
+    widths = [(draft.integer(0, 2), draft.integer(0, 2)) for _ in x.shape]
+    shape = [a + n + b for n, (a, b) in zip(x.shape, widths, strict=True)]
+    if not x.ndim or np.prod(shape) > LARGEST:
+        return None
+    return f"tn.pad({name}, {widths})", lambda v: np.pad(v, widths)
+
+
+def _triangle(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any] | None:
+    k = draft.integer(-2, 2)
+    return (f"tn.tril({name}, {k})", lambda v: np.tril(v, k)) if x.ndim > 1 else None
+
+
+def _parts(draft: Draft) -> Drawn | None:
+    """The parts of complex numbers side by side, a view; the error of the modulus bounds both."""
+    name = draft.array("c")
+    if name is None or draft.value(name).ndim > 4:
+        return None
+
+    def part(x: Bounded) -> Bounded:
+        real = x.values.real
+        shape, strides = (*x.shape, 2), (*real.strides, real.itemsize)
+        values = np.lib.stride_tricks.as_strided(real, shape, strides, writeable=False)
+        return Bounded(values, np.broadcast_to(x.error[..., None], shape))
+
+    return Drawn(f"tn.view_as_real({name})", (name,), part, view=True)
+
+
 def _rolled(draft: Draft, name: Name, x: Bounded) -> tuple[str, Any]:
     shift, axis = draft.integer(-5, 5), draft.axis(x.ndim)
     return f"tn.roll({name}, {shift}, axis={axis})", lambda v: np.roll(v, shift, axis)
@@ -180,6 +230,12 @@ MOVING: list[Form] = [
     _moving(_flipped, view=True),
     _moving(_expanded, view=True),
     _moving(_squeezed, view=True),
+    _moving(_swapped, view=True),
+    _moving(_diagonal, view=True),
+    _moving(_cropped, view=True),
+    _parts,
+    _moving(_padded, view=False),
+    _moving(_triangle, view=False),
     _moving(_rolled, view=False),
     _moving(_repeated, view=False),
     _moving(_tiled, view=False),

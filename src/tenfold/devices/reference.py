@@ -51,7 +51,7 @@ class Reference:
             operands = [values for i in inputs if (values := computed[i]) is not None]
             if len(operands) == len(inputs):
                 try:
-                    computed[position] = results = self._values(node, operands)
+                    computed[position] = results = self._values(graph, position, operands)
                 except Failure as failed:
                     failure = failure or failed.error
                 else:
@@ -63,7 +63,8 @@ class Reference:
                     computed[i] = None
         return failure
 
-    def _values(self, node: Node, inputs: list[Values]) -> Values:
+    def _values(self, graph: Graph, position: int, inputs: list[Values]) -> Values:
+        node = graph.nodes[position]
         if node.is_scalar:
             return (np.asarray(node.scalar),)
         if not node.pending:
@@ -76,7 +77,8 @@ class Reference:
         _native.count(f"{category}s")
         _native.count("launches")
         if (multiply_adds := node.op.multiply_adds) is not None:
-            types = tuple(operand.type for operand in node.inputs)
+            # The node itself may have dropped its inputs: another thread computed it meanwhile.
+            types = tuple(graph.nodes[i].type for i in graph.inputs[position])
             _native.count("multiply_adds", multiply_adds(types, *node.params))
         timeline.record(node.name, category, begun)
         return results

@@ -9,22 +9,14 @@ an expression as soon as it is declared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import tenfold as tn
 from tenfold.dtypes import DTYPES
 from tenfold.ir.op import OPS
+from tenfold.namespace.info import CONSTANTS
 
-CONSTANTS: dict[str, object] = {
-    "e": math.e,
-    "pi": math.pi,
-    "inf": math.inf,
-    "nan": math.nan,
-    "newaxis": None,
-}
-"""The array API standard's constants."""
 PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "size", "dtype"})
 
 

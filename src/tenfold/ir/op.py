@@ -8,7 +8,7 @@ made from the table.
 
 >>> from tenfold.ops.elementary import sin
 >>> sin.name, sin.accuracy
-('sin', 4)
+('sin', 2)
 """
 
 from __future__ import annotations

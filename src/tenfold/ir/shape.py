@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 
-from tenfold.errors import ShapeError
+from tenfold.errors import AxisError, ShapeError
 
 Shape = tuple[int, ...]
 Axis = int | tuple[int, ...] | None
@@ -86,7 +86,7 @@ def normalize_axis(axis: object, ndim: int) -> int:
             "", f"axis {axis!r} is no int", remedy="give an int, as in axis=-1"
         ) from None
     if not -ndim <= position < ndim:
-        raise ShapeError(
+        raise AxisError(
             "",
             f"axis {position} is out of range for {ndim} axes",
             remedy=f"use {-ndim} to {ndim - 1}" if ndim else "the array has no axes",

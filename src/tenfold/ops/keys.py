@@ -126,7 +126,8 @@ def _unmasked(x: Array, terms: list[Any], operation: str) -> list[Any]:
     for term in terms:
         if isinstance(term, np.ndarray):
             covered = x.shape[axis : axis + term.ndim]
-            if term.shape != covered:
+            empty = term.size == 0 and len(covered) == term.ndim  # as NumPy: it takes nothing
+            if term.shape != covered and not empty:
                 rule = f"a mask of shape {term.shape} does not fit axes of shape {covered}"
                 raise refused(x, operation, rule, "compare the array itself, as in x[x > 0]")
             result.extend(constant(x, positions) for positions in term.nonzero())

@@ -27,7 +27,10 @@ def part_of(node: Node) -> Node | None:
     """Return a node that computes only the part of its base that `node` reads."""
     if node.op is not index:
         return None
-    base, picks, new = _through_views(node)
+    found = _through_views(node)
+    if found is None:
+        return None
+    base, picks, new = found
     if not _opens(base) or base.read_in_part():
         return None
     with options(strict_dtypes=False):  # what was written under other options stays as it was
@@ -35,16 +38,22 @@ def part_of(node: Node) -> Node | None:
         return _native.node_of(viewed(part, whole_axes(part.shape), new) if new else part)
 
 
-def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]]:
-    """Return what a part of a part of a part ... takes, in one step, of which node."""
-    (base,) = node.inputs
+def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
+    """Return what a part of a part of a part ... takes, in one step, of which node.
+
+    None when another thread has computed the node meanwhile: a computed node drops its inputs.
+    """
+    inputs = node.inputs
+    if not inputs:
+        return None
+    (base,) = inputs
     picks, new = node.params
-    while base.pending and base.op is index:
+    while base.op is index and (inputs := base.inputs):
         composed = _composed(base.params[0], base.params[1], picks, new)
         if composed is None:
             break
         picks, new = composed
-        (base,) = base.inputs
+        (base,) = inputs
     return base, picks, new
 
 
@@ -98,8 +107,11 @@ def _narrowed(base: Node, base_picks: Picks) -> Array:
         if not _opens(node):
             made[node, picks] = _leaf(node, picks)
             continue
-        shape = node.type.shape
-        parts = [(each, _aligned(each.type.shape, shape, picks)) for each in node.inputs]
+        shape, operands = node.type.shape, node.inputs
+        if not operands:  # another thread has computed it since
+            made[node, picks] = _leaf(node, picks)
+            continue
+        parts = [(each, _aligned(each.type.shape, shape, picks)) for each in operands]
         missing = [part for part in parts if part not in made]
         if missing:
             stack.extend(missing)

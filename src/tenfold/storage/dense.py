@@ -129,17 +129,23 @@ def unwritten(values: Values) -> bool:
             if not owner.readonly:
                 return False
             owner = owner.obj
+        elif _lends_writeable(owner):
+            return False
         else:
-            return isinstance(owner, Value) or _read_only_buffer(owner)
+            owner = getattr(owner, "base", None)  # what np.lib.stride_tricks puts in between
     return True
 
 
-def _read_only_buffer(owner: object) -> bool:
+def _lends_writeable(owner: object) -> bool:
+    """Whether an owner that is no ndarray lends its memory for writing."""
+    if isinstance(owner, Value):
+        return False
     try:
         with memoryview(owner) as buffer:  # type: ignore[arg-type]  # asks whether it is one
-            return buffer.readonly
+            return not buffer.readonly
     except (TypeError, ValueError, BufferError):
-        return True  # no buffer: what it lent as read-only stays so
+        interface = getattr(owner, "__array_interface__", None)
+        return interface is not None and not interface["data"][1]
 
 
 def _needs_copy(values: Values, wanted: Dtype) -> str:
