@@ -26,7 +26,12 @@ def evaluate(arrays: Sequence[Array]) -> Exception | None:
 
     What does not depend on a failure is computed all the same.
     """
-    pending = [node for node in map(_native.node_of, arrays) if node.pending]
+    return compute([_native.node_of(array) for array in arrays])
+
+
+def compute(nodes: Sequence[Node]) -> Exception | None:
+    """As evaluate, for nodes: what an Array named when they were taken, rebound since or not."""
+    pending = [node for node in nodes if node.pending]
     if not pending:
         return None
     parts = [part_of(node) or node for node in pending]

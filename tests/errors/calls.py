@@ -220,6 +220,19 @@ def operands_on_different_devices() -> None:
 
 
 @wrong(
+    UnsupportedError,
+    "astype: a cast stays on its device, 'reference', and does not go to 'second'",
+)
+def casting_to_another_device() -> None:
+    tn.astype(tn.zeros(3), tn.float32, device="second")
+
+
+@wrong(DeviceError, "astype: device 'abacus' does not exist")
+def casting_to_an_unknown_device() -> None:
+    tn.astype(tn.zeros(3), tn.float32, device="abacus")
+
+
+@wrong(
     DeviceError,
     "to_device: device 'abacus' does not exist",
     operands=0,

@@ -20,7 +20,12 @@ def test_parts_stand_side_by_side_and_make_the_number_again(
     parts = tn.view_as_real(tn.asarray(values))
     np.testing.assert_array_equal(np.asarray(parts), np.stack([values.real, values.imag], -1))
     np.testing.assert_array_equal(np.asarray(tn.view_as_complex(parts)), values)
-    assert parts.kind == tn.Kind.VIEW
+
+
+def test_view_of_parts_is_a_view() -> None:
+    x = tn.asarray([1 + 2j])
+    assert tn.view_as_real(x).kind == tn.Kind.VIEW
+    assert tn.view_as_real(x).base is x
 
 
 def test_view_of_parts_reads_the_present_value() -> None:

@@ -244,6 +244,6 @@ def smooth(
     beyond = np.isfinite(x) & np.isfinite(values)
     beyond &= np.abs(values) > float(ml_dtypes.finfo(dtype).max) / 2
     error = np.where(np.isfinite(result), spread + (accuracy + 1) * ulp(result, dtype), 0)
-    inexact = (ex > 0) & ~np.isfinite(result)
+    inexact = np.isinf(ex) | ((ex > 0) & ~np.isfinite(result))
     error = np.where(np.isnan(spread) | beyond | inexact, np.inf, error)
     return Bounded(np.array(result, dtype), np.asarray(error, np.float64))

@@ -31,6 +31,11 @@ def _widest(dtype: np.dtype) -> Any:
     return np.clongdouble if dtype.kind == "c" else np.longdouble
 
 
+def _size(wide: np.ndarray) -> np.ndarray:
+    """What each addend can add to a sum that stays finite."""
+    return np.where(np.isfinite(wide), np.abs(wide), 0).astype(np.float64)
+
+
 def _whole(values: np.ndarray, magnitude: np.ndarray, dtype: np.dtype) -> bool:
     """Whether all partial results are whole numbers below 2**p."""
     if not np.isfinite(values).all() or (values != np.round(values)).any():
@@ -44,7 +49,7 @@ def sum_of(x: Bounded, axis: Axis, keepdims: bool) -> Bounded:
         return exact(np.sum(x.values, axis=axis, dtype=dtype, keepdims=keepdims))
     wide = x.values.astype(_widest(dtype))
     total = np.asarray(np.sum(wide, axis=axis, keepdims=keepdims) + 0)
-    magnitude = np.asarray(np.sum(np.abs(wide), axis=axis, keepdims=keepdims), np.float64)
+    magnitude = np.asarray(np.sum(_size(wide), axis=axis, keepdims=keepdims))
     error = np.asarray(np.sum(x.error, axis=axis, keepdims=keepdims))
     count = max(x.values.size // max(total.size, 1), 1)
     return _folded(wide, total, magnitude, error, count, dtype)
@@ -64,9 +69,9 @@ def _folded(
         return finish(total, error, dtype)
     limits = np.finfo(inner)
     rounding = (count + 1) * float(limits.eps) * magnitude
-    overflow = np.isfinite(magnitude) & (magnitude > float(limits.max) / 2)
+    overflow = magnitude > float(limits.max) / 2
     if dtype.kind == "c":
-        overflow = ~(magnitude < float(limits.max) / 2)
+        overflow |= ~np.isfinite(total)
     bound = np.where(magnitude == 0, error, np.where(overflow, np.inf, error + rounding))
     special = ~np.isfinite(total) & (error == 0) & ~overflow
     return finish(
@@ -139,6 +144,6 @@ def cumulated(x: Bounded, axis: int) -> Bounded:
     if x.kind in "biu":
         return exact(np.cumsum(x.values, axis=axis, dtype=dtype))
     wide = x.values.astype(_widest(dtype))
-    total, magnitude = np.cumsum(wide, axis=axis), np.cumsum(np.abs(wide), axis=axis)
+    total, magnitude = np.cumsum(wide, axis=axis), np.cumsum(_size(wide), axis=axis)
     error = np.cumsum(x.error, axis=axis)
-    return _folded(wide, total, magnitude.astype(np.float64), error, x.shape[axis], dtype)
+    return _folded(wide, total, magnitude, error, x.shape[axis], dtype)

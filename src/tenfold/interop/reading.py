@@ -29,7 +29,7 @@ def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]
         if operation is not None:
             _refuse_sync(operation, array)
         _native.count("syncs")
-        failure = pipeline.evaluate([array])
+        failure = pipeline.compute([node])  # not the array: a thread may rebind it meanwhile
         if failure is not None:
             raise failure
     value = node.value()

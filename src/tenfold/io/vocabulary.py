@@ -45,6 +45,6 @@ def vocabulary() -> Vocabulary:
         functions={**OPS, "asarray": tn.asarray},
         methods=frozenset(operation.name for operation in OPS.values() if operation.method),
         properties=PROPERTIES,
-        names=CONSTANTS | DTYPES,
+        names={**CONSTANTS, **DTYPES},
         array=tn.Array,
     )

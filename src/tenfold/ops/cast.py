@@ -3,7 +3,7 @@
 Float to integer saturates and NaN becomes 0; integers wrap; everything to bool asks "is it
 nonzero".
 
->>> cast_values(np.array([3.7, -3.7, 1e20, np.nan]), DTYPES["int32"])
+>>> cast_values(np.array([3.7, -3.7, 1e20, np.nan]), np.dtype("int32"))
 array([         3,         -3, 2147483647,          0], dtype=int32)
 """
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.dtypes import BFLOAT16, FLOAT32, canonical, kind_of
-from tenfold.errors import DTypeError
+from tenfold.errors import DTypeError, UnsupportedError
 from tenfold.ir.declare import array, operation
 from tenfold.ir.op import Call, Inferred, Kind
+from tenfold.settings import checked_device
 
 
 def _saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -76,10 +77,14 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
 
     Floats become integers by truncation, saturated to the range, NaN as 0; integers wrap. `copy` is
     accepted for the standard's sake: values never change under a reader, so none is ever needed.
-    Raises DTypeError for complex to real.
+    Raises DTypeError for complex to real, UnsupportedError for another `device` than that of `x`.
 
     >>> import tenfold as tn
     >>> tn.astype(tn.asarray([3.7, -3.7]), tn.int32).tolist()
     [3, -3]
     """
-    return Call((array(x),), (canonical(dtype, "astype"),))
+    x = array(x)
+    if device is not None and checked_device(device) != x.device:
+        rule = f"a cast stays on its device, {x.device!r}, and does not go to {device!r}"
+        raise UnsupportedError("", rule, remedy="move the array first, with x.to_device(...)")
+    return Call((x,), (canonical(dtype, "astype"),))
