@@ -54,9 +54,7 @@ def describe(operand: Described) -> str:
 
 
 class Explained(Exception):
-    """An error made of operation, rule, operands and remedy, so that an outer operation can
-    rename it.
-    """
+    """An error of operation, rule, operands and remedy; an outer operation can rename it."""
 
     def __init__(
         self,
@@ -73,9 +71,7 @@ class Explained(Exception):
         return type(self), (str(self),)
 
     def completed(self, operation: str, operands: Iterable[Described]) -> Explained:
-        """Return the error of a rule that knows neither the operation nor its operands, with
-        both.
-        """
+        """Return the error of a rule that knows neither operation nor operands, with both."""
         return type(self)(
             self.operation or operation, self.rule, self.operands or operands, self.remedy
         )

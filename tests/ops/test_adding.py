@@ -13,8 +13,9 @@ import pytest
 
 import tenfold as tn
 from tenfold._native import Array
-from tenfold.ir.declare import Axis, array, elementwise, movement, reduction
+from tenfold.ir.declare import array, elementwise, movement, reduction
 from tenfold.ir.op import OPS, Call, Op, Sample
+from tenfold.ir.shape import Axis
 from tenfold.namespace import stubs, surface
 from tenfold.ops.fold import fold_axes
 

@@ -26,22 +26,19 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import HALVES, canonical, names, promote, wide
-from tenfold.errors import DTypeError
-from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, Sample, register
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, register
 from tenfold.ir.shape import Axis, Shape, broadcast, normalize_axes, reduced
 
 DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
-"""From the operands' Types to (the dtype of each operand in the computation, the result's dtype).
-"""
+"""From the operands' Types to (each operand's dtype in the computation, the result's dtype)."""
 
 
 def array(value: Any) -> Array:
-    """Return an argument of a call as an Array: an ndarray or a scalar is imported, a list
-    refused.
-    """
+    """Return an argument as an Array: ndarrays and numbers are imported, lists refused."""
     if type(value) is Array:
         return value
-    made = convert(value, None)
+    made = _converter(value, None)
     if made is NotImplemented:
         raise DTypeError(
             "",
@@ -52,24 +49,17 @@ def array(value: Any) -> Array:
     return imported
 
 
-def convert(value: Any, peer: Any) -> Any:
-    """Import a foreign operand; set by the storage room, which knows how."""
-    return _converter(value, peer)
-
-
 _converter: Callable[[Any, Any], Any]
 
 
 def set_converter(converter: Callable[[Any, Any], Any]) -> None:
-    """Say how foreign operands are imported."""
+    """Say how foreign operands are imported; called by the array room, which knows."""
     global _converter
     _converter = converter
 
 
 def values(x: Array, operation: str) -> np.ndarray:
-    """Return the values of `x`, read-only, for an operation whose shape depends on them: it
-    waits.
-    """
+    """Compute and return the values of `x`, read-only: a result's shape depends on them."""
     return _reader(x, operation)
 
 
@@ -77,7 +67,7 @@ _reader: Callable[[Array, str], np.ndarray]
 
 
 def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
-    """Say how values are computed; set by the array room, which knows how."""
+    """Say how values are computed; called by the array room, which knows."""
     global _reader
     _reader = reader
 
@@ -167,7 +157,8 @@ def _traced(
 ) -> Inferred:
     """Infer by running the element rule on placeholders; half operands enter it as float32."""
     operands = dtypes(types)[0]
-    placeholders = (_native.placeholder(Type((), wide(dtype), "reference")) for dtype in operands)
+    device = next(type_.device for type_ in types if not type_.weak)
+    placeholders = (_native.placeholder(Type((), wide(dtype), device)) for dtype in operands)
     result = element(*placeholders).dtype
     halves = [dtype for dtype in operands if dtype in HALVES]
     if halves and result == wide(halves[0]):
@@ -252,8 +243,6 @@ def reduction(
 
 
 def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:
-    from tenfold.errors import ShapeError
-
     if any(type_.shape[axis] == 0 for axis in axes):
         raise ShapeError(
             "",
@@ -270,9 +259,7 @@ def operation(
     kind: Kind = Kind.COMPLEX,
     **facts: Any,
 ) -> Callable[[Callable[P, Call]], Op[P]]:
-    """Declare an operation of any other form: `rule(types, *params)`, `reference(*arrays,
-    *params)`.
-    """
+    """Declare an operation of any form: `rule(types, *params)`, `reference(*arrays, *params)`."""
 
     def declare(function: Callable[P, Call]) -> Op[P]:
         return _finish(
@@ -292,9 +279,7 @@ def operation(
 def derived(
     *, reference: Callable[..., Any] | None = None, **facts: Any
 ) -> Callable[[Callable[P, Any]], Derived[P]]:
-    """Declare an operation that is made of others when it is called; `reference` is for the
-    tests.
-    """
+    """Declare an operation that a call makes of others; `reference` is for the tests."""
 
     def declare(function: Callable[P, Any]) -> Derived[P]:
         made: Derived[P] = Derived(
@@ -310,22 +295,3 @@ def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
     """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
     return DTypeError("", f"{rule}, not {names([type_.dtype for type_ in types])}", remedy=remedy)
 
-
-__all__ = [
-    "Axis",
-    "Call",
-    "DtypeRule",
-    "Inferred",
-    "Sample",
-    "array",
-    "convert",
-    "derived",
-    "elementwise",
-    "movement",
-    "operation",
-    "reduction",
-    "refuse_dtype",
-    "set_converter",
-    "set_reader",
-    "values",
-]

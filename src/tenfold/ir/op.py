@@ -53,9 +53,7 @@ class Call(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's rule says of a call: each result's shape and dtype, and the dtype of each
-    operand.
-    """
+    """What an op's rule says of a call: shape and dtype of each result, dtype of each operand."""
 
     results: tuple[tuple[Shape, np.dtype], ...]
     operands: tuple[np.dtype, ...]
@@ -64,9 +62,7 @@ class Inferred(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A call for the table-driven tests: shapes of the inputs, the other arguments, dtypes if
-    special.
-    """
+    """A call for the table-driven tests: shapes of the inputs, and the other arguments."""
 
     shapes: tuple[Shape, ...]
     arguments: Mapping[str, Any] = MappingProxyType({})
@@ -82,8 +78,7 @@ class Operation(Generic[P]):
     """The module of `tenfold.ops` that declares it: the page it stands on."""
     function: Callable[..., Any]
     reference: Callable[..., Any] | None = None
-    """NumPy's meaning of it: what the reference device runs (Op) or tests compare with (Derived).
-    """
+    """NumPy's meaning: the reference device runs it (Op), or tests compare with it (Derived)."""
     dtypes: Callable[..., Any] | None = None
     method: bool = False
     """Whether it is a method of Array as well."""
@@ -141,9 +136,7 @@ class Op(Operation[P]):
     opaque: bool = False
     """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
     cost: float = 1.0
-    """What one element costs in units of an addition, where recomputing is weighed against
-    keeping.
-    """
+    """What one element costs, in additions, where recomputing is weighed against keeping."""
     whole_exponent: bool = False
     """Whether integers refuse a negative integer scalar as second operand."""
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
@@ -244,7 +237,8 @@ def infer(
 ) -> tuple[tuple[Type, ...], tuple[np.dtype, ...], int]:
     """Run an op's rule for the native memo: the results' Types, the operands' dtypes, the kind."""
     try:
-        device = device_of(types) or (params[-1] if not types else "reference")
+        # Without inputs the last parameter is the device; a call has an array, or none at all.
+        device = device_of(types) or params[-1]
         results, operands, kind = op.rule(types, *params)
         if strict and len(types) > 1 and op.dtypes is not None:
             # What is read as a truth value is mixed with nothing: the condition of where.

@@ -29,9 +29,7 @@ def product(lengths: Iterable[int]) -> int:
 
 
 def checked_shape(shape: object, itemsize: int = 1) -> Shape:
-    """Return `shape` (an int or a sequence of ints) as a tuple of lengths that memory could
-    hold.
-    """
+    """Return `shape`, an int or a sequence of ints, as a tuple that memory could hold."""
     try:
         items = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
         lengths = tuple(operator.index(length) for length in items)

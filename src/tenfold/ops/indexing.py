@@ -110,9 +110,7 @@ def viewed(x: Array, picks: tuple[Pick, ...], new: tuple[int, ...] = ()) -> Arra
 
 
 def captured(x: Array) -> Array:
-    """Return `x` as an Array of its own: later assignments to what it is a view of do not reach
-    it.
-    """
+    """Return `x` as an Array of its own, which later assignments to its base do not reach."""
     return _native.array_of(_native.node_of(x))
 
 
