@@ -47,9 +47,8 @@ stubs: ## write the .pyi files of the public names from the op table
 bench: ## every program in bench/
 	@set -e; for program in bench/*.py; do echo "== $$program"; $(PYTHON) "$$program"; done
 
-docs: ## run the tour, write the page of settings and the reference (build/docs)
+docs: ## run the tour, write the page of settings and the reference (pip install '.[docs]')
 	$(PYTHON) docs/tour.py
-	$(PYTHON) docs/settings.py
 	$(PYTHON) docs/settings.py
 	$(PYTHON) -m pdoc --docformat numpy --output-directory build/docs tenfold
 

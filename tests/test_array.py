@@ -173,7 +173,7 @@ def test_iteration_gives_the_rows() -> None:
 
 def test_elements_cannot_be_assigned_or_deleted() -> None:
     x = tn.asarray([1, 2])
-    with pytest.raises(UnsupportedError, match=r"tn\.where or concat"):
+    with pytest.raises(UnsupportedError, match=r"tn\.where\(mask, e, x\)"):
         x[0] = 3
     with pytest.raises(TypeError, match="cannot be deleted"):
         del x[0]
@@ -279,3 +279,43 @@ def test_wait_returns_the_array_itself() -> None:
     x = tn.asarray([1.0]) + 1
     assert x.wait() is x
     assert repr(x) == "Array([2.], dtype=float64)"
+
+
+def test_an_operand_may_rebind_the_array_it_meets() -> None:
+    x = tn.asarray([1.0, 2.0])
+
+    class Meddler(np.ndarray):
+        def __array_finalize__(self, _parent: Any) -> None:
+            nonlocal x
+            x += 1
+            x.wait()
+
+    operand = np.zeros(2).view(Meddler)
+    x = tn.asarray([1.0, 2.0])
+    assert tn.add(x, operand).tolist() == [1.0, 2.0]
+    x = tn.asarray([1.0, 2.0])
+    assert (x + operand).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("value", "held"), [(None, False), ("1", False), ([1.0, 3.0], True)])
+def test_what_is_no_number_is_sought_as_numpy_seeks_it(value: Any, held: bool) -> None:
+    assert (value in tn.asarray([1.0, 2.0])) is held
+
+
+def test_a_reader_keeps_to_the_value_it_began_with() -> None:
+    """Another thread may rebind the array between the reader's steps; one trace plays it."""
+    x = tn.asarray([1.0, 2.0])
+    view = (x + 1)[1:]
+    base = view.base
+    node = tn._native.node_of(view)
+    base += 10
+    assert tn.pipeline.compute([node]) is None
+    assert node.value() is not None
+
+
+def test_more_memory_than_there_is_leaves_independent_work_alone() -> None:
+    huge, small = tn.zeros((2**56,)) + 1, tn.zeros(2) + 1
+    tn.eval(huge, small)
+    assert small.tolist() == [1.0, 1.0]
+    with pytest.raises(MemoryError, match="full: "):
+        huge.wait()

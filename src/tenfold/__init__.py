@@ -27,6 +27,7 @@ importlib.import_module("tenfold.devices.reference")
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
+del array  # the name of a module here, of a function in NumPy: its absence says what to write
 settings.load_environment()
 
 from tenfold import testing  # noqa: E402  # made from the tables that are full now
@@ -67,3 +68,8 @@ __all__ = [
     *dtypes.DTYPES,
     *_operations,
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion; the modules that make them are not among them."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

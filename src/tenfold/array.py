@@ -46,7 +46,10 @@ def _assign(target: Array, result: Array, symbol: str) -> None:
     operation = f"{symbol}="
     if target.base is not None:
         raise UnsupportedError(
-            operation, "assigning through a view", [target], "assign to the base, as in x = x + e"
+            operation,
+            "assigning through a view",
+            [target],
+            "assign to the base, as in x = x + e; tn.pad gives e the shape of x",
         )
     if result.shape != target.shape:
         rule = f"a result of shape {result.shape} cannot replace shape {target.shape}"
@@ -77,7 +80,10 @@ def _get_item(array: Array, key: Any) -> Array:
 
 def _set_item(array: Array, _key: Any, _value: Any) -> None:
     raise UnsupportedError(
-        "setitem", "assigning through a view", [array], "build a new array with tn.where or concat"
+        "setitem",
+        "assigning through a view",
+        [array],
+        "make a new array, as in x = tn.where(mask, e, x); tn.concat and tn.pad join parts",
     )
 
 
@@ -99,7 +105,10 @@ def array_namespace(_self: Array, *, api_version: str | None = None) -> ModuleTy
 
 def contains(self: Array, value: object) -> bool:
     """Whether an element equals `value`; computes, and waits."""
-    return bool(np.any(reading.value_of(self == value, "in")))
+    if isinstance(value, (list, tuple)):
+        value = asarray(value)
+    found: object = self == value
+    return isinstance(found, Array) and bool(np.any(reading.value_of(found, "in")))
 
 
 def kind_of_node(self: Array) -> Kind:

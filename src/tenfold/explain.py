@@ -33,10 +33,12 @@ def explain(
     analyze: bool = False,
     format: str = "text",  # noqa: A002
 ) -> str:
-    """Return how `arrays` are (to be) computed, stage by stage.
+    """Return how `arrays` are (to be) computed, stage by stage; nothing is computed by it.
 
-    `stage` names one stage ("expression", "executed"), `format` is "text" or "dot". With `analyze`
-    the arrays are computed, and each step's time is shown. Raises UnsupportedError for a stage or a
+    "expression" lists the nodes as they were written, "executed" the steps the device has to take,
+    each with the bytes it reads and writes; of an array that is computed its value is left. `stage`
+    names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed, and each
+    step's time is shown. Raises UnsupportedError for a stage or a
     format that does not exist.
 
     >>> import tenfold as tn

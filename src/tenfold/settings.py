@@ -76,8 +76,8 @@ def declare_device(name: str) -> None:
 
 
 def _device(value: object, operation: str = "options") -> str:
-    if value in DEVICE_IDS:
-        return str(value)
+    if isinstance(value, str) and value in DEVICE_IDS:
+        return value
     known = ", ".join(repr(name) for name in DEVICE_IDS)
     raise DeviceError(
         operation, f"device {value!r} does not exist", remedy=f"the devices here are: {known}"

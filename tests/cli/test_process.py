@@ -78,6 +78,7 @@ def test_help_is_shown_without_words(folder: Path) -> None:
         assert "Traceback" not in done.stderr
     for command in ("demo", "eval", "explain", "doctor"):
         assert command in run(folder, "--help").stdout
+        assert "\\b" not in run(folder, command, "--help").stdout  # click's mark, for itself
 
 
 def test_reader_that_goes_away_is_no_traceback(folder: Path) -> None:

@@ -99,7 +99,7 @@ def an_unknown_keyword() -> None:
 
 @wrong(
     TypeError,
-    "sum() too many positional arguments",
+    "sum() too many positional arguments; by name alone: axis=, dtype=, keepdims=",
     operands=0,
     remedy=False,
 )

@@ -468,3 +468,13 @@ def solving_with_a_singular_matrix() -> tn.Array:
 def the_cholesky_factor_of_a_negative_matrix() -> tn.Array:
     x = -tn.eye(3)
     return tn.linalg.cholesky(x)
+
+
+@wrong(DTypeError, "take: indices are integers, not float64", operands=2)
+def taking_at_an_index_that_is_no_number() -> None:
+    tn.take(tn.zeros(5), tn.asarray(float("nan")))
+
+
+@wrong(DTypeError, "var: correction 1j is no real number", operands=1)
+def correcting_a_variance_by_a_complex_number() -> None:
+    tn.var(tn.zeros(5), correction=1j)

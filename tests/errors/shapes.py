@@ -606,3 +606,28 @@ def a_compound_assignment_that_would_change_the_shape() -> None:
 def a_compound_assignment_that_does_not_broadcast() -> None:
     x = tn.zeros((2, 2))
     x += tn.zeros((3, 3))
+
+
+@wrong(ShapeError, "permute_dims: axes 1 is no sequence of ints", operands=1)
+def permuting_by_a_number() -> None:
+    tn.permute_dims(tn.zeros((2, 3)), 1)
+
+
+@wrong(ShapeError, "crop: start 1 is no sequence of ints", operands=1)
+def cropping_from_a_number() -> None:
+    tn.crop(tn.zeros((2, 3)), (1, 1), start=1)
+
+
+@wrong(ShapeError, "diff: n=1.5 is no int", operands=1)
+def taking_one_and_a_half_differences() -> None:
+    tn.diff(tn.zeros(3), n=1.5)
+
+
+@wrong(ShapeError, "segment_sum: num_segments None is no int", operands=2)
+def summing_segments_without_their_number() -> None:
+    tn.segment_sum(tn.zeros(3), tn.asarray([0, 0, 1]), None)
+
+
+@wrong(ShapeError, "take: indices [[1, 2], [3]] have rows of different lengths", operands=1)
+def taking_at_ragged_indices() -> None:
+    tn.take(tn.zeros(5), [[1, 2], [3]])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.errors import UnsupportedError
 from tenfold.ir.op import OPS
 
 
@@ -308,3 +309,35 @@ def test_a_public_operation_stands_where_the_others_do(public_name: str, shape: 
     assert getattr(tn, public_name)(tn.asarray([-1.0, 2.0])).tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="tenfold has the name"):
         tn.op(lambda_free, reference=np.abs, name=public_name, public=True)
+
+
+def test_a_rule_may_rebind_the_array_it_is_asked_about() -> None:
+    x = tn.asarray(np.arange(5.0))
+
+    def shape(given: Any) -> Any:
+        nonlocal x
+        x += 1
+        x.wait()  # what `x` named before is held by nobody any more
+        return given.shape
+
+    @tn.op(shape=shape, reference=lambda values: values * 2)
+    def twice(values: Any) -> Any:
+        """Two times."""
+
+    result = twice(x)
+    others = [x + i for i in range(3000)]  # takes the memory of what was freed
+    assert result.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0]
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    del others
+
+
+@pytest.mark.parametrize("test", [lambda x: x, lambda x: x > 0, lambda x: (x + 1) * x > 0])
+def test_an_element_rule_cannot_choose_by_values(test: Any) -> None:
+    @tn.op
+    def folded(x: Any) -> Any:
+        """The distance from 0."""
+        return x if test(x) else -x
+
+    with pytest.raises(UnsupportedError, match="has no values") as caught:
+        folded(tn.asarray([1.0]))
+    assert "tn.where" in str(caught.value)

@@ -74,3 +74,10 @@ def test_repr_and_explain_of_a_view_of_views_compute_nothing() -> None:
         assert "index" in repr(view)
         assert f"{DEEP} operations" in on_small_stack(lambda: tn.explain(view))
     assert p.launches == 0
+
+
+def test_reshapes_of_reshapes_take_linear_time() -> None:
+    view = leaf()
+    for _ in range(DEEP // 2):  # in quadratic time: an hour
+        view = tn.reshape(tn.reshape(view, (3, 1)), (3,))
+    assert view.tolist() == [0.0, 1.0, 2.0]

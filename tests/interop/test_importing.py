@@ -313,3 +313,19 @@ def test_changing_the_source_between_building_and_waiting_changes_nothing() -> N
         pending = tn.asarray(source) * 2 + 1
         base[:] = -1
         assert np.array_equal(np.asarray(pending), expected)
+
+
+@pytest.mark.parametrize("writeable", [False, True])
+def test_windows_of_a_writeable_array_are_copied(writeable: bool) -> None:
+    base = np.arange(6.0)
+    windows = np.lib.stride_tricks.sliding_window_view(base, 3, writeable=writeable)
+    expected = windows.copy()
+    x = tn.asarray(windows)
+    base[:] = -1
+    assert np.array_equal(np.asarray(x), expected)
+
+
+def test_windows_of_a_read_only_array_are_shared() -> None:
+    base = np.arange(6.0)
+    base.flags.writeable = False
+    assert copies_of(np.lib.stride_tricks.sliding_window_view(base, 3)) == 0

@@ -139,7 +139,9 @@ def test_inspection_says_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("array", "write tn.asarray(...)"),
         ("concatenate", "use tn.concat"),
+        ("load", "write tn.asarray(np.load(path))"),
         ("cumsum", "write tn.cumulative_sum(x, axis=...)"),
         ("median", "use np.median(np.asarray(x)), which waits"),
         ("sinn", "did you mean tn.sin"),
@@ -164,6 +166,11 @@ def test_linalg_says_so_too() -> None:
 def test_all_names_are_there() -> None:
     for name in tn.__all__:
         assert hasattr(tn, name)
+
+
+def test_completion_shows_public_names_alone() -> None:
+    shown = {name for name in dir(tn) if not name.startswith("__")}
+    assert shown == {name for name in tn.__all__ if not name.startswith("__")}
 
 
 def public_functions() -> list[Any]:

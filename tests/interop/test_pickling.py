@@ -125,7 +125,7 @@ def test_an_operation_that_is_missing_is_named() -> None:
     with pytest.raises(UnsupportedError, match="'of_this_test' is not declared here") as caught:
         pickle.loads(data)
     assert "import the module that declares it" in str(caught.value)
-    with pytest.raises(UnsupportedError, match="'of_this_test' is not in the table any more"):
+    with pytest.raises(UnsupportedError, match="'of_this_test' is not in the table, which"):
         pickle.dumps(pending)
 
 

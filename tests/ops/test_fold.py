@@ -150,3 +150,9 @@ def test_a_thousand_ones_beside_a_large_number_are_not_lost() -> None:
         values = np.ones(1001, np.float32)
         values[place] = 2**24
         assert abs(tn.sum(tn.asarray(values)).item() - 16_778_216) <= 8
+
+
+def test_sixty_four_axes_are_folded() -> None:
+    x = tn.reshape(tn.arange(6.0), (*(1,) * 62, 2, 3))
+    assert tn.sum(x).item() == 15
+    assert tn.sum(x, axis=(0, 62)).shape == (*(1,) * 61, 3)

@@ -201,3 +201,20 @@ REFUSED: list[tuple[str, Any, type[Exception], str]] = [
 def test_mistake_is_refused_at_the_call(name: str, program: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=rf"(?s)^{name}: .*{text}"):
         program()
+
+
+@pytest.mark.parametrize("offset", [2**31, -(2**70)])
+def test_a_diagonal_beyond_the_corners_is_empty(offset: int) -> None:
+    x = tn.ones((2, 3))
+    assert tn.diagonal(x, offset).tolist() == []
+    assert tn.linalg.trace(x, offset=offset).item() == 0
+
+
+@pytest.mark.parametrize("shift", [5, (5,), ()])
+def test_a_roll_along_no_axes_changes_nothing(shift: Any) -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    assert tn.roll(tn.asarray(x), shift, ()).tolist() == np.roll(x, shift, ()).tolist()
+
+
+def test_nothing_repeated_any_number_of_times_is_nothing() -> None:
+    assert tn.repeat(tn.zeros(0), 10**30).tolist() == []

@@ -22,7 +22,7 @@ import numpy as np
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOAT16 = np.dtype(np.float16)
 HALVES = (FLOAT16, BFLOAT16)
-Scalar = bool | int | float | complex
+TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 
 def kind(dtype: np.dtype) -> str:
@@ -190,7 +190,10 @@ def subtract(a: Operand, b: Operand) -> Bounded:
 def multiply(a: Operand, b: Operand) -> Bounded:
     dtype = common(a, b)
     x, y, ex, ey = operands_of(a, b, dtype=dtype)
-    error = np.abs(x) * ey + np.abs(y) * ex + ex * ey if ex.any() or ey.any() else ex
+    error = ex
+    if ex.any() or ey.any():
+        error = np.abs(x) * ey + np.abs(y) * ex + ex * ey
+        error += ((ex > 0) | (ey > 0)) * TINY  # a zero has the sign of the exact factors
     return _rounded_product(np.multiply(x, y), error, dtype, x, y)
 
 
@@ -202,7 +205,7 @@ def divide(a: Operand, b: Operand) -> Bounded:
     error = ex
     if ex.any() or ey.any():
         inexact = (ex > 0) | (ey > 0)
-        spread = (ex + np.abs(quotient) * ey) / (np.abs(y) - ey)
+        spread = (ex + np.abs(quotient) * ey) / (np.abs(y) - ey) + TINY
         error = np.where(inexact, np.where(np.abs(y) > ey, spread, np.inf), 0)
     return _rounded_product(quotient, error, dtype, x, y)
 

@@ -24,6 +24,7 @@ import tenfold as tn
 from tenfold.cli.progress import Progress
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError, UnsupportedError
+from tenfold.explain import STAGES
 from tenfold.io.arrays import read_array
 from tenfold.io.errors import ComputationError, ExpressionError, because, one_line
 from tenfold.io.evaluate import evaluate
@@ -66,7 +67,7 @@ NAMED = click.option(
 def eval_command(
     words: Sequence[str], named: Sequence[str], output: str | None, dtype: str | None, explain: bool
 ) -> None:
-    r"""Compute EXPR over arrays in files.
+    """Compute EXPR over arrays in files.
 
     FILE is a .npy file (read in place, so it may be larger than memory), a .npz file with one
     array, or file.npz:key. EXPR uses operators, the functions of the array API standard (sqrt,
@@ -76,7 +77,7 @@ def eval_command(
     \b
     tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
     tenfold eval -e s="x + y" -e d="s - 2*y" x=a.npy y=b.npy -o both.npz
-    """
+    """  # noqa: D301  # click reads the character \b: the lines below it stay lines
     if dtype is not None and dtype not in DTYPES:
         raise click.UsageError(f"unknown dtype {dtype!r}; there are: {', '.join(DTYPES)}")
     task = read_task(words, named)
@@ -99,16 +100,18 @@ def eval_command(
 @click.command("explain")
 @INPUTS
 @NAMED
-@click.option("--stage", metavar="STAGE", help="One stage only; the default is all of them.")
+@click.option("--stage", metavar="STAGE", help=f"One only of {', '.join(STAGES)}.")
 @click.option("--format", "form", type=click.Choice(["text", "dot"]), default="text")
 def explain_command(
     words: Sequence[str], named: Sequence[str], stage: str | None, form: str
 ) -> None:
-    r"""Show how EXPR over arrays in files would be computed, without computing it.
+    """Show how EXPR would be computed, without computing it.
+
+    EXPR and FILE are those of `tenfold eval`.
 
     \b
     tenfold explain "sum(x * 2, axis=0)" x=a.npy
-    """
+    """  # noqa: D301  # as above
     task = read_task(words, named)
     with Progress() as progress:
         results = build(task, vocabulary(), progress)

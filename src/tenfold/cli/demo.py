@@ -40,7 +40,10 @@ SHOWN_STEPS = 6
     help="Where to write the picture.",
 )
 def demo_command(output: str) -> None:
-    """Develop a photograph with one lazy expression, and compare with NumPy."""
+    """Develop a photograph with one lazy expression.
+
+    The same formula is given to NumPy; the times and the largest difference are printed.
+    """
     check_output(output)
     photograph = read_photograph()
     lazy = picture.develop(tn, tn.asarray(photograph))

@@ -45,7 +45,10 @@ Facts = dict[str, object]
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor_command(as_json: bool) -> None:
-    """Report the machine, versions, and settings with where each came from."""
+    """Report the machine, the versions and the settings.
+
+    Of each setting it says where its value came from.
+    """
     facts = examine()
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))

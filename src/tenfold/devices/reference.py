@@ -14,7 +14,7 @@ from tenfold import _native
 from tenfold._native import Node, Type
 from tenfold.devices import timeline
 from tenfold.devices.device import declare
-from tenfold.errors import Explained, RunError
+from tenfold.errors import Explained, RunError, UnsupportedError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op
 from tenfold.ops.cast import cast_values
@@ -22,9 +22,12 @@ from tenfold.storage import dense
 
 Values = tuple[np.ndarray, ...]
 """The results of one node."""
-REPORTED = (Explained, IndexError, ValueError, ArithmeticError, TypeError)
+REPORTED = (
+    *(Explained, IndexError, ValueError, ArithmeticError, TypeError),
+    *(MemoryError, RuntimeError),
+)
 """What a computation may raise for its values; of a user's function it may be any Exception."""
-DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError)
+DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError, MemoryError)
 """The classes in which a failure for values is raised as it is; any other is a RunError."""
 
 
@@ -89,6 +92,14 @@ def _present(node: Node) -> Values:
     found: list[np.ndarray] = []
     while (value := node.value(len(found))) is not None:
         found.append(dense.export(value))
+    if not found:
+        raise Failure(
+            UnsupportedError(
+                "wait",
+                "an array of a rule that is being traced has no values",
+                remedy="choose by values with tn.where, not with Python's if",
+            )
+        )
     return tuple(found)
 
 

@@ -26,7 +26,7 @@ from tenfold.devices.reference import Reference
 from tenfold.dtypes import canonical
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop.reading import value_of
-from tenfold.ir.declare import array, bound_arguments
+from tenfold.ir.declare import array, binder
 from tenfold.ir.op import Call, Inferred, Kind, Op
 from tenfold.ir.shape import Shape, checked_shape
 from tenfold.settings import checked_device
@@ -80,7 +80,7 @@ def opaque_op(
 
     `shape` and `dtype` say its result; those of the first input where they are None.
     """
-    signature = inspect.signature(function)
+    signature, bound_arguments = inspect.signature(function), binder(function)
     names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
     def rule(types: Types, values: tuple[Any, ...], _: str | None) -> Inferred:
@@ -94,7 +94,7 @@ def opaque_op(
         return imported(compute(*map(unwriteable, inputs), **given))
 
     def bind(*args: Any, **kwargs: Any) -> Call:
-        bound = bound_arguments(function, args, kwargs)
+        bound = bound_arguments(args, kwargs)
         inputs = tuple(array(value) for value in bound.args)
         values = tuple(_parameter(name, bound.kwargs[name]) for name in names)
         return Call(inputs, (values, None if inputs else checked_device(None)))

@@ -68,8 +68,9 @@ class _Writer:
         if OPS.get(name) is not op:
             raise UnsupportedError(
                 "pickle",
-                f"the operation {name!r} is not in the table any more",
-                remedy="compute the array first, with x.wait()",
+                f"the operation {name!r} is not in the table, which the reader finds it by",
+                remedy="compute the array first, with x.wait(); or declare it as public, "
+                "with @tn.op(public=True), in a module that the reader imports too",
             )
         self.names.append(name)
         return self.ops.setdefault(op, len(self.ops))

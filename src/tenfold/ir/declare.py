@@ -91,16 +91,32 @@ def _finish(op: Op[P]) -> Op[P]:
     return op
 
 
-def bound_arguments(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> inspect.BoundArguments:
-    """Bind a call's arguments with defaults; a wrong one is a TypeError that names it."""
-    try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
-    except TypeError as error:
-        raise TypeError(f"{function.__name__}() {error}") from None
-    bound.apply_defaults()
-    return bound
+def binder(
+    function: Callable[..., Any],
+) -> Callable[[Sequence[Any], Mapping[str, Any]], inspect.BoundArguments]:
+    """Return what binds a call's arguments, with defaults; a wrong one is a TypeError naming it."""
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    required = {name for name, default in named.items() if default is inspect.Parameter.empty}
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    usual = None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+
+    def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        if len(args) == usual and required <= kwargs.keys() <= named.keys():
+            # `Signature.bind` alone takes longer than all the rest of a call.
+            arguments = {**dict(zip(positional, args, strict=True)), **named, **kwargs}
+            return inspect.BoundArguments(signature, arguments)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            many = usual is not None and len(args) > usual and named
+            hint = f"; by name alone: {', '.join(f'{name}=' for name in named)}" if many else ""
+            raise TypeError(f"{function.__name__}() {error}{hint}") from None
+        bound.apply_defaults()
+        return bound
+
+    return bind
 
 
 def elementwise(
@@ -114,6 +130,7 @@ def elementwise(
 
     def declare(function: Callable[P, Array]) -> Op[P]:
         arity = len(inspect.signature(function).parameters)
+        bound_arguments = binder(function)
         element = function if reference is None else None
 
         def rule(types: tuple[Type, ...]) -> Inferred:
@@ -126,7 +143,7 @@ def elementwise(
 
         def bind(*args: Any, **kwargs: Any) -> Call:
             if kwargs or len(args) != arity:
-                args = bound_arguments(function, args, kwargs).args
+                args = bound_arguments(args, kwargs).args
             return Call(args)
 
         bind.__name__ = function.__name__
@@ -206,6 +223,8 @@ def reduction(
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
+        bound_arguments = binder(function)
+
         def rule(
             types: tuple[Type, ...], axes: tuple[int, ...], keepdims: bool, *rest: Any
         ) -> Inferred:
@@ -216,7 +235,7 @@ def reduction(
             return Inferred(((reduced(type_.shape, axes, keepdims), result),), (operand,))
 
         def bind(*args: Any, **kwargs: Any) -> Call:
-            bound = bound_arguments(function, args, kwargs)
+            bound = bound_arguments(args, kwargs)
             x = array(bound.arguments.pop("x"))
             axes = axes_of(bound.arguments.pop("axis"), x.ndim)
             keepdims = bool(bound.arguments.pop("keepdims"))
@@ -294,4 +313,3 @@ def derived(
 def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
     """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
     return DTypeError("", f"{rule}, not {names([type_.dtype for type_ in types])}", remedy=remedy)
-

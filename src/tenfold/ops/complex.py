@@ -10,6 +10,7 @@ from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, elementwise, operation, refuse_dtype
 from tenfold.ir.dtype_rules import arithmetic, magnitude
 from tenfold.ir.op import Call, Inferred, Kind, Sample
+from tenfold.ir.shape import Shape
 
 PARTS = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 WHOLES = {part: whole for whole, part in PARTS.items()}
@@ -73,11 +74,17 @@ def _parts(x: np.ndarray) -> np.ndarray:
     return np.stack([x.real, x.imag], axis=-1)
 
 
+def _parted_strides(shape: Shape, strides: Shape) -> Shape:
+    """In parts, of which a complex number has two."""
+    return (*(2 * stride for stride in strides), 1)
+
+
 @operation(
     rule=_parted,
     reference=_parts,
     kind=Kind.VIEW,
     view=True,
+    strides=_parted_strides,
 )
 def view_as_real(x: Array, /) -> Call:
     """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
@@ -106,11 +113,20 @@ def _whole(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x).view(WHOLES[x.dtype])[..., 0]
 
 
+def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
+    """In complex numbers; None where the two parts of one do not lie together."""
+    *others, parts = strides
+    if parts != 1 or any(stride % 2 for stride in others):
+        return None
+    return tuple(stride // 2 for stride in others)
+
+
 @operation(
     rule=_joined,
     reference=_whole,
     kind=Kind.VIEW,
     view=True,
+    strides=_joined_strides,
     samples=[Sample(((3, 2),)), Sample(((0, 2),))],
 )
 def view_as_complex(x: Array, /) -> Call:

@@ -69,7 +69,9 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ca
     first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
     if first == second:
         raise ShapeError("", f"axes {axis1} and {axis2} are the same", remedy="name two")
-    return Call((x,), (_offset(offset), first, second))
+    # Beyond the corners every diagonal is empty, and NumPy counts in 32 bits.
+    within = max(-x.shape[first], min(_offset(offset), x.shape[second]))
+    return Call((x,), (within, first, second))
 
 
 def _square(shape: Shape, offset: int) -> Shape:

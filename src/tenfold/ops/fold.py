@@ -18,6 +18,8 @@ import numpy as np
 
 LANES = 32
 BLOCK = 1024
+MOST_AXES = 62
+"""Folding splits an axis in three, and NumPy's arrays have at most 64."""
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -37,6 +39,9 @@ def fold_last(combine: Combine, x: np.ndarray, identity: object) -> np.ndarray:
     length = x.shape[-1]
     if length == 0:
         return np.full(x.shape[:-1], identity, x.dtype)
+    if x.ndim > MOST_AXES:
+        rows = fold_last(combine, x.reshape(-1, length), identity)
+        return rows.reshape(x.shape[:-1])
     whole = length - length % BLOCK
     blocks = []
     if whole:

@@ -116,6 +116,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
             "", f"{x.ndim} axes need an axis", remedy="name one, or flatten with reshape(x, (-1,))"
         )
     where, positions = normalize_axis(0 if axis is None else axis, x.ndim), integers(indices)
+    _refuse_no_integers([positions])
     bounds.check_known(positions, where, x, "take")
     return _native.apply(gather.id, (x, positions), ((where,), where))
 
@@ -123,7 +124,11 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 def integers(indices: Any) -> Array:
     """Return indices as an Array: a list is taken as well."""
     if isinstance(indices, (list, tuple, range)):
-        made = np.asarray(indices)
+        try:
+            made = np.asarray(indices)
+        except ValueError:
+            rule = f"indices {indices!r} have rows of different lengths"
+            raise ShapeError("", rule, remedy="give rows of equal lengths") from None
         return array(made if made.size else made.astype(np.int64))
     return array(indices)
 
@@ -179,5 +184,6 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Call:
     """
     x, positions = array(x), integers(indices)
     where = normalize_axis(axis, x.ndim)
+    _refuse_no_integers([positions])
     bounds.check_known(positions, where, x, "take_along_axis")
     return Call((x, positions), (where,))

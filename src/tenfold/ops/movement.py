@@ -57,10 +57,15 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> Call:
     x = array(x)
     if axes is None:
         return Call((x,), (tuple(reversed(range(x.ndim))),))
-    order = tuple(normalize_axis(axis, x.ndim) for axis in axes)
+    try:
+        named = tuple(axes)
+    except TypeError:
+        rule = f"axes {axes!r} is no sequence of ints"
+        raise ShapeError("", rule, remedy="list them all, as in (1, 0)") from None
+    order = tuple(normalize_axis(axis, x.ndim) for axis in named)
     if sorted(order) != list(range(x.ndim)):
         raise ShapeError(
-            "", f"axes {tuple(axes)} do not name each of {x.ndim} axes once", remedy="list them all"
+            "", f"axes {named} do not name each of {x.ndim} axes once", remedy="list them all"
         )
     return Call((x,), (order,))
 

@@ -135,14 +135,13 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None)
     [[7, 8, 9], [13, 14, 15]]
     """
     x, part = array(x), checked_shape(shape)
-    begin = (
-        start if start is not None else [(n - m) // 2 for n, m in zip(x.shape, part, strict=False)]
-    )
+    middle = ((n - m) // 2 for n, m in zip(x.shape, part, strict=False))
+    begin = tuple(middle) if start is None else _positions(start)
     fits = len(part) == len(begin) == x.ndim and all(
         0 <= first <= n - m for first, m, n in zip(begin, part, x.shape, strict=True)
     )
     if not fits:
-        where = "in the middle" if start is None else f"at {tuple(begin)}"
+        where = "in the middle" if start is None else f"at {begin}"
         raise ShapeError(
             "",
             f"a part of shape {part} {where} is not inside of shape {x.shape}",
@@ -151,3 +150,11 @@ def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None)
     slices = (slice(first, first + m) for first, m in zip(begin, part, strict=True))
     picks = (normalize_slice(each, n) for each, n in zip(slices, x.shape, strict=True))
     return viewed(x, tuple(picks))
+
+
+def _positions(start: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(first) for first in start)
+    except TypeError:
+        rule = f"start {start!r} is no sequence of ints"
+        raise ShapeError("", rule, remedy="give one for each axis, as in (1, 0)") from None

@@ -74,7 +74,8 @@ def arange(
     _refuse_beyond(bounds, length, made)
     times = _whole(repeat, "repeat")
     (total,) = checked_shape((length * times,), made.itemsize)
-    return Call((), (*bounds, times, total, made, checked_device(device)))
+    each = times if length else 0  # NumPy refuses to count to 2**63 even where nothing is
+    return Call((), (*bounds, each, total, made, checked_device(device)))
 
 
 def _bound(value: Any, operation: str) -> Any:

@@ -163,7 +163,7 @@ def _moves(shape: Shape, shifts: list[int], axes: list[int]) -> tuple[Any, ...]:
     parameters.
     """
     moves: dict[int, int] = {}
-    for position in range(max(len(shifts), len(axes))):
+    for position in range(max(len(shifts), len(axes)) if shifts and axes else 0):
         each = axes[position % len(axes)]
         moves[each] = moves.get(each, 0) + shifts[position % len(shifts)]
     rising = tuple(sorted(moves))

@@ -11,6 +11,9 @@ an array in row-major order is known by its chain of movements, without looking 
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
 import numpy as np
 
 from tenfold import _native
@@ -65,22 +68,37 @@ def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Cal
     return Call((x if viewable else captured(x),), (target,))
 
 
+_known: dict[int, tuple[Any, Shape | None]] = {}
+"""By the id of a view: the weak reference that ends the entry, and the view's strides."""
+
+
 def _can_view(x: Array, target: Shape) -> bool:
     """Whether the elements of `x` lie so that `target` reads them by strides, as NumPy asks."""
-    if x.base is None:
-        return True
-    chain = [x]
-    while chain[-1].base is not None:
-        chain.append(chain[-1].base)
-    shape = chain.pop().shape
-    strides = row_major(shape)
+    strides = _strides_of(x)
+    return strides is not None and reshaped_strides(x.shape, strides, target) is not None
+
+
+def _strides_of(x: Array) -> Shape | None:
+    """Return the strides of a view in its last base, in elements; None where it has none.
+
+    They are remembered, so that a chain of n reshaped views is walked in linear time.
+    """
+    chain = []
+    base = x
+    while base.base is not None and id(base) not in _known:
+        chain.append(base)
+        base = base.base
+    shape = base.shape
+    strides = row_major(shape) if base.base is None else _known[id(base)][1]
     for view in reversed(chain):
         node = _native.node_of(view)
-        moved = node.op.strides and node.op.strides(shape, strides, *node.params)
-        if moved is None:
-            return False
-        shape, strides = view.shape, moved
-    return reshaped_strides(shape, strides, target) is not None
+        moves = node.op.strides
+        strides = None if strides is None or not moves else moves(shape, strides, *node.params)
+        shape = view.shape
+    if chain:
+        key = id(x)
+        _known[key] = (weakref.ref(x, lambda _: _known.pop(key, None)), strides)
+    return strides
 
 
 def _placed(shape: Shape, target: Shape, first: int) -> Shape:

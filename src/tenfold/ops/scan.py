@@ -207,7 +207,10 @@ def diff(
     """
     x = array(x)
     position = normalize_axis(axis, x.ndim)
-    order = operator.index(n)
+    try:
+        order = operator.index(n)
+    except TypeError:
+        raise ShapeError("", f"n={n!r} is no int", remedy="give an int") from None
     if order < 0:
         raise ShapeError(
             "", f"n={order} is negative", remedy="differences are taken 0 times or more"

@@ -74,7 +74,11 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
     >>> tn.segment_sum(tn.asarray([1, 2, 3, 4]), tn.asarray([0, 2, 0, 2]), 3).tolist()
     [4, 0, 6]
     """
-    count = operator.index(num_segments)
+    try:
+        count = operator.index(num_segments)
+    except TypeError:
+        rule = f"num_segments {num_segments!r} is no int"
+        raise ShapeError("", rule, remedy="give an int") from None
     if count < 0:
         raise ShapeError("", f"num_segments {count} is negative", remedy="use 0 or more")
     return Call((x, segment_ids), (count,))

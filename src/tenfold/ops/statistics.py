@@ -21,6 +21,7 @@ from tenfold.ir.shape import Axis, normalize_axes, product
 from tenfold.ops import reduce
 from tenfold.ops.cast import astype
 from tenfold.ops.complex import imag, real
+from tenfold.ops.create import number
 from tenfold.ops.elementary import exp, log, sqrt
 from tenfold.ops.predicates import isfinite
 from tenfold.ops.reshaping import reshape
@@ -82,12 +83,15 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
     """Return the variance in the dtype of the computation; complex numbers have distances."""
     count = _count(values, axis)
+    less = number(correction, "")
+    if isinstance(less, complex):
+        raise DTypeError("", f"correction {correction} is no real number", remedy="give a real one")
     centred = values - reduce.sum(values, axis=axis, keepdims=True) / count
     if kind_of(values.dtype) == "c":
         squares = real(centred) * real(centred) + imag(centred) * imag(centred)
     else:
         squares = centred * centred
-    return reduce.sum(squares, axis=axis, keepdims=keepdims) / max(count - correction, 0)
+    return reduce.sum(squares, axis=axis, keepdims=keepdims) / max(count - less, 0)
 
 
 def _real_part(result: np.dtype) -> np.dtype:
