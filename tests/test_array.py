@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import operator
+import pickle
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import RunError, ShapeError, UnsupportedError
+from tenfold.errors import DTypeError, RunError, ShapeError, UnsupportedError
 from tenfold.interop.display import MOST_SHOWN
 
 
@@ -319,3 +321,35 @@ def test_more_memory_than_there_is_leaves_independent_work_alone() -> None:
     assert small.tolist() == [1.0, 1.0]
     with pytest.raises(MemoryError, match="full: "):
         huge.wait()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x * [1, 2],
+        lambda x: [1, 2] * x,
+        lambda x: x - (1, 2),
+        lambda x: x == [1, 2],
+        lambda x: x != (1, 2),
+        lambda x: tn.asarray(3) * [1, 2],
+        lambda x: x.__iadd__([1, 2]),
+    ],
+)
+def test_list_beside_an_array_is_refused_with_the_remedy(program: Callable[..., Any]) -> None:
+    with pytest.raises(DTypeError, match=r"(?s)is no array and no number.*tn\.asarray"):
+        program(tn.asarray([1, 2]))
+
+
+def test_operations_pickle_by_name() -> None:
+    for op in (tn.operators.sin, tn.operators.mean, tn.operators.linalg_inv):
+        assert pickle.loads(pickle.dumps(op)) is op
+    with pytest.raises(TypeError, match="public=True"):
+        pickle.dumps(tn.op(lambda x: x + 1, name="private"))
+
+
+def test_parameter_of_many_digits_is_a_parameter() -> None:
+    @tn.op(shape=(), dtype="float64", reference=lambda x, *, n: np.float64(n % 7))
+    def residue(x: Any, *, n: int) -> Any:
+        """n modulo 7."""
+
+    assert residue(tn.asarray([1.0]), n=10**5000).item() == float(10**5000 % 7)

@@ -1,4 +1,5 @@
 // The module tenfold._native: registration of ops and hooks, options, counters, caches, fork.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -32,9 +33,9 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"),    take("convert"),  take("refuse_scalar"), take("evaluate"),
-             take("get_item"), take("set_item"), take("assign"),        take("scalar_of"),
-             take("origin"),   take("format")};
+    hooks = {take("infer"),    take("convert"),  take("refuse_scalar"),  take("evaluate"),
+             take("get_item"), take("set_item"), take("assign"),         take("scalar_of"),
+             take("origin"),   take("format"),   take("refuse_sequence")};
 }
 
 nb::dict read_counters() {
@@ -99,7 +100,8 @@ NB_MODULE(_native, module) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
     });
-    module.def("apply", [](uint32_t op, nb::handle inputs, nb::handle params) {
+    module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> given) {
+        nb::object params = given ? nb::object(*given) : nb::none();
         PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());
         if (!result) nb::raise_python_error();
         return nb::steal(result);

@@ -73,8 +73,17 @@ PyObject* finish(Ref<Node> node) {
     return array;
 }
 
+// Python's sequences are refused by name: left to themselves they would repeat, or compare as
+// False.
+bool is_sequence(PyObject* object) {
+    return PyList_CheckExact(object) || PyTuple_CheckExact(object);
+}
+
 PyObject* binary(Position position, PyObject* left, PyObject* right) {
     return guarded([&]() -> PyObject* {
+        if (is_sequence(left) || is_sequence(right))
+            return PyObject_CallFunction(hooks.refuse_sequence, "sOO", symbols[position].text, left,
+                                         right);
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
         if (!a.get()) Py_RETURN_NOTIMPLEMENTED;

@@ -70,7 +70,7 @@ bool encode_integer(std::string& bytes, PyObject* object) {
         append(bytes, 'i', int64_t(whole));
         return true;
     }
-    PyObject* text = PyObject_Str(object);
+    PyObject* text = PyNumber_ToBase(object, 16); // decimal digits are limited, and slow
     if (!text) return false;
     Py_ssize_t length = 0;
     const char* digits = PyUnicode_AsUTF8AndSize(text, &length);

@@ -41,6 +41,17 @@ def _convert(value: Any, peer: Any) -> Any:
     return asarray(value, device=device)
 
 
+def _refuse_sequence(symbol: str, left: Any, right: Any) -> None:
+    """A list or tuple beside an Array: NumPy would convert it at each use."""
+    given = left if isinstance(right, Array) else right
+    raise DTypeError(
+        symbol,
+        f"a {type(given).__name__} is no array and no number",
+        [right if given is left else left],
+        remedy="make an array of it first, with tn.asarray(...)",
+    )
+
+
 def _assign(target: Array, result: Array, symbol: str) -> None:
     """`target op= e` where the result is not simply the target's next value."""
     operation = f"{symbol}="
@@ -200,6 +211,7 @@ def install() -> None:
         scalar_of=reading.scalar_of,
         origin=_origin,
         format=display.represent,
+        refuse_sequence=_refuse_sequence,
     )
     for name, function in METHODS.items():
         setattr(Array, name, function)

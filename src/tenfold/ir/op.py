@@ -108,6 +108,18 @@ class Operation(Generic[P]):
         """Apply it: the public function."""
         raise NotImplementedError
 
+    @property
+    def full_name(self) -> str:
+        """The name in the table: with the submodule's before it, as in linalg.inv."""
+        return f"{self.namespace}.{self.name}" if self.namespace else self.name
+
+    def __reduce__(self) -> tuple[Callable[[str], Operation[...]], tuple[str]]:
+        if OPS.get(self.full_name) is not self:
+            rule = f"{self.name} is not in the table of operations"
+            remedy = "declare it with public=True where it is pickled and where it is read"
+            raise TypeError(message("pickle", rule, remedy=remedy))
+        return named, (self.full_name,)
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__.lower()} {self.name}>"
 
@@ -137,6 +149,8 @@ class Op(Operation[P]):
     """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
     cost: float = 1.0
     """What one element costs, in additions, where recomputing is weighed against keeping."""
+    indices: tuple[int, ...] = ()
+    """The positions of operands that are indices: they take no part in promotion."""
     whole_exponent: bool = False
     """Whether integers refuse a negative integer scalar as second operand."""
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
@@ -195,12 +209,20 @@ OPS: dict[str, Operation[...]] = {}
 """Every public operation by its public name (`linalg.` before those of the submodule)."""
 
 
+def named(name: str) -> Operation[...]:
+    """Return the operation of that name in the table; raise LookupError when there is none."""
+    if name not in OPS:
+        rule = f"there is no operation {name!r} here"
+        raise LookupError(message("pickle", rule, remedy="import what declares it first"))
+    return OPS[name]
+
+
 def register(operation: Operation[...]) -> None:
     """Enter an operation into the table; a name is taken once."""
-    full = f"{operation.namespace}.{operation.name}" if operation.namespace else operation.name
-    if full in OPS:
-        raise ValueError(f"the operation {full!r} is declared already; choose another name")
-    OPS[full] = operation
+    name = operation.full_name
+    if name in OPS:
+        raise ValueError(f"the operation {name!r} is declared already; choose another name")
+    OPS[name] = operation
 
 
 def _arrays_in(values: Sequence[object]) -> list[Array]:
@@ -242,8 +264,14 @@ def infer(
         results, operands, kind = op.rule(types, *params)
         if strict and len(types) > 1 and op.dtypes is not None:
             # What is read as a truth value is mixed with nothing: the condition of where.
-            read = zip(types, operands, strict=True)
-            _refuse_mixed([type_ for type_, dtype in read if kind_of(dtype) != "b"])
+            read = enumerate(zip(types, operands, strict=True))
+            _refuse_mixed(
+                [
+                    type_
+                    for position, (type_, dtype) in read
+                    if kind_of(dtype) != "b" and position not in op.indices
+                ]
+            )
         made = tuple(
             Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
         )

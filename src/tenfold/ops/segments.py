@@ -119,6 +119,8 @@ def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarra
 @operation(
     rule=_add_at_rule,
     reference=_add_at,
+    dtypes=promote,
+    indices=(1,),
     can_fail=True,
     samples=[
         Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),

@@ -130,6 +130,8 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
 @operation(
     rule=_search_rule,
     reference=_search,
+    dtypes=promote,
+    indices=(2,),
     can_fail=True,
     method=True,
     numpy=(np.searchsorted,),
