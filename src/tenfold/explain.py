@@ -118,9 +118,11 @@ def steps_text(graph: Graph) -> str:
 
 def _step(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
-    read = sum(_bytes(graph.nodes[i]) for i in graph.inputs[position])
+    wrote = _bytes(node)
+    moves = node.op.kind is Kind.VIEW  # reads what it writes, be its input as large as it may
+    read = wrote if moves else sum(_bytes(graph.nodes[i]) for i in graph.inputs[position])
     results = ", ".join(type_text(type_) for type_ in node.types)
-    return f"  {node.name} -> {results}: {_bytes(node) + read} bytes{_work(graph, position)}"
+    return f"  {node.name} -> {results}: {wrote + read} bytes{_work(graph, position)}"
 
 
 def _bytes(node: Node) -> int:

@@ -1,0 +1,104 @@
+"""Profiles count where the work is done, and write a timeline that a viewer can open."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+
+def test_building_counts_nothing() -> None:
+    x = tn.asarray(np.ones(4))
+    with tn.profile() as p:
+        tn.sum(x * 2 + 1)
+    assert set(p.counters().values()) == {0}
+
+
+def test_computing_counts_kernels_calls_launches_and_waits() -> None:
+    x = tn.asarray(np.ones((3, 3)))
+    with tn.profile() as p:
+        tn.sum(x @ x * 2).item()
+    assert (p.kernels, p.calls, p.launches, p.syncs, p.multiply_adds) == (1, 2, 3, 1, 27)
+
+
+def test_import_of_a_writeable_array_counts_one_copy_and_its_bytes() -> None:
+    values = np.ones(1000)
+    with tn.profile() as p:
+        tn.asarray(values)
+    assert (p.copies, p.allocations) == (1, 1)
+    assert 8000 <= p.bytes_allocated < 10_000
+    values.flags.writeable = False
+    with tn.profile() as p:
+        tn.asarray(values)
+    assert (p.copies, p.allocations) == (0, 0)
+
+
+def test_counters_stand_still_after_the_block() -> None:
+    x = tn.asarray([1.0])
+    with tn.profile() as p:
+        assert p.launches == 0
+        (x + 1).wait()
+        assert p.launches == 1
+    (x + 2).wait()
+    assert p.launches == 1
+    assert repr(p) == "<profile kernels=1, launches=1, syncs=1>"
+
+
+def test_profiles_nest_and_count_the_work_of_every_thread() -> None:
+    with tn.profile() as outer:
+        with tn.profile() as inner:
+            thread = threading.Thread(target=lambda: (tn.ones(3) + 1).wait())
+            thread.start()
+            thread.join()
+        (tn.ones(3) * 2).wait()
+    assert [event.name for event in inner.events] == ["full", "add"]
+    assert len(outer.events) == 4
+    assert outer.launches == 4
+    assert len({event.thread for event in outer.events}) == 2
+
+
+def test_saved_timeline_is_a_trace_of_complete_events(tmp_path: Path) -> None:
+    with tn.profile() as p:
+        tn.exp(tn.asarray([1.0])).wait()
+    p.save(tmp_path / "t.json")
+    trace = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    (event,) = trace["traceEvents"]
+    assert (event["name"], event["cat"], event["ph"]) == ("exp", "kernel", "X")
+    assert event["dur"] > 0
+    assert trace["otherData"]["kernels"] == 1
+
+
+def test_timeline_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("old", encoding="utf-8")
+    profile = tn.profile()
+    with profile:
+        pass
+    with pytest.raises(OSError, match="missing"):
+        profile.save(tmp_path / "missing" / "t.json")
+    profile.events.append(object())  # type: ignore[arg-type]  # what cannot be written
+    with pytest.raises(AttributeError):
+        profile.save(tmp_path / "old.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
+    assert (tmp_path / "old.json").read_text(encoding="utf-8") == "old"
+
+
+def test_name_that_is_no_counter_is_refused_with_those_there_are() -> None:
+    with tn.profile() as p:
+        pass
+    with pytest.raises(AttributeError, match=r"no counter 'kernel'; it has kernels, "):
+        p.kernel
+
+
+def test_debug_level_2_writes_each_step_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with tn.options(debug=2):
+        (tn.asarray([1.0]) + 1).wait()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "tenfold: device reference computes 3 nodes"
+    assert lines[1].startswith("tenfold: kernel add ")
+    (tn.asarray([1.0]) + 1).wait()
+    assert capsys.readouterr().err == ""
