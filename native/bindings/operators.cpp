@@ -53,9 +53,8 @@ constexpr uint32_t SHALLOW = 64; // no limit is below it, so most nodes need not
 // Past the limit the graph below is computed, so that a loop that never looks stays flat. A failure
 // waits for whoever asks for the value; the depth starts again so that it is not tried at every
 // step.
-bool submit_when_deep(PyObject* array, const Ref<Node>& node) {
-    uint32_t depth = node->depth.load(std::memory_order_relaxed);
-    if (depth <= SHALLOW || depth <= current_options().pending_depth) return true;
+bool submit(PyObject* array, Ref<Node> node) {
+    if (node->depth.load(std::memory_order_relaxed) <= current_options().pending_depth) return true;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.evaluate, array, nullptr);
     Py_XDECREF(result);
     if (!result) {
@@ -66,10 +65,14 @@ bool submit_when_deep(PyObject* array, const Ref<Node>& node) {
     return true;
 }
 
-PyObject* finish(Ref<Node> node) {
+// The Array, or Arrays, of a node that was just made; null with a Python error.
+PyObject* finish(Ref<Node> node, PyObject* base) {
     if (!node) return nullptr;
-    PyObject* array = arrays_of(node, nullptr);
-    if (array && !submit_when_deep(array, node)) Py_CLEAR(array);
+    bool deep = node->depth.load(std::memory_order_relaxed) > SHALLOW;
+    Ref<Node> kept =
+        deep ? node : Ref<Node>(); // two locked instructions that most nodes can do without
+    PyObject* array = arrays_of(std::move(node), base);
+    if (array && deep && is_array(array) && !submit(array, std::move(kept))) Py_CLEAR(array);
     return array;
 }
 
@@ -92,7 +95,7 @@ PyObject* binary(Position position, PyObject* left, PyObject* right) {
         if (!b.get() && PyErr_Occurred()) return nullptr;
         if (!b.get()) Py_RETURN_NOTIMPLEMENTED;
         Node* inputs[] = {a.get(), b.get()};
-        return finish(make_node(symbols[position].op, inputs, {}));
+        return finish(make_node(symbols[position].op, inputs, {}), nullptr);
     });
 }
 
@@ -100,7 +103,7 @@ PyObject* unary(Position position, PyObject* self) {
     return guarded([&]() -> PyObject* {
         Node* input = node_of(self);
         if (!input) return nullptr;
-        return finish(make_node(symbols[position].op, {&input, 1}, {}));
+        return finish(make_node(symbols[position].op, {&input, 1}, {}), nullptr);
     });
 }
 
@@ -262,11 +265,8 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
         }
         Ref<Params> kept = params_of(params);
         if (PyErr_Occurred()) return nullptr;
-        Ref<Node> node = make_node(op, nodes, std::move(kept));
-        if (!node) return nullptr;
-        PyObject* result = arrays_of(node, length > 0 ? PyTuple_GET_ITEM(inputs, 0) : nullptr);
-        if (result && is_array(result) && !submit_when_deep(result, node)) Py_CLEAR(result);
-        return result;
+        PyObject* base = length > 0 ? PyTuple_GET_ITEM(inputs, 0) : nullptr;
+        return finish(make_node(op, nodes, std::move(kept)), base);
     });
 }
 
