@@ -233,6 +233,8 @@ bool bind_symbol(const char* text, const Op* op) {
 // A name's call: any number of inputs and parameters.
 PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
     return guarded([&]() -> PyObject* {
+        Ref<Params> kept = params_of(params); // first: looking at a parameter may run its __hash__
+        if (PyErr_Occurred()) return nullptr;
         std::vector<Operand> operands;
         std::vector<Node*> nodes;
         std::vector<nb::object> owned;
@@ -263,8 +265,6 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
                              op->name.c_str(), Py_TYPE(object)->tp_name);
             return nullptr;
         }
-        Ref<Params> kept = params_of(params);
-        if (PyErr_Occurred()) return nullptr;
         PyObject* base = length > 0 ? PyTuple_GET_ITEM(inputs, 0) : nullptr;
         return finish(make_node(op, nodes, std::move(kept)), base);
     });
