@@ -84,9 +84,9 @@ bool is_sequence(PyObject* object) {
 
 PyObject* binary(Position position, PyObject* left, PyObject* right) {
     return guarded([&]() -> PyObject* {
-        if (is_sequence(left) || is_sequence(right))
-            return PyObject_CallFunction(hooks.refuse_sequence, "sOO", symbols[position].text, left,
-                                         right);
+        if (symbols[position].op && (is_sequence(left) || is_sequence(right)))
+            return PyObject_CallFunction(hooks.refuse_sequence, "sOO",
+                                         symbols[position].op->name.c_str(), left, right);
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
         if (!a.get()) Py_RETURN_NOTIMPLEMENTED;

@@ -41,11 +41,11 @@ def _convert(value: Any, peer: Any) -> Any:
     return asarray(value, device=device)
 
 
-def _refuse_sequence(symbol: str, left: Any, right: Any) -> None:
+def _refuse_sequence(operation: str, left: Any, right: Any) -> None:
     """A list or tuple beside an Array: NumPy would convert it at each use."""
     given = left if isinstance(right, Array) else right
     raise DTypeError(
-        symbol,
+        operation,
         f"a {type(given).__name__} is no array and no number",
         [right if given is left else left],
         remedy="make an array of it first, with tn.asarray(...)",

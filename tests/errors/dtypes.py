@@ -321,12 +321,7 @@ def adding_text() -> None:
     tn.zeros(3) + "1"
 
 
-@wrong(
-    TypeError,
-    "unsupported operand type(s) for -: 'list' and 'tenfold.Array'",
-    operands=0,
-    remedy=False,
-)
+@wrong(DTypeError, "subtract: a list is no array and no number", operands=1)
 def subtracting_from_a_list() -> None:
     [1, 2, 3] - tn.zeros(3)
 
