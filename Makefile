@@ -26,7 +26,7 @@ lint: ## style, layers and sizes
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	clang-format --dry-run -Werror $(NATIVE)
-	lint-imports
+	PYTHONPATH=src lint-imports
 	$(PYTHON) tools/check_size.py
 
 format: ## rewrite Python and C++ as lint wants them

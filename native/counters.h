@@ -30,6 +30,7 @@ extern const std::array<const char*, COUNTERS> counter_names;
 inline std::array<std::atomic<int64_t>, COUNTERS> counters{};
 
 inline void count(Counter counter, int64_t by = 1) noexcept {
+    // Relaxed: each is a total by itself and orders nothing else.
     counters[std::size_t(counter)].fetch_add(by, std::memory_order_relaxed);
 }
 

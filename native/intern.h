@@ -46,6 +46,7 @@ template <class T, class Key> class Interner {
 
   private:
     static bool revive(T* object) {
+        // Relaxed: the object was written under lock_, which is held here.
         uint32_t count = object->references.load(std::memory_order_relaxed);
         while (count != 0) {
             if (object->references.compare_exchange_weak(count, count + 1,

@@ -50,7 +50,6 @@ using Table = std::unordered_map<MemoKey, Ref<Inference>, Hash, Same>;
 struct Memo {
     Lock lock; // protects everything here
     Table young, old;
-    std::size_t hits = 0, misses = 0;
 
     // Returns the generation that falls out, so that it is freed outside the lock.
     Table insert(MemoKey key, Ref<Inference> inference) {
@@ -79,6 +78,7 @@ struct Front {
     uint64_t epoch = 0;
 
     Entry& at(std::size_t hash) {
+        // Relaxed: what a thread recalls before it sees a new epoch is still right.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
         if (epoch != now) {
             entries = {};
@@ -129,18 +129,13 @@ namespace {
 Ref<Inference> recall_shared(const MemoQuery& query) {
     Table fallen;
     Guard guard(memo().lock);
-    if (auto found = memo().young.find(query); found != memo().young.end()) {
-        ++memo().hits;
-        return found->second;
-    }
+    if (auto found = memo().young.find(query); found != memo().young.end()) return found->second;
     if (auto found = memo().old.find(query); found != memo().old.end()) {
-        ++memo().hits;
         auto entry = memo().old.extract(found);
         Ref<Inference> inference = entry.mapped();
         fallen = memo().insert(std::move(entry.key()), inference);
         return inference;
     }
-    ++memo().misses;
     return {};
 }
 
@@ -169,7 +164,7 @@ void remember(const MemoQuery& query, Ref<Inference> inference) {
 
 MemoStatistics memo_statistics() {
     Guard guard(memo().lock);
-    return {memo().young.size() + memo().old.size(), CAPACITY, memo().hits, memo().misses};
+    return {memo().young.size() + memo().old.size(), CAPACITY};
 }
 
 void clear_memo() {

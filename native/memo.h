@@ -34,7 +34,7 @@ Ref<Inference> recall(const MemoQuery& query); // empty when unknown
 void remember(const MemoQuery& query, Ref<Inference> inference);
 
 struct MemoStatistics {
-    std::size_t entries, capacity, hits, misses;
+    std::size_t entries, capacity;
 };
 MemoStatistics memo_statistics();
 void clear_memo();

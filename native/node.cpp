@@ -79,7 +79,8 @@ struct LocalList {
 
 LocalList& local_list() { return PerThread<LocalList>::get(); }
 
-// Held for a handful of instructions, so spinning is cheaper than sleeping.
+// Held for a handful of instructions, so spinning is cheaper than sleeping. Acquire and release:
+// each holder sees what the one before it wrote.
 class Hold {
   public:
     explicit Hold(Node* node) : node_(node) {

@@ -11,7 +11,7 @@ namespace {
 struct ReleaseList {
     Lock lock; // protects pending
     std::vector<void*> pending;
-    std::atomic<bool> any{false};
+    std::atomic<bool> any{false}; // relaxed: who misses a change drains at the next call
 };
 
 // Made when the library is loaded; outlives every static object that may release.

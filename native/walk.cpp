@@ -23,6 +23,7 @@ class Walk {
     std::vector<WalkedNode> finish(std::span<Node* const> outputs) {
         for (WalkedNode& walked : order_) {
             // Each use by a pending node of the walk is one count, the walk's own is another.
+            // Relaxed: a new holder can only come from one that is counted already.
             uint32_t references = walked.node->references.load(std::memory_order_relaxed);
             walked.held = references > walked.uses + 1;
         }

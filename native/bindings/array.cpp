@@ -99,8 +99,8 @@ PyObject* get_base(PyObject* self, void*) {
 Py_ssize_t length(PyObject* self) {
     const Type& type = type_of(self);
     if (!type.shape.empty()) return Py_ssize_t(type.shape[0]);
-    PyErr_SetString(PyExc_TypeError,
-                    "len() of a 0-d array: it has no axes; use x.size or x.item()");
+    PyErr_SetString(PyExc_TypeError, "len: an array without axes has no length\n"
+                                     "  remedy: use x.size or x.item()");
     return -1;
 }
 
@@ -110,8 +110,8 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (!value) {
-        PyErr_SetString(PyExc_TypeError,
-                        "elements of an array cannot be deleted; take the ones to keep");
+        PyErr_SetString(PyExc_TypeError, "delitem: elements of an array cannot be deleted\n"
+                                         "  remedy: take the ones to keep, as in x[x > 0]");
         return -1;
     }
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.set_item, self, key, value, nullptr);

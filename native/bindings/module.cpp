@@ -33,9 +33,9 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"),    take("convert"),  take("refuse_scalar"),  take("evaluate"),
-             take("get_item"), take("set_item"), take("assign"),         take("scalar_of"),
-             take("origin"),   take("format"),   take("refuse_sequence")};
+    hooks = {take("infer"),    take("convert"),  take("refuse_scalar"), take("evaluate"),
+             take("get_item"), take("set_item"), take("assign"),        take("scalar_of"),
+             take("origin"),   take("format"),   take("refuse_operand")};
 }
 
 nb::dict read_counters() {
@@ -49,22 +49,6 @@ void count_by_name(const std::string& name, int64_t by) {
     for (std::size_t i = 0; i < COUNTERS; ++i)
         if (name == counter_names[i]) return count(Counter(i), by);
     throw nb::key_error(name.c_str());
-}
-
-nb::dict statistics() {
-    nb::dict all;
-    PoolStatistics pool = pool_statistics();
-    MemoStatistics memo = memo_statistics();
-    all["live_bytes"] = pool.live_bytes;
-    all["peak_bytes"] = pool.peak_bytes;
-    all["kept_bytes"] = pool.kept_bytes;
-    all["kept_bytes_cap"] = pool.cap_bytes;
-    all["inference_entries"] = memo.entries;
-    all["inference_capacity"] = memo.capacity;
-    all["inference_hits"] = memo.hits;
-    all["inference_misses"] = memo.misses;
-    all["live_types"] = live_types();
-    return all;
 }
 
 } // namespace
@@ -109,8 +93,6 @@ NB_MODULE(_native, module) {
 
     module.def("read_counters", read_counters);
     module.def("count", count_by_name, "name"_a, "by"_a = 1);
-    module.def("statistics", statistics);
-    module.def("set_pool_cap", set_pool_cap, "bytes"_a);
     module.def("trim", [] {
         clear_memo();
         return trim_pool();

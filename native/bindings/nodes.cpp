@@ -134,7 +134,7 @@ nb::tuple operands_of(const NodeHandle& self) {
 
 nb::tuple types_of(const NodeHandle& self) {
     nb::list types;
-    bool several = self.node->inference && self.node->op && self.node->op->name != "part";
+    bool several = self.node->inference && self.node->op && self.node->op->python; // not a part
     if (!several) return nb::make_tuple(type_to_python(Ref<Type>(self.node->type)));
     for (const Ref<Type>& type : self.node->inference->results) types.append(type_to_python(type));
     return nb::tuple(types);

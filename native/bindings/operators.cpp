@@ -60,7 +60,7 @@ bool submit(PyObject* array, Ref<Node> node) {
     if (!result) {
         if (!PyErr_ExceptionMatches(PyExc_Exception)) return false; // an interrupt goes up at once
         PyErr_Clear();
-        node->depth = 0;
+        node->depth.store(0, std::memory_order_relaxed);
     }
     return true;
 }
@@ -85,7 +85,7 @@ bool is_sequence(PyObject* object) {
 PyObject* binary(Position position, PyObject* left, PyObject* right) {
     return guarded([&]() -> PyObject* {
         if (symbols[position].op && (is_sequence(left) || is_sequence(right)))
-            return PyObject_CallFunction(hooks.refuse_sequence, "sOO",
+            return PyObject_CallFunction(hooks.refuse_operand, "s(OO)",
                                          symbols[position].op->name.c_str(), left, right);
         Operand a(left, right);
         if (!a.get() && PyErr_Occurred()) return nullptr;
@@ -258,12 +258,8 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
             nodes.push_back(operands.back().get());
             if (nodes.back() && runs_python) operands.back().keep();
             if (nodes.back()) continue;
-            if (!PyErr_Occurred())
-                PyErr_Format(PyExc_TypeError,
-                             "%s: %s is no array and no number\n"
-                             "  remedy: make an array of it first, with tn.asarray(...)",
-                             op->name.c_str(), Py_TYPE(object)->tp_name);
-            return nullptr;
+            if (PyErr_Occurred()) return nullptr;
+            return PyObject_CallFunction(hooks.refuse_operand, "sO", op->name.c_str(), inputs);
         }
         PyObject* base = length > 0 ? PyTuple_GET_ITEM(inputs, 0) : nullptr;
         return finish(make_node(op, nodes, std::move(kept)), base);

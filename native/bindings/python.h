@@ -44,7 +44,7 @@ void rebind(ArrayObject* array, Ref<Node> node);
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *scalar_of,
-        *origin, *format, *refuse_sequence;
+        *origin, *format, *refuse_operand;
 };
 extern Hooks hooks;
 

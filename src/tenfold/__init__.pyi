@@ -485,6 +485,15 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
 def add_at(x: Array, indices: Array, values: Array, /) -> Array:
     """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice."""
 
+def sort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
+    """Return `x` sorted along `axis`: the shape and dtype of `x`."""
+
+def argsort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
+    """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
+
+def searchsorted(x1: Array, x2: Array, /, *, side: str = ..., sorter: Array | None = ...) -> Array:
+    """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n."""
+
 def unique_all(x: Array, /) -> Any:
     """Return the different `values` of `x` (u,), the `indices` (u,) of their first occurrences in"""
 
@@ -502,15 +511,6 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 def isin(x1: Array, x2: Array, /, *, invert: builtins.bool = ...) -> Array:
     """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to"""
-
-def sort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
-    """Return `x` sorted along `axis`: the shape and dtype of `x`."""
-
-def argsort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
-    """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
-
-def searchsorted(x1: Array, x2: Array, /, *, side: str = ..., sorter: Array | None = ...) -> Array:
-    """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n."""
 
 def mean(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
     """Arithmetic mean over `axis`: one, a tuple of them, or all when None. NaN over an empty axis."""

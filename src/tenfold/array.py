@@ -32,24 +32,24 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """Of the array API standard; each contains those before it."""
 
 
+IMPORTED = (np.ndarray, np.generic, bool, int, float, complex)
+"""What is imported where an operation meets it. NumPy would convert lists too, at each use."""
+
+
 def _convert(value: Any, peer: Any) -> Any:
     """Import a foreign operand of an operation, on the device of its peer."""
-    if not isinstance(value, (np.ndarray, np.generic, bool, int, float, complex)):
+    if not isinstance(value, IMPORTED):
         return NotImplemented
     peers = peer if isinstance(peer, tuple) else (peer,)
     device = next((p.device for p in peers if isinstance(p, Array)), None)
     return asarray(value, device=device)
 
 
-def _refuse_sequence(operation: str, left: Any, right: Any) -> None:
-    """A list or tuple beside an Array: NumPy would convert it at each use."""
-    given = left if isinstance(right, Array) else right
-    raise DTypeError(
-        operation,
-        f"a {type(given).__name__} is no array and no number",
-        [right if given is left else left],
-        remedy="make an array of it first, with tn.asarray(...)",
-    )
+def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
+    """Refuse the first operand that is no array and no number."""
+    foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
+    arrays = [x for x in operands if isinstance(x, Array)]
+    raise declare.no_array(foreign).completed(operation, arrays[:8])
 
 
 def _assign(target: Array, result: Array, symbol: str) -> None:
@@ -83,10 +83,6 @@ def _evaluate(array: Array) -> None:
     failure = pipeline.evaluate([array])
     if failure is not None:
         raise failure
-
-
-def _get_item(array: Array, key: Any) -> Array:
-    return get_item(array, key)
 
 
 def _set_item(array: Array, _key: Any, _value: Any) -> None:
@@ -205,13 +201,13 @@ def install() -> None:
         convert=_convert,
         refuse_scalar=refuse_scalar,
         evaluate=_evaluate,
-        get_item=_get_item,
+        get_item=get_item,
         set_item=_set_item,
         assign=_assign,
         scalar_of=reading.scalar_of,
         origin=_origin,
         format=display.represent,
-        refuse_sequence=_refuse_sequence,
+        refuse_operand=_refuse_operand,
     )
     for name, function in METHODS.items():
         setattr(Array, name, function)

@@ -40,6 +40,8 @@ BOOL, INT64, FLOAT32, FLOAT64 = (DTYPES[n] for n in ("bool", "int64", "float32",
 FLOAT16, BFLOAT16 = DTYPES["float16"], DTYPES["bfloat16"]
 COMPLEX64, COMPLEX128 = DTYPES["complex64"], DTYPES["complex128"]
 HALVES = (FLOAT16, BFLOAT16)
+PARTS = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+"""The dtype of the real and of the imaginary part of a complex one."""
 PYTHON_TYPES = {bool: BOOL, int: INT64, float: FLOAT64, complex: COMPLEX128}
 
 
@@ -115,8 +117,13 @@ def typed(value: Any) -> Operand:
     """Return what promotion needs of an array, a dtype, or a Python number (which is weak)."""
     if type(value) in PYTHON_TYPES:
         return Operand(PYTHON_TYPES[type(value)], True)
+    return Operand(dtype_of(value), False)
+
+
+def dtype_of(value: Any, operation: str = "dtype") -> np.dtype:
+    """Return the dtype of an array, or the dtype itself, or raise DTypeError."""
     is_dtype = isinstance(value, (type, np.dtype, str))
-    return Operand(canonical(value if is_dtype else getattr(value, "dtype", value)), False)
+    return canonical(value if is_dtype else getattr(value, "dtype", value), operation)
 
 
 _ORDER = "biufc"
@@ -165,6 +172,11 @@ def accumulator(dtype: np.dtype) -> np.dtype:
 def wide(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which sums of `dtype` are accumulated: float32 for the half types."""
     return FLOAT32 if dtype in HALVES else dtype
+
+
+def real_part(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of the real part of `dtype`, which is its own for real ones."""
+    return PARTS.get(dtype, dtype)
 
 
 def same_kind(source: np.dtype, target: np.dtype) -> bool:

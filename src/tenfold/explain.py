@@ -38,8 +38,7 @@ def explain(
     "expression" lists the nodes as they were written, "executed" the steps the device has to take,
     each with the bytes it reads and writes; of an array that is computed its value is left. `stage`
     names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed, and each
-    step's time is shown. Raises UnsupportedError for a stage or a
-    format that does not exist.
+    step's time is shown. Raises UnsupportedError for a stage or a format that does not exist.
 
     >>> import tenfold as tn
     >>> print(tn.explain(tn.asarray([1.0]) * 2, stage="executed"))

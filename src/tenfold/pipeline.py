@@ -35,7 +35,7 @@ def compute(nodes: Sequence[Node]) -> Exception | None:
     if not pending:
         return None
     parts = [part_of(node) or node for node in pending]
-    failure = execute(expression_of(parts))
+    failure = execute(Graph.of(parts))
     for node, part in zip(pending, parts, strict=True):
         value = part.value()
         if part != node and value is not None:
@@ -45,12 +45,7 @@ def compute(nodes: Sequence[Node]) -> Exception | None:
 
 def expression(arrays: Sequence[Array]) -> Graph:
     """Stage one: the nodes below some arrays, as they were written."""
-    return expression_of([_native.node_of(array) for array in arrays])
-
-
-def expression_of(nodes: Sequence[Node]) -> Graph:
-    """Stage one, from nodes."""
-    return Graph.of(nodes)
+    return Graph.of([_native.node_of(array) for array in arrays])
 
 
 def execute(graph: Graph) -> Exception | None:

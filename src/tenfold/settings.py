@@ -114,7 +114,7 @@ SETTINGS: tuple[Setting, ...] = (
         "debug",
         0,
         _whole(0, 5),
-        "What is written to stderr: 1 devices, 2 steps, 3 plans and rules, 4 source, 5 rewrites.",
+        "What is written to stderr: 1 each computation and its device, from 2 each of its steps.",
     ),
 )
 _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}

@@ -6,6 +6,7 @@ Table.
 from __future__ import annotations
 
 import ctypes
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,13 @@ import tenfold as tn
 from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, UnsupportedError
 
 from .table import wrong, wrong_values
+
+BY_NAME = (
+    "add() got some positional-only arguments passed as keyword arguments: 'x1, x2'"
+    if sys.version_info >= (3, 13)
+    else "add() 'x1' parameter is positional only, but was passed as a keyword"
+)
+"""Python's own sentence."""
 
 
 @wrong(
@@ -109,7 +117,7 @@ def a_keyword_given_by_position() -> None:
 
 @wrong(
     TypeError,
-    "add() 'x1' parameter is positional only, but was passed as a keyword",
+    BY_NAME,
     operands=0,
     remedy=False,
 )

@@ -75,7 +75,7 @@ def an_integer_to_a_negative_power() -> None:
 
 @wrong_values(
     ValueError,
-    "pow: Integers to negative integer powers are not allowed. (written at {place})",
+    "pow: integers cannot be raised to the negative power -1 (written at {place})",
 )
 def integers_to_the_power_of_negative_ones() -> tn.Array:
     x = tn.asarray([2, 3])
@@ -302,11 +302,7 @@ def an_array_of_something_else() -> None:
     tn.asarray(datetime.date(2020, 1, 1))
 
 
-@wrong(
-    TypeError,
-    "sin: list is no array and no number",
-    operands=0,
-)
+@wrong(DTypeError, "sin: list is no array and no number", operands=0)
 def a_list_where_an_array_is_meant() -> None:
     tn.sin([0.0, 1.0])
 
@@ -321,7 +317,7 @@ def adding_text() -> None:
     tn.zeros(3) + "1"
 
 
-@wrong(DTypeError, "subtract: a list is no array and no number", operands=1)
+@wrong(DTypeError, "subtract: list is no array and no number", operands=1)
 def subtracting_from_a_list() -> None:
     [1, 2, 3] - tn.zeros(3)
 
@@ -402,9 +398,8 @@ def an_array_as_a_key() -> None:
 
 @wrong(
     TypeError,
-    "len() of a 0-d array: it has no axes; use x.size or x.item()",
+    "len: an array without axes has no length",
     operands=0,
-    remedy=False,
 )
 def the_length_of_no_axes() -> None:
     len(tn.asarray(1.0))
@@ -412,9 +407,8 @@ def the_length_of_no_axes() -> None:
 
 @wrong(
     TypeError,
-    "len() of a 0-d array: it has no axes; use x.size or x.item()",
+    "len: an array without axes has no length",
     operands=0,
-    remedy=False,
 )
 def iterating_over_no_axes() -> None:
     list(tn.asarray(1.0))

@@ -618,7 +618,7 @@ def cropping_from_a_number() -> None:
     tn.crop(tn.zeros((2, 3)), (1, 1), start=1)
 
 
-@wrong(ShapeError, "diff: n=1.5 is no int", operands=1)
+@wrong(ShapeError, "diff: n 1.5 is no int", operands=1)
 def taking_one_and_a_half_differences() -> None:
     tn.diff(tn.zeros(3), n=1.5)
 

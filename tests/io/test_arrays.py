@@ -116,7 +116,9 @@ def test_version_two_header_is_read(tmp_path: Path) -> None:
 
 def test_unaligned_elements_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
-    path.write_bytes(npy_bytes(header_of("'<f8'", "(1,)") + " ", struct.pack("<d", 2.5)))
+    path.write_bytes(
+        npy_bytes(header_of("'<f8'", "(1,)").rstrip() + "  \n", struct.pack("<d", 2.5))
+    )
     found = read_array(str(path))
     assert found.flags.aligned
     assert found[0] == 2.5

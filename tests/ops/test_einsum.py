@@ -121,6 +121,11 @@ def test_a_python_scalar_is_weak() -> None:
     assert result.tolist() == [[2.5] * 3] * 2
 
 
+def test_a_python_int_beyond_the_dtype_is_refused_not_wrapped() -> None:
+    with pytest.raises(OverflowError, match="einsum: Python integer 300 is out of bounds"):
+        tn.einsum("i,->i", tn.asarray([1], dtype=tn.uint8), 300)
+
+
 def test_strict_dtypes_refuses_to_mix() -> None:
     x, y = tn.ones((2, 2)), tn.ones((2, 2), dtype=tn.float32)
     with tn.options(strict_dtypes=True):

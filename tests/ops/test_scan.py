@@ -210,7 +210,7 @@ def test_difference_joins_what_is_prepended_and_appended() -> None:
 
 
 def test_difference_refuses_a_negative_order_and_an_unfit_edge() -> None:
-    with pytest.raises(ShapeError, match="n=-1 is negative"):
+    with pytest.raises(ShapeError, match="n -1 is negative"):
         tn.diff(tn.zeros((3,)), n=-1)
     with pytest.raises(ShapeError, match="diff: shapes"):
         tn.diff(tn.zeros((3, 2)), prepend=tn.zeros((2, 1)))

@@ -12,21 +12,13 @@ from typing import Any, NoReturn
 
 import click
 
-from tenfold import errors
 from tenfold.cli.compute import eval_command, explain_command
 from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
+from tenfold.errors import Explained
 from tenfold.io.errors import ComputationError, UserError, because, one_line
 
 USAGE, DEFECT, INTERRUPTED = 2, 1, 130
-LIBRARY_ERRORS = (
-    errors.ShapeError,
-    errors.DTypeError,
-    errors.DeviceError,
-    errors.UnsupportedError,
-    errors.CompileError,
-    errors.RunError,
-)
 
 
 class Program(click.Group):
@@ -65,7 +57,7 @@ def describe(error: Exception) -> tuple[str, int]:
         return _usage(error), error.exit_code
     if isinstance(error, MemoryError):
         return f"not enough memory: {because(error)}", ComputationError.exit_code
-    if isinstance(error, LIBRARY_ERRORS):
+    if isinstance(error, Explained):
         return f"{type(error).__name__}: {because(error)}", ComputationError.exit_code
     if os.environ.get("TENFOLD_DEBUG", "0") not in ("", "0"):
         raise error

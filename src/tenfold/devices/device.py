@@ -1,6 +1,10 @@
 """Device: what the pipeline asks of whatever computes, and the table of them.
 
 Takes a Graph, publishes each value in its node, and hands on the first failure, if any.
+
+>>> import tenfold as tn
+>>> DEVICES["reference"].name
+'reference'
 """
 
 from __future__ import annotations

@@ -2,6 +2,11 @@
 
 Takes a Graph, publishes the value of every output and of every node that somebody can see. Values
 that nobody needs any more are dropped as soon as their last reader ran.
+
+>>> import tenfold as tn
+>>> node = _native.node_of(tn.asarray([1.0, 2.0]) + 1)
+>>> Reference().run(Graph.of([node])) is None, node.pending
+(True, False)
 """
 
 from __future__ import annotations

@@ -31,9 +31,8 @@ class Event:
     thread: int
 
 
-_recorders: list[
-    list[Event]
-] = []  # list.append and iteration over a copy need no lock of their own
+# No lock of its own: list.append and iteration over a copy are whole under the GIL.
+_recorders: list[list[Event]] = []
 
 
 def begin() -> int:

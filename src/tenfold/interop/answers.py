@@ -67,7 +67,7 @@ def _read_table() -> None:
 
 def public_name(operation: Operation[...]) -> str:
     """Return the name a user writes, as in `tn.linalg.inv`."""
-    return "tn." + f"{operation.namespace}.{operation.name}".lstrip(".")
+    return f"tn.{operation.full_name}"
 
 
 def numpy_name(function: Callable[..., Any]) -> str:

@@ -64,7 +64,7 @@ class _Writer:
         op = node.op
         if op in self.ops:
             return self.ops[op]
-        name = f"{op.namespace}.{op.name}".lstrip(".")
+        name = op.full_name
         if OPS.get(name) is not op:
             raise UnsupportedError(
                 "pickle",

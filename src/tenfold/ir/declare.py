@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.dtypes import HALVES, canonical, names, promote, wide
+from tenfold.dtypes import HALVES, canonical, kind_of, names, promote, wide
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, register
 from tenfold.ir.shape import Axis, Shape, broadcast, normalize_axes, reduced
@@ -40,13 +40,15 @@ def array(value: Any) -> Array:
         return value
     made = _converter(value, None)
     if made is NotImplemented:
-        raise DTypeError(
-            "",
-            f"{type(value).__name__} is no array and no number",
-            remedy="make an array of it first, with tn.asarray(...)",
-        )
+        raise no_array(value)
     imported: Array = made
     return imported
+
+
+def no_array(value: object) -> DTypeError:
+    """Return the error, to be raised, of an argument that is no array and no number."""
+    rule = f"{type(value).__name__} is no array and no number"
+    return DTypeError("", rule, remedy="make an array of it first, with tn.asarray(...)")
 
 
 _converter: Callable[[Any, Any], Any]
@@ -313,3 +315,11 @@ def derived(
 def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
     """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
     return DTypeError("", f"{rule}, not {names([type_.dtype for type_ in types])}", remedy=remedy)
+
+
+def refuse_unordered(types: Sequence[Type]) -> None:
+    """Raise the DTypeError of an operation that needs an order, for complex numbers."""
+    if kind_of(promote(types)) == "c":
+        raise refuse_dtype(
+            "needs real numbers", types, "complex numbers have no order; take tn.abs"
+        )

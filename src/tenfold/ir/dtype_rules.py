@@ -18,17 +18,16 @@ import numpy as np
 from tenfold._native import Type
 from tenfold.dtypes import (
     BOOL,
-    COMPLEX64,
     DTYPES,
     FLOAT16,
-    FLOAT32,
     FLOAT64,
     kind_of,
     promote,
     promote_dtypes,
+    real_part,
     to_floating,
 )
-from tenfold.ir.declare import DtypeRule, refuse_dtype
+from tenfold.ir.declare import DtypeRule, refuse_dtype, refuse_unordered
 
 Dtypes = tuple[tuple[np.dtype, ...], np.dtype]
 
@@ -126,10 +125,7 @@ def comparison(types: Sequence[Type]) -> Dtypes:
 
 def ordering(types: Sequence[Type]) -> Dtypes:
     """As comparison, without complex."""
-    if kind_of(promote(types)) == "c":
-        raise refuse_dtype(
-            "needs real numbers", types, "complex numbers have no order; take tn.abs"
-        )
+    refuse_unordered(types)
     return comparison(types)
 
 
@@ -146,8 +142,7 @@ def predicate(types: Sequence[Type]) -> Dtypes:
 def magnitude(types: Sequence[Type]) -> Dtypes:
     """The dtype of a modulus: the real part's for complex."""
     (type_,) = types
-    parts = {COMPLEX64: FLOAT32}.get(type_.dtype, FLOAT64)
-    return (type_.dtype,), parts if kind_of(type_.dtype) == "c" else type_.dtype
+    return (type_.dtype,), real_part(type_.dtype)
 
 
 def rounding(types: Sequence[Type]) -> Dtypes:

@@ -57,8 +57,6 @@ class Inferred(NamedTuple):
 
     results: tuple[tuple[Shape, np.dtype], ...]
     operands: tuple[np.dtype, ...]
-    kind: int | None = None
-    """Where it differs from the op's own."""
 
 
 class Sample(NamedTuple):
@@ -80,6 +78,7 @@ class Operation(Generic[P]):
     reference: Callable[..., Any] | None = None
     """NumPy's meaning: the reference device runs it (Op), or tests compare with it (Derived)."""
     dtypes: Callable[..., Any] | None = None
+    """How its operands are promoted together; where it is, strict_dtypes refuses to mix them."""
     method: bool = False
     """Whether it is a method of Array as well."""
     numpy: tuple[Callable[..., Any], ...] = ()
@@ -145,6 +144,7 @@ class Op(Operation[P]):
     can_fail: bool = False
     """Whether it can fail for its values; a failure then names the user's line."""
     pure: bool = True
+    """Whether it does nothing but hand on its result: a part of one that does not is not read."""
     opaque: bool = False
     """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
     cost: float = 1.0
@@ -194,7 +194,11 @@ class Op(Operation[P]):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Derived(Operation[P]):
-    """An operation made of others: a call makes their nodes. Its errors bear its own name."""
+    """An operation made of others: a call makes their nodes.
+
+    What the call refuses with an error of `tenfold.errors` bears its own name; what fails at the
+    wait bears that of the operation that failed.
+    """
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Make the nodes of the operations it is made of."""
@@ -261,7 +265,7 @@ def infer(
     try:
         # Without inputs the last parameter is the device; a call has an array, or none at all.
         device = device_of(types) or params[-1]
-        results, operands, kind = op.rule(types, *params)
+        results, operands = op.rule(types, *params)
         if strict and len(types) > 1 and op.dtypes is not None:
             # What is read as a truth value is mixed with nothing: the condition of where.
             read = enumerate(zip(types, operands, strict=True))
@@ -277,7 +281,7 @@ def infer(
         )
     except Explained as error:
         raise error.completed(op.name, types[:8]) from None
-    return made, operands, int(op.kind if kind is None else kind)
+    return made, operands, int(op.kind)
 
 
 def refuse_scalar(

@@ -103,6 +103,17 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
+def normalize_count(count: object, name: str) -> int:
+    """Return a number of things as an int, or raise ShapeError when it is none or negative."""
+    try:
+        number = operator.index(count)  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError("", f"{name} {count!r} is no int", remedy="give an int") from None
+    if number < 0:
+        raise ShapeError("", f"{name} {number} is negative", remedy="use 0 or more")
+    return number
+
+
 def reduced(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
     """Return the shape that is left when `axes` are reduced."""
     if keepdims:

@@ -24,9 +24,11 @@ from tenfold.dtypes import (
     FLOAT16,
     HALVES,
     canonical,
+    dtype_of,
     kind_of,
     promote,
     promote_dtypes,
+    real_part,
     typed,
 )
 from tenfold.errors import DTypeError, message
@@ -76,12 +78,6 @@ class IntegerInfo:
     dtype: Dtype
 
 
-def _dtype_of(value: Any, operation: str) -> Dtype:
-    """Return the dtype of an array, or the dtype itself."""
-    is_dtype = isinstance(value, (type, str, np.dtype))
-    return canonical(value if is_dtype else getattr(value, "dtype", value), operation)
-
-
 def _refuse(operation: str, dtype: Dtype, kind: str) -> DTypeError:
     return DTypeError(operation, f"{dtype} is no {kind} dtype", remedy=f"name a {kind} dtype")
 
@@ -95,10 +91,10 @@ def finfo(type: Any, /) -> FloatingInfo:
     >>> tn.finfo(tn.float64).eps == 2.0**-52
     True
     """
-    dtype = _dtype_of(type, "finfo")
+    dtype = dtype_of(type, "finfo")
     if kind_of(dtype) not in "fc":
         raise _refuse("finfo", dtype, "floating")
-    part = np.zeros((), dtype).real.dtype if dtype != BFLOAT16 else dtype
+    part = real_part(dtype)
     limits: Any = (ml_dtypes.finfo if part == BFLOAT16 else np.finfo)(part)
     return FloatingInfo(
         bits=int(limits.bits),
@@ -119,7 +115,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     >>> tn.iinfo(tn.uint8).max
     255
     """
-    dtype = _dtype_of(type, "iinfo")
+    dtype = dtype_of(type, "iinfo")
     if kind_of(dtype) not in "iu":
         raise _refuse("iinfo", dtype, "integer")
     limits = np.iinfo(dtype)
@@ -177,7 +173,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     >>> tn.can_cast(tn.int32, tn.float64), tn.can_cast(tn.int64, tn.int32)
     (True, False)
     """
-    source, target = _dtype_of(from_, "can_cast"), canonical(to, "can_cast")
+    source, target = dtype_of(from_, "can_cast"), canonical(to, "can_cast")
     if BFLOAT16 not in (source, target):
         return bool(np.can_cast(source, target))
     if {source, target} == {BFLOAT16, FLOAT16}:

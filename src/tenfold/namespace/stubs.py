@@ -50,7 +50,6 @@ BUILTINS = {
     "None",
     "tuple",
     "list",
-} | {
     "dict",
     "type",
     "slice",

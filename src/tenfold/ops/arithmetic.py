@@ -128,7 +128,11 @@ def _raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     NumPy takes a square root where that is the only exponent: NaN and -0.
     """
-    powers = np.power(x, y)
+    try:
+        powers = np.power(x, y)
+    except ValueError:
+        rule = f"integers cannot be raised to the negative power {y[y < 0].flat[0]}"
+        raise ValueError(rule) from None
     if kind_of(x.dtype) != "f":
         return powers
     return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), powers)

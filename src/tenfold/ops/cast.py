@@ -47,6 +47,11 @@ def cast_values(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return _to_bfloat16(values) if dtype == BFLOAT16 else values.astype(dtype)
 
 
+def converted(x: Array, dtype: np.dtype) -> Array:
+    """Return `x` in `dtype`: itself where it has it, which takes no node."""
+    return x if x.dtype == dtype else astype(x, dtype)
+
+
 def _to_bfloat16(values: np.ndarray) -> np.ndarray:
     """Round once. ml_dtypes goes through float32 to nearest; to odd there, the second is the only
     rounding that counts (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums").

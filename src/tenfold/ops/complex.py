@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+from tenfold.dtypes import PARTS
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, elementwise, operation, refuse_dtype
 from tenfold.ir.dtype_rules import arithmetic, magnitude
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape
 
-PARTS = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
 WHOLES = {part: whole for whole, part in PARTS.items()}
 
 

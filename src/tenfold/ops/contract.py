@@ -173,11 +173,11 @@ def _paired_axes(x1: Array, x2: Array, axes: Any) -> Pairing:
         )
         _check_pairing(first, second)
         return first, second
-    count = normalize_count(axes, min(x1.ndim, x2.ndim))
+    count = _counted_axes(axes, min(x1.ndim, x2.ndim))
     return tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
 
 
-def normalize_count(count: Any, most: int) -> int:
+def _counted_axes(count: Any, most: int) -> int:
     """Return a number of axes to contract, or raise ShapeError when there are not as many."""
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise ShapeError(

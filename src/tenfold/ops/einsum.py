@@ -26,8 +26,9 @@ from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived
 from tenfold.ir.shape import Shape, product
 from tenfold.ops.arithmetic import multiply
-from tenfold.ops.cast import astype
+from tenfold.ops.cast import converted
 from tenfold.ops.contract import matmul
+from tenfold.ops.create import number_of
 from tenfold.ops.diagonals import diagonal
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_over
@@ -216,7 +217,7 @@ class _Term(NamedTuple):
         gone = tuple(i for i, label in enumerate(self.labels) if label not in kept)
         if not gone:
             return self
-        total = _converted(sum_over(self.values, axis=gone), self.values.dtype)
+        total = converted(sum_over(self.values, axis=gone), self.values.dtype)
         return _Term(total, tuple(label for label in self.labels if label in kept))
 
 
@@ -291,14 +292,13 @@ def _common(operands: Sequence[Any]) -> list[Array]:
     """
     arrays = [array(operand) for operand in operands]
     dtype = promote(map(typed, operands))
+    for position, given in enumerate(operands):
+        if typed(given).weak:  # an int beyond the dtype is refused, where a cast would wrap it
+            arrays[position] = array(number_of(given, dtype, "einsum"))
     if not settings.get("strict_dtypes"):
-        return [_converted(x, dtype) for x in arrays]
+        return [converted(x, dtype) for x in arrays]
     pairs = zip(arrays, operands, strict=True)
-    return [_converted(x, dtype) if typed(given).weak else x for x, given in pairs]
-
-
-def _converted(x: Array, dtype: np.dtype) -> Array:
-    return x if x.dtype == dtype else astype(x, dtype)
+    return [converted(x, dtype) if typed(given).weak else x for x, given in pairs]
 
 
 @derived(

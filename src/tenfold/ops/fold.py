@@ -16,10 +16,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tenfold.ir.shape import MOST_AXES
+
 LANES = 32
 BLOCK = 1024
-MOST_AXES = 62
-"""Folding splits an axis in three, and NumPy's arrays have at most 64."""
+MOST_UNSPLIT = MOST_AXES - 2
+"""Axes of an array that can be folded as it is: folding splits one of them in three."""
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -39,7 +41,7 @@ def fold_last(combine: Combine, x: np.ndarray, identity: object) -> np.ndarray:
     length = x.shape[-1]
     if length == 0:
         return np.full(x.shape[:-1], identity, x.dtype)
-    if x.ndim > MOST_AXES:
+    if x.ndim > MOST_UNSPLIT:
         rows = fold_last(combine, x.reshape(-1, length), identity)
         return rows.reshape(x.shape[:-1])
     whole = length - length % BLOCK

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote
+from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
@@ -61,12 +61,7 @@ def _floating(types: Sequence[Type]) -> np.dtype:
     return dtype if kind_of(dtype) in "fc" else FLOAT64
 
 
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real part."""
-    return np.empty(0, dtype).real.dtype
-
-
-def matrices(shape: Shape) -> tuple[Shape, int, int]:
+def _matrices(shape: Shape) -> tuple[Shape, int, int]:
     """Return (the stack's shape, rows, columns), or raise ShapeError when there is no matrix."""
     if len(shape) < 2:
         raise ShapeError("", f"shape {shape} is no matrix", remedy="give at least two axes")
@@ -75,7 +70,7 @@ def matrices(shape: Shape) -> tuple[Shape, int, int]:
 
 def _square(shape: Shape) -> tuple[Shape, int]:
     """Return (the stack's shape, the order) of square matrices, or raise ShapeError."""
-    stack, rows, columns = matrices(shape)
+    stack, rows, columns = _matrices(shape)
     if rows != columns:
         raise ShapeError(
             "",
@@ -240,7 +235,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Call:
 
 
 def _qr_rule(types: tuple[Type, ...], mode: str) -> Inferred:
-    stack, rows, columns = matrices(types[0].shape)
+    stack, rows, columns = _matrices(types[0].shape)
     dtype = _floating(types)
     inner = min(rows, columns) if mode == "reduced" else rows
     q, r = (*stack, rows, inner), (*stack, inner, columns)
@@ -253,7 +248,7 @@ def _qr(x: np.ndarray, mode: str) -> tuple[np.ndarray, ...]:
 
 def _qr_multiply_adds(types: tuple[Type, ...], mode: str) -> int:
     """Householder: n^2 (m - n/3) for R, as much again for a reduced Q of the longer side's."""
-    stack, rows, columns = matrices(types[0].shape)
+    stack, rows, columns = _matrices(types[0].shape)
     m, n = max(rows, columns), min(rows, columns)
     factor = n * n * (3 * m - n) // 3
     reduced = mode == "reduced" or rows <= columns
@@ -296,12 +291,12 @@ def qr(x: Array, /, *, mode: str = "reduced") -> Call:
 
 
 def _svd_rule(types: tuple[Type, ...], full_matrices: bool) -> Inferred:
-    stack, rows, columns = matrices(types[0].shape)
+    stack, rows, columns = _matrices(types[0].shape)
     dtype = _floating(types)
     inner = min(rows, columns)
     left, right = (rows, columns) if full_matrices else (inner, inner)
     shapes = ((*stack, rows, left), (*stack, inner), (*stack, right, columns))
-    return Inferred(tuple(zip(shapes, (dtype, real_dtype(dtype), dtype), strict=True)), (dtype,))
+    return Inferred(tuple(zip(shapes, (dtype, real_part(dtype), dtype), strict=True)), (dtype,))
 
 
 def _svd(x: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, ...]:
@@ -309,7 +304,7 @@ def _svd(x: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, ...]:
 
 
 def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
-    stack, rows, columns = matrices(types[0].shape)
+    stack, rows, columns = _matrices(types[0].shape)
     m, n = max(rows, columns), min(rows, columns)
     each = (
         2 * m * m * n + 4 * m * n * n + 9 * n**3 // 2 if full_matrices else 7 * m * n * n + 4 * n**3
@@ -345,7 +340,7 @@ def _eigh_rule(types: tuple[Type, ...]) -> Inferred:
     stack, order = _square(types[0].shape)
     dtype = _floating(types)
     values, vectors = (*stack, order), (*stack, order, order)
-    return Inferred(((values, real_dtype(dtype)), (vectors, dtype)), (dtype,))
+    return Inferred(((values, real_part(dtype)), (vectors, dtype)), (dtype,))
 
 
 def _eigh(x: np.ndarray) -> tuple[np.ndarray, ...]:

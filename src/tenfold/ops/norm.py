@@ -12,14 +12,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import FLOAT64, HALVES, canonical, kind_of, wide
+from tenfold.dtypes import FLOAT64, canonical, kind_of, real_part, wide
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axis, reduced
 from tenfold.ops import diagonals
 from tenfold.ops.fold import fold_last
-from tenfold.ops.linalg import real_dtype
 from tenfold.ops.reduce import accumulating
 
 Order = float | Literal["fro", "nuc"] | None
@@ -96,7 +95,7 @@ def _norm_rule(
     dtype = type_.dtype if kind_of(type_.dtype) in "fc" else FLOAT64
     _refuse_empty_norm(type_.shape, order, axes)
     shape = reduced(type_.shape, axes, keepdims)
-    return Inferred(((shape, dtype if dtype in HALVES else real_dtype(dtype)),), (wide(dtype),))
+    return Inferred(((shape, real_part(dtype)),), (wide(dtype),))
 
 
 def _refuse_empty_norm(shape: Shape, order: Order, axes: tuple[int, ...]) -> None:

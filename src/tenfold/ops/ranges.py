@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from tenfold.dtypes import canonical, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import checked_shape
+from tenfold.ir.shape import checked_shape, normalize_count
 from tenfold.ops.create import default_dtype, number, number_of
 from tenfold.ops.indexing import captured
 from tenfold.ops.reshaping import broadcast_to
@@ -72,7 +71,7 @@ def arange(
         raise DTypeError("", "bool does not count", remedy="name a dtype of numbers")
     length = _length(*bounds)
     _refuse_beyond(bounds, length, made)
-    times = _whole(repeat, "repeat")
+    times = normalize_count(repeat, "repeat")
     (total,) = checked_shape((length * times,), made.itemsize)
     each = times if length else 0  # NumPy refuses to count to 2**63 even where nothing is
     return Call((), (*bounds, each, total, made, checked_device(device)))
@@ -91,16 +90,6 @@ def _real(value: Any, operation: str) -> Any:
     if isinstance(found, complex):
         raise DTypeError(operation, f"{value} is no real number", remedy="give ints or floats")
     return found
-
-
-def _whole(value: Any, name: str) -> int:
-    try:
-        count = operator.index(value)
-    except TypeError:
-        raise ShapeError("", f"{name} {value!r} is no int", remedy="give an int") from None
-    if count < 0:
-        raise ShapeError("", f"{name} {count} is negative", remedy="use 0 or more")
-    return count
 
 
 def _length(start: Any, stop: Any, step: Any) -> int:
@@ -173,7 +162,7 @@ def linspace(
             f"{made} cannot hold numbers from {start} to {stop}",
             remedy="name a dtype that can hold them",
         )
-    (length,) = checked_shape((_whole(num, "num"),), made.itemsize)
+    (length,) = checked_shape((normalize_count(num, "num"),), made.itemsize)
     ends = (number_of(value, given, "linspace") for value in bounds)
     return Call((), (*ends, bool(endpoint), length, made, checked_device(device)))
 

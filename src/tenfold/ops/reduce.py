@@ -14,7 +14,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import BOOL, HALVES, INT64, accumulator, kind_of, wide
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.declare import reduction, refuse_dtype
+from tenfold.ir.declare import reduction, refuse_unordered
 from tenfold.ir.op import Sample
 from tenfold.ir.shape import Axis, normalize_axes, normalize_axis
 from tenfold.ops.arithmetic import multiplied
@@ -23,7 +23,7 @@ from tenfold.ops.fold import fold_axes
 Axes = tuple[int, ...]
 Dtypes = tuple[np.dtype, np.dtype]
 
-_SAMPLES = (
+SAMPLES = (
     Sample(((2, 3, 4),), {"axis": (0, 2)}),
     Sample(((3, 5),), {"axis": -1, "keepdims": True}),
     Sample(((2, 3),), {"axis": None}),
@@ -60,7 +60,7 @@ def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     reference=_sum,
     method=True,
     numpy=(np.sum,),
-    samples=(*_SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
+    samples=(*SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
 )
 def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0.
@@ -91,7 +91,7 @@ def _prod(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     reference=_prod,
     method=True,
     numpy=(np.prod,),
-    samples=(*_SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
+    samples=(*SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
 )
 def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product over `axis`: one, a tuple of them, or all when None. An empty product is 1.
@@ -105,10 +105,7 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
 
 
 def _ordered(type_: Type) -> Dtypes:
-    if kind_of(type_.dtype) == "c":
-        raise refuse_dtype(
-            "needs real numbers", [type_], "complex numbers have no order; take tn.abs"
-        )
+    refuse_unordered([type_])
     return type_.dtype, type_.dtype
 
 
@@ -133,7 +130,7 @@ def _extreme(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., np.ndarray]:
     empty=False,
     method=True,
     numpy=(np.max, np.amax),
-    samples=_SAMPLES,
+    samples=SAMPLES,
 )
 def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Largest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`.
@@ -153,7 +150,7 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     empty=False,
     method=True,
     numpy=(np.min, np.amin),
-    samples=_SAMPLES,
+    samples=SAMPLES,
 )
 def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Smallest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`.
@@ -175,9 +172,7 @@ def _any(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.any(x, axis=axes, keepdims=keepdims)
 
 
-@reduction(
-    dtypes=_truth, reference=_any, method=True, numpy=(np.any,), samples=(*_SAMPLES, *_EMPTY)
-)
+@reduction(dtypes=_truth, reference=_any, method=True, numpy=(np.any,), samples=(*SAMPLES, *_EMPTY))
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool.
 
@@ -193,9 +188,7 @@ def _all(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.all(x, axis=axes, keepdims=keepdims)
 
 
-@reduction(
-    dtypes=_truth, reference=_all, method=True, numpy=(np.all,), samples=(*_SAMPLES, *_EMPTY)
-)
+@reduction(dtypes=_truth, reference=_all, method=True, numpy=(np.all,), samples=(*SAMPLES, *_EMPTY))
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool.
 
@@ -219,7 +212,7 @@ def _count_nonzero(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     dtypes=_counted,
     reference=_count_nonzero,
     numpy=(np.count_nonzero,),
-    samples=(*_SAMPLES, *_EMPTY),
+    samples=(*SAMPLES, *_EMPTY),
 )
 def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Count the elements that are not zero, over `axis`: one, a tuple of them, or all when None.

@@ -7,7 +7,6 @@ each result of the block. So the blocks of one axis are independent but for thei
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from tenfold.dtypes import BOOL, canonical
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import normalize_axis
+from tenfold.ir.shape import normalize_axis, normalize_count
 from tenfold.ops.arithmetic import multiplied, subtract
 from tenfold.ops.comparison import not_equal
 from tenfold.ops.fold import BLOCK, Combine
@@ -207,14 +206,7 @@ def diff(
     """
     x = array(x)
     position = normalize_axis(axis, x.ndim)
-    try:
-        order = operator.index(n)
-    except TypeError:
-        raise ShapeError("", f"n={n!r} is no int", remedy="give an int") from None
-    if order < 0:
-        raise ShapeError(
-            "", f"n={order} is negative", remedy="differences are taken 0 times or more"
-        )
+    order = normalize_count(n, "n")
     parts = [array(part) for part in (prepend, x, append) if part is not None]
     values = concat(parts, axis=position) if len(parts) > 1 else x
     before = (slice(None),) * position

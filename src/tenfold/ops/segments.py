@@ -6,8 +6,6 @@ alone. Indices depend on values: one out of range is an IndexError at the wait.
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from tenfold._native import Array, Type
@@ -15,7 +13,7 @@ from tenfold.dtypes import kind_of, promote, same_kind, wide
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import operation, refuse_dtype
 from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import broadcast
+from tenfold.ir.shape import broadcast, normalize_count
 from tenfold.ops.reduce import accumulating
 
 
@@ -74,14 +72,7 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
     >>> tn.segment_sum(tn.asarray([1, 2, 3, 4]), tn.asarray([0, 2, 0, 2]), 3).tolist()
     [4, 0, 6]
     """
-    try:
-        count = operator.index(num_segments)
-    except TypeError:
-        rule = f"num_segments {num_segments!r} is no int"
-        raise ShapeError("", rule, remedy="give an int") from None
-    if count < 0:
-        raise ShapeError("", f"num_segments {count} is negative", remedy="use 0 or more")
-    return Call((x, segment_ids), (count,))
+    return Call((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
 
 
 def _add_at_rule(types: tuple[Type, ...]) -> Inferred:

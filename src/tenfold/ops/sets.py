@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import BFLOAT16, BOOL, FLOAT32, INT64, kind_of, promote
+from tenfold.dtypes import BOOL, INT64, kind_of, promote
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation, values
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ops.keys import constant
+from tenfold.ops.sorting import exact
 
 
 class UniqueAll(NamedTuple):
@@ -45,9 +46,8 @@ class UniqueInverse(NamedTuple):
 def _unique(x: Any, operation: str) -> UniqueAll:
     x = array(x)
     given = values(x, operation).reshape(-1)
-    keys = given.astype(FLOAT32) if given.dtype == BFLOAT16 else given
     _, first, inverse, counts = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+        exact(given), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     found = (given[first], first, inverse.reshape(x.shape), counts)
     return UniqueAll(*(constant(x, part) for part in found))
@@ -143,10 +143,8 @@ def _membership(types: tuple[Type, ...], invert: bool) -> Inferred:
 
 
 def _isin(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
-    if x.dtype == BFLOAT16:
-        x, candidates = x.astype(FLOAT32), candidates.astype(FLOAT32)
     if x.dtype == candidates.dtype:
-        return np.isin(x, candidates, invert=invert)
+        return np.isin(exact(x), exact(candidates), invert=invert)
     # A signed and a 64-bit unsigned integer: only what is not negative can be equal.
     signed = x if x.dtype.kind == "i" else candidates
     if signed is x:

@@ -9,7 +9,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import BFLOAT16, FLOAT32, INT64, kind_of, promote
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, operation, refuse_dtype
+from tenfold.ir.declare import array, operation, refuse_dtype, refuse_unordered
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import normalize_axis
 
@@ -20,14 +20,14 @@ _SAMPLES = (
 )
 
 
-def _exact(x: np.ndarray) -> np.ndarray:
+def exact(x: np.ndarray) -> np.ndarray:
     """bfloat16 as float32, which holds all of it and is what NumPy can sort."""
     return x.astype(FLOAT32) if x.dtype == BFLOAT16 else x
 
 
 def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     """Sort positions. To descend, sort keys of opposite order: NaN stays last, equals in order."""
-    keys = _exact(x)
+    keys = exact(x)
     if descending:
         # Every integer has a complement, but not every one a negative.
         keys = np.negative(keys) if keys.dtype.kind == "f" else np.invert(keys)
@@ -45,22 +45,15 @@ def _equals_are_alike(x: np.ndarray) -> bool:
     return x.dtype.kind in "biu" or not bool(np.any(np.signbit(x) & (x == 0)))
 
 
-def _comparable(type_: Type) -> None:
-    if kind_of(type_.dtype) == "c":
-        raise refuse_dtype(
-            "needs real numbers", [type_], "complex numbers have no order; take tn.abs"
-        )
-
-
 def _sort_rule(types: tuple[Type, ...], axis: int, descending: bool) -> Inferred:
     (type_,) = types
-    _comparable(type_)
+    refuse_unordered(types)
     return Inferred(((type_.shape, type_.dtype),), (type_.dtype,))
 
 
 def _argsort_rule(types: tuple[Type, ...], axis: int, descending: bool) -> Inferred:
     (type_,) = types
-    _comparable(type_)
+    refuse_unordered(types)
     return Inferred(((type_.shape, INT64),), (type_.dtype,))
 
 
@@ -102,7 +95,7 @@ def _search(x1: np.ndarray, x2: np.ndarray, *rest: Any) -> np.ndarray:
     for sorter in sorters:
         _check_positions(sorter, len(x1))
         x1 = x1[sorter.astype(np.intp)]
-    return np.asarray(np.searchsorted(_exact(x1), _exact(x2), side))
+    return np.asarray(np.searchsorted(exact(x1), exact(x2), side))
 
 
 def _check_positions(sorter: np.ndarray, length: int) -> None:
@@ -117,10 +110,7 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
     if len(x1.shape) != 1:
         raise ShapeError("", f"x1 of shape {x1.shape} has not one axis", remedy="search one row")
     dtype = promote((x1, x2))
-    if kind_of(dtype) == "c":
-        raise refuse_dtype(
-            "needs real numbers", types, "complex numbers have no order; take tn.abs"
-        )
+    refuse_unordered((x1, x2))
     for sorter in sorters:
         if kind_of(sorter.dtype) not in "iu":
             raise refuse_dtype("sorter needs integers", [sorter], "give what tn.argsort gives")

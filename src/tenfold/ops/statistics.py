@@ -13,27 +13,22 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import FLOAT64, kind_of, wide
+from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
 from tenfold.errors import DTypeError
 from tenfold.ir.declare import array, derived
 from tenfold.ir.op import Sample
 from tenfold.ir.shape import Axis, normalize_axes, product
 from tenfold.ops import reduce
-from tenfold.ops.cast import astype
-from tenfold.ops.complex import imag, real
+from tenfold.ops.cast import converted
+from tenfold.ops.complex import abs2
 from tenfold.ops.create import number
 from tenfold.ops.elementary import exp, log, sqrt
 from tenfold.ops.predicates import isfinite
+from tenfold.ops.reduce import SAMPLES
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 
-_SAMPLES = (
-    Sample(((2, 3, 4),), {"axis": (0, 2)}),
-    Sample(((3, 5),), {"axis": -1, "keepdims": True}),
-    Sample(((2, 3),)),
-    Sample(((),)),
-)
-_SPREAD = (*_SAMPLES, Sample(((4, 3),), {"axis": 0, "correction": 1}))
+_SPREAD = (*SAMPLES, Sample(((4, 3),), {"axis": 0, "correction": 1}))
 _ROWS = (Sample(((3, 4),)), Sample(((2, 3, 2),), {"axis": (0, 1)}), Sample(((2, 0),)))
 
 
@@ -41,7 +36,7 @@ def _entered(x: Array) -> tuple[Array, np.dtype]:
     """Return `x` in the dtype in which it is computed, and the dtype of the result."""
     x = array(x)
     result = x.dtype if kind_of(x.dtype) in "fc" else FLOAT64
-    return _converted(x, wide(result)), result
+    return converted(x, wide(result)), result
 
 
 def _entered_real(x: Array) -> tuple[Array, np.dtype]:
@@ -55,16 +50,12 @@ def _entered_real(x: Array) -> tuple[Array, np.dtype]:
     return _entered(x)
 
 
-def _converted(x: Array, dtype: np.dtype) -> Array:
-    return x if x.dtype == dtype else astype(x, dtype)
-
-
 def _count(x: Array, axis: Axis) -> int:
     """How many elements of `x` are folded into one result."""
     return product(x.shape[i] for i in normalize_axes(axis, x.ndim))
 
 
-@derived(reference=np.mean, method=True, numpy=(np.mean,), samples=_SAMPLES)
+@derived(reference=np.mean, method=True, numpy=(np.mean,), samples=SAMPLES)
 def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over `axis`: one, a tuple of them, or all when None. NaN over an empty axis.
 
@@ -77,7 +68,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
     values, result = _entered(x)
     total = reduce.sum(values, axis=axis, keepdims=keepdims)
-    return _converted(total / _count(values, axis), result)
+    return converted(total / _count(values, axis), result)
 
 
 def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
@@ -87,15 +78,8 @@ def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Arr
     if isinstance(less, complex):
         raise DTypeError("", f"correction {correction} is no real number", remedy="give a real one")
     centred = values - reduce.sum(values, axis=axis, keepdims=True) / count
-    if kind_of(values.dtype) == "c":
-        squares = real(centred) * real(centred) + imag(centred) * imag(centred)
-    else:
-        squares = centred * centred
+    squares = abs2(centred) if kind_of(values.dtype) == "c" else centred * centred
     return reduce.sum(squares, axis=axis, keepdims=keepdims) / max(count - less, 0)
-
-
-def _real_part(result: np.dtype) -> np.dtype:
-    return np.dtype(f"float{4 * result.itemsize}") if kind_of(result) == "c" else result
 
 
 @derived(reference=np.var, method=True, numpy=(np.var,), samples=_SPREAD)
@@ -113,7 +97,7 @@ def var(
     1.25
     """
     values, result = _entered(x)
-    return _converted(_spread(values, axis, correction, keepdims), _real_part(result))
+    return converted(_spread(values, axis, correction, keepdims), real_part(result))
 
 
 @derived(reference=np.std, method=True, numpy=(np.std,), samples=_SPREAD)
@@ -129,10 +113,10 @@ def std(
     [1.0, 0.0]
     """
     values, result = _entered(x)
-    return _converted(sqrt(_spread(values, axis, correction, keepdims)), _real_part(result))
+    return converted(sqrt(_spread(values, axis, correction, keepdims)), real_part(result))
 
 
-@derived(samples=(*_SAMPLES, Sample(((2, 0),), {"axis": 1})))
+@derived(samples=(*SAMPLES, Sample(((2, 0),), {"axis": 1})))
 def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Logarithm of the sum of `exp(x)` over `axis`, without overflow: one axis, a tuple, or all.
 
@@ -145,12 +129,12 @@ def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Arra
     """
     values, result = _entered_real(x)
     if _count(values, axis) == 0:
-        return _converted(log(reduce.sum(values, axis=axis, keepdims=keepdims)), result)
+        return converted(log(reduce.sum(values, axis=axis, keepdims=keepdims)), result)
     largest = reduce.max(values, axis=axis, keepdims=True)
     zero: Any = 0.0  # weak: the dtype stays
     shift = where(isfinite(largest), largest, zero)  # inf - inf would be NaN
     total = log(reduce.sum(exp(values - shift), axis=axis, keepdims=keepdims))
-    return _converted(total + reshape(shift, total.shape), result)
+    return converted(total + reshape(shift, total.shape), result)
 
 
 def _shifted(x: Array, axis: Axis) -> tuple[Array, np.dtype]:
@@ -174,7 +158,7 @@ def softmax(x: Array, /, *, axis: Axis = -1) -> Array:
     """
     values, result = _shifted(x, axis)
     powers = exp(values)
-    return _converted(powers / reduce.sum(powers, axis=axis, keepdims=True), result)
+    return converted(powers / reduce.sum(powers, axis=axis, keepdims=True), result)
 
 
 @derived(samples=_ROWS)
@@ -188,4 +172,4 @@ def log_softmax(x: Array, /, *, axis: Axis = -1) -> Array:
     [0.0, -1000.0]
     """
     values, result = _shifted(x, axis)
-    return _converted(values - log(reduce.sum(exp(values), axis=axis, keepdims=True)), result)
+    return converted(values - log(reduce.sum(exp(values), axis=axis, keepdims=True)), result)
