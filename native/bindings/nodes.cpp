@@ -226,9 +226,10 @@ void publish_values(const NodeHandle& self, nb::handle values) {
 
 int value_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is
-    // looked at.
+    // looked at. Foreign memory is somebody else's to write.
     Allocation& allocation = *nb::inst_ptr<ValueHandle>(self)->value->buffers[0].allocation;
-    return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes), 0, flags);
+    return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes),
+                             allocation.owner != nullptr, flags);
 }
 
 PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buffer)},

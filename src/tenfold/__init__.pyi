@@ -56,6 +56,261 @@ float32: np.dtype
 float64: np.dtype
 complex64: np.dtype
 complex128: np.dtype
+def gelu(x: Array, /) -> Array:
+    """`x * P(X <= x)` for a standard normal X, element by element; the exact form, by erfc."""
+
+def relu(x: Array, /) -> Array:
+    """The larger of `x` and 0, element by element: the dtype of `x`; NaN stays NaN."""
+
+def sigmoid(x: Array, /) -> Array:
+    """`1 / (1 + exp(-x))`, element by element: floating dtypes, integers as NumPy promotes them."""
+
+def softplus(x: Array, /) -> Array:
+    """`log(1 + exp(x))`, element by element: floating dtypes, integers as NumPy promotes them."""
+
+def abs(x: Array, /) -> Array:
+    """Magnitude of `x`, element by element: the dtype of `x`, that of the parts for complex."""
+
+def add(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or."""
+
+def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count."""
+
+def divide(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Quotient `x1 / x2`, element by element; integers are divided in float64. By zero: inf or NaN."""
+
+def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8."""
+
+def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Product of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: and."""
+
+def negative(x: Array, /) -> Array:
+    """`-x`, element by element; the dtype of `x`. Raises DTypeError for bool."""
+
+def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """The next floating number after `x1` towards `x2`, element by element."""
+
+def positive(x: Array, /) -> Array:
+    """`x` itself, element by element. Raises DTypeError for bool."""
+
+def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """`x1` to the power of `x2`, element by element, in the common dtype; bool as int8."""
+
+def reciprocal(x: Array, /) -> Array:
+    """`1 / x`, element by element: the dtype of `x`, int8 for bool."""
+
+def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8."""
+
+def sign(x: Array, /) -> Array:
+    """-1, 0 or 1 as `x` is below, equal to or above 0; NaN for NaN. Complex: `x / abs(x)`, 0 at 0."""
+
+def square(x: Array, /) -> Array:
+    """`x * x`, element by element: the dtype of `x`, int8 for bool; integers wrap."""
+
+def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError"""
+
+def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool."""
+
+def bitwise_invert(x: Array, /) -> Array:
+    """Every bit of `x` turned over, element by element; bool: logical not. Integers and bool."""
+
+def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Bits of `x1` moved `x2` places up, element by element, in the common dtype; bool as int8."""
+
+def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Bits set in `x1` or `x2`, element by element; bool: logical or. Integers and bool."""
+
+def bitwise_right_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Bits of `x1` moved `x2` places down, element by element, in the common dtype; bool as int8."""
+
+def bitwise_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Bits set in one of `x1` and `x2` alone, element by element; bool: exclusive or."""
+
+def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = ..., device: str | None = ...) -> Array:
+    """Return `x` in another dtype: shape (...), the dtype named."""
+
+def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Whether `x1 == x2`, element by element: bool. NaN equals nothing, -0 equals 0."""
+
+def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Whether `x1 > x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
+
+def greater_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Whether `x1 >= x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
+
+def less(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Whether `x1 < x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
+
+def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Whether `x1 <= x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
+
+def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Whether `x1 != x2`, element by element: bool. NaN differs from everything."""
+
+def abs2(x: Array, /) -> Array:
+    """Square of the modulus of `x`, element by element: real, without the square root of `abs`."""
+
+def conj(x: Array, /) -> Array:
+    """`x` with the sign of its imaginary part turned, element by element; the dtype of `x`."""
+
+def imag(x: Array, /) -> Array:
+    """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128."""
+
+def real(x: Array, /) -> Array:
+    """Real part of `x`, element by element: float32 for complex64, float64 for complex128."""
+
+def view_as_complex(x: Array, /) -> Array:
+    """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape"""
+
+def view_as_real(x: Array, /) -> Array:
+    """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real."""
+
+def kron(x1: Array, x2: Array, /) -> Array:
+    """Kronecker product: every element of `x1` times the whole of `x2`, (m, n), (p, q) to (mp, nq)."""
+
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote."""
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Every element of `x1` times every element of `x2`: (m,) and (n,) to (m, n); dtypes promote."""
+
+def tensordot(x1: Array, x2: Array, /, axes: Any = ...) -> Array:
+    """Contract `axes` of `x1` with `axes` of `x2`; the axes of `x1` that are left come first."""
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
+    """Product of vectors along `axis`: the sum of conj(x1) * x2, (..., k) and (..., k) to (...)."""
+
+def empty(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array of `shape` whose values are not to be relied on; float64 if no dtype is"""
+
+def empty_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array of the shape, dtype and device of `x`, or the ones named, whose values are"""
+
+def eye(n_rows: int, n_cols: int | None = ..., /, *, k: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th"""
+
+def full(shape: Shape | int, fill_value: complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,"""
+
+def full_like(x: Array, /, fill_value: complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array that holds `fill_value` everywhere, of the shape, dtype and device of `x`, or"""
+
+def ones(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array of `shape` that holds 1; float64 if no dtype is named."""
+
+def ones_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array that holds 1, of the shape, dtype and device of `x`, or the ones named."""
+
+def zeros(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array of `shape` that holds 0; float64 if no dtype is named."""
+
+def zeros_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return an array that holds 0, of the shape, dtype and device of `x`, or the ones named."""
+
+def diag(x: Array, /, k: int = ...) -> Array:
+    """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th"""
+
+def diagonal(x: Array, /, offset: int = ..., axis1: int = ..., axis2: int = ...) -> Array:
+    """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the"""
+
+def diagonal_matrix(x: Array, /, *, offset: int = ...) -> Array:
+    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on"""
+
+def tril(x: Array, /, k: int = ...) -> Array:
+    """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles."""
+
+def triu(x: Array, /, k: int = ...) -> Array:
+    """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles."""
+
+def einsum(subscripts: str, /, *operands: Any, optimize: Any = ...) -> Array:
+    """Sum of products over the axes that letters name: einsum("ij,jk->ik", x, y) is x @ y."""
+
+def acos(x: Array, /) -> Array:
+    """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]"""
+
+def acosh(x: Array, /) -> Array:
+    """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real"""
+
+def asin(x: Array, /) -> Array:
+    """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]"""
+
+def asinh(x: Array, /) -> Array:
+    """Number whose hyperbolic sine is `x`, element by element."""
+
+def atan(x: Array, /) -> Array:
+    """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element."""
+
+def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Angle in [-pi, pi] radians of the point (`x2`, `x1`), element by element; signed zeros count."""
+
+def atanh(x: Array, /) -> Array:
+    """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real)."""
+
+def cbrt(x: Array, /) -> Array:
+    """Cube root of `x`, element by element, with the sign of `x`."""
+
+def cos(x: Array, /) -> Array:
+    """Cosine of `x` in radians, element by element."""
+
+def cosh(x: Array, /) -> Array:
+    """Hyperbolic cosine of `x`, element by element."""
+
+def erf(x: Array, /) -> Array:
+    """Error function `2 / sqrt(pi) * integral of exp(-t**2) from 0 to x`, element by element."""
+
+def erfc(x: Array, /) -> Array:
+    """`1 - erf(x)`, element by element, accurate where it is tiny."""
+
+def exp(x: Array, /) -> Array:
+    """e to the power of `x`, element by element."""
+
+def exp2(x: Array, /) -> Array:
+    """2 to the power of `x`, element by element."""
+
+def expm1(x: Array, /) -> Array:
+    """`exp(x) - 1`, element by element, accurate for small `x`."""
+
+def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite."""
+
+def log(x: Array, /) -> Array:
+    """Natural logarithm of `x`, element by element: -inf at 0, NaN below (real dtypes)."""
+
+def log10(x: Array, /) -> Array:
+    """Logarithm of `x` to the base 10, element by element: -inf at 0, NaN below (real dtypes)."""
+
+def log1p(x: Array, /) -> Array:
+    """`log(1 + x)`, element by element, accurate for small `x`."""
+
+def log2(x: Array, /) -> Array:
+    """Logarithm of `x` to the base 2, element by element: -inf at 0, NaN below (real dtypes)."""
+
+def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """`log(exp(x1) + exp(x2))`, element by element, without overflow."""
+
+def sin(x: Array, /) -> Array:
+    """Sine of `x` in radians, element by element."""
+
+def sinh(x: Array, /) -> Array:
+    """Hyperbolic sine of `x`, element by element."""
+
+def sqrt(x: Array, /) -> Array:
+    """Square root of `x`, element by element: NaN below 0 (real dtypes), -0 at -0."""
+
+def tan(x: Array, /) -> Array:
+    """Tangent of `x` in radians, element by element."""
+
+def tanh(x: Array, /) -> Array:
+    """Hyperbolic tangent of `x`, element by element."""
+
+def fma(x1: Array | complex, x2: Array | complex, x3: Array | complex, /) -> Array:
+    """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote."""
+
 def gather(x: Array, /, *indices: Array, axes: tuple[int, ...] | None = ..., place: int | None = ...) -> Array:
     """Return the elements of `x` at integer `indices`, which broadcast together: the one at"""
 
@@ -68,335 +323,11 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = ...) -> Array:
 def index(x: Array, /, key: Any) -> Array:
     """Return the view `x[key]` of `x`: the positions an int, a slice, `...`, None or a tuple of"""
 
-def astype(x: Array, dtype: Any, /, *, copy: builtins.bool = ..., device: str | None = ...) -> Array:
-    """Return `x` in another dtype: shape (...), the dtype named."""
-
-def reshape(x: Array, /, shape: Shape | int, *, copy: builtins.bool | None = ...) -> Array:
-    """Return `x` with another shape and the same elements in row-major order; one length may be -1."""
-
-def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = ...) -> Array:
-    """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated. The"""
-
-def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """Return `arrays` read in the shape that they all broadcast to, as a tuple of views."""
-
-def broadcast_shapes(*shapes: Shape) -> Shape:
-    """Return the shape that all `shapes` broadcast to. Raises ShapeError when there is none."""
-
-def permute_dims(x: Array, /, axes: Sequence[int] | None = ...) -> Array:
-    """Return a view of `x` with its axes in the order `axes`, each once; reversed if None."""
-
-def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
-    """Return a view of `x` with its axes `source` at the places `destination`; the others keep"""
-
-def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
-    """Return a view of `x` with two axes exchanged."""
-
-def matrix_transpose(x: Array, /) -> Array:
-    """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`."""
-
-def flip(x: Array, /, axis: Axis = ...) -> Array:
-    """Return a view of `x` read backwards along `axis`, or along every axis if None."""
-
-def expand_dims(x: Array, /, axis: int | tuple[int, ...] = ...) -> Array:
-    """Return a view of `x` with new axes of length 1 that stand at `axis` in the result."""
-
-def squeeze(x: Array, /, axis: Axis = ...) -> Array:
-    """Return a view of `x` without the axes `axis`, each of length 1; without all such if None."""
-
-def exp(x: Array, /) -> Array:
-    """e to the power of `x`, element by element."""
-
-def exp2(x: Array, /) -> Array:
-    """2 to the power of `x`, element by element."""
-
-def expm1(x: Array, /) -> Array:
-    """`exp(x) - 1`, element by element, accurate for small `x`."""
-
-def log(x: Array, /) -> Array:
-    """Natural logarithm of `x`, element by element: -inf at 0, NaN below (real dtypes)."""
-
-def log1p(x: Array, /) -> Array:
-    """`log(1 + x)`, element by element, accurate for small `x`."""
-
-def log2(x: Array, /) -> Array:
-    """Logarithm of `x` to the base 2, element by element: -inf at 0, NaN below (real dtypes)."""
-
-def log10(x: Array, /) -> Array:
-    """Logarithm of `x` to the base 10, element by element: -inf at 0, NaN below (real dtypes)."""
-
-def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """`log(exp(x1) + exp(x2))`, element by element, without overflow."""
-
-def sqrt(x: Array, /) -> Array:
-    """Square root of `x`, element by element: NaN below 0 (real dtypes), -0 at -0."""
-
-def cbrt(x: Array, /) -> Array:
-    """Cube root of `x`, element by element, with the sign of `x`."""
-
-def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite."""
-
-def sin(x: Array, /) -> Array:
-    """Sine of `x` in radians, element by element."""
-
-def cos(x: Array, /) -> Array:
-    """Cosine of `x` in radians, element by element."""
-
-def tan(x: Array, /) -> Array:
-    """Tangent of `x` in radians, element by element."""
-
-def asin(x: Array, /) -> Array:
-    """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]"""
-
-def acos(x: Array, /) -> Array:
-    """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]"""
-
-def atan(x: Array, /) -> Array:
-    """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element."""
-
-def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Angle in [-pi, pi] radians of the point (`x2`, `x1`), element by element; signed zeros count."""
-
-def sinh(x: Array, /) -> Array:
-    """Hyperbolic sine of `x`, element by element."""
-
-def cosh(x: Array, /) -> Array:
-    """Hyperbolic cosine of `x`, element by element."""
-
-def tanh(x: Array, /) -> Array:
-    """Hyperbolic tangent of `x`, element by element."""
-
-def asinh(x: Array, /) -> Array:
-    """Number whose hyperbolic sine is `x`, element by element."""
-
-def acosh(x: Array, /) -> Array:
-    """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real"""
-
-def atanh(x: Array, /) -> Array:
-    """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real)."""
-
-def erf(x: Array, /) -> Array:
-    """Error function `2 / sqrt(pi) * integral of exp(-t**2) from 0 to x`, element by element."""
-
-def erfc(x: Array, /) -> Array:
-    """`1 - erf(x)`, element by element, accurate where it is tiny."""
-
-def fma(x1: Array | complex, x2: Array | complex, x3: Array | complex, /) -> Array:
-    """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote."""
-
-def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
-    """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element."""
-
-def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """The larger of `x1` and `x2`, element by element: NaN if either is NaN, and 0 is above -0."""
-
-def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """The smaller of `x1` and `x2`, element by element: NaN if either is NaN, and -0 is below 0."""
-
-def clip(x: Array, /, min: Any = ..., max: Any = ...) -> Array:
-    """`x` held between `min` and `max`, element by element: shapes broadcast, the dtype of `x`."""
-
-def sigmoid(x: Array, /) -> Array:
-    """`1 / (1 + exp(-x))`, element by element: floating dtypes, integers as NumPy promotes them."""
-
-def softplus(x: Array, /) -> Array:
-    """`log(1 + exp(x))`, element by element: floating dtypes, integers as NumPy promotes them."""
-
-def relu(x: Array, /) -> Array:
-    """The larger of `x` and 0, element by element: the dtype of `x`; NaN stays NaN."""
-
-def gelu(x: Array, /) -> Array:
-    """`x * P(X <= x)` for a standard normal X, element by element; the exact form, by erfc."""
-
-def add(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or."""
-
-def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError"""
-
-def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Product of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: and."""
-
-def divide(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Quotient `x1 / x2`, element by element; integers are divided in float64. By zero: inf or NaN."""
-
-def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8."""
-
-def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8."""
-
-def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """`x1` to the power of `x2`, element by element, in the common dtype; bool as int8."""
-
-def negative(x: Array, /) -> Array:
-    """`-x`, element by element; the dtype of `x`. Raises DTypeError for bool."""
-
-def positive(x: Array, /) -> Array:
-    """`x` itself, element by element. Raises DTypeError for bool."""
-
-def abs(x: Array, /) -> Array:
-    """Magnitude of `x`, element by element: the dtype of `x`, that of the parts for complex."""
-
-def sign(x: Array, /) -> Array:
-    """-1, 0 or 1 as `x` is below, equal to or above 0; NaN for NaN. Complex: `x / abs(x)`, 0 at 0."""
-
-def square(x: Array, /) -> Array:
-    """`x * x`, element by element: the dtype of `x`, int8 for bool; integers wrap."""
-
-def reciprocal(x: Array, /) -> Array:
-    """`1 / x`, element by element: the dtype of `x`, int8 for bool."""
-
-def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count."""
-
-def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """The next floating number after `x1` towards `x2`, element by element."""
-
-def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool."""
-
-def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Bits set in `x1` or `x2`, element by element; bool: logical or. Integers and bool."""
-
-def bitwise_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Bits set in one of `x1` and `x2` alone, element by element; bool: exclusive or."""
-
-def bitwise_invert(x: Array, /) -> Array:
-    """Every bit of `x` turned over, element by element; bool: logical not. Integers and bool."""
-
-def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Bits of `x1` moved `x2` places up, element by element, in the common dtype; bool as int8."""
-
-def bitwise_right_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Bits of `x1` moved `x2` places down, element by element, in the common dtype; bool as int8."""
-
-def full(shape: Shape | int, fill_value: complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,"""
-
-def zeros(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array of `shape` that holds 0; float64 if no dtype is named."""
-
-def ones(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array of `shape` that holds 1; float64 if no dtype is named."""
-
-def empty(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array of `shape` whose values are not to be relied on; float64 if no dtype is"""
-
-def full_like(x: Array, /, fill_value: complex, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array that holds `fill_value` everywhere, of the shape, dtype and device of `x`, or"""
-
-def zeros_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array that holds 0, of the shape, dtype and device of `x`, or the ones named."""
-
-def ones_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array that holds 1, of the shape, dtype and device of `x`, or the ones named."""
-
-def empty_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return an array of the shape, dtype and device of `x`, or the ones named, whose values are"""
-
-def eye(n_rows: int, n_cols: int | None = ..., /, *, k: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th"""
-
-def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Whether `x1 == x2`, element by element: bool. NaN equals nothing, -0 equals 0."""
-
-def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Whether `x1 != x2`, element by element: bool. NaN differs from everything."""
-
-def less(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Whether `x1 < x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
-
-def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Whether `x1 <= x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
-
-def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Whether `x1 > x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
-
-def greater_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
-    """Whether `x1 >= x2`, element by element: bool; False with NaN. Raises DTypeError for complex."""
-
-def conj(x: Array, /) -> Array:
-    """`x` with the sign of its imaginary part turned, element by element; the dtype of `x`."""
-
-def real(x: Array, /) -> Array:
-    """Real part of `x`, element by element: float32 for complex64, float64 for complex128."""
-
-def imag(x: Array, /) -> Array:
-    """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128."""
-
-def abs2(x: Array, /) -> Array:
-    """Square of the modulus of `x`, element by element: real, without the square root of `abs`."""
-
-def view_as_real(x: Array, /) -> Array:
-    """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real."""
-
-def view_as_complex(x: Array, /) -> Array:
-    """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape"""
-
-def matmul(x1: Array, x2: Array, /) -> Array:
-    """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote."""
-
-def vecdot(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
-    """Product of vectors along `axis`: the sum of conj(x1) * x2, (..., k) and (..., k) to (...)."""
-
-def tensordot(x1: Array, x2: Array, /, axes: Any = ...) -> Array:
-    """Contract `axes` of `x1` with `axes` of `x2`; the axes of `x1` that are left come first."""
-
-def outer(x1: Array, x2: Array, /) -> Array:
-    """Every element of `x1` times every element of `x2`: (m,) and (n,) to (m, n); dtypes promote."""
-
-def kron(x1: Array, x2: Array, /) -> Array:
-    """Kronecker product: every element of `x1` times the whole of `x2`, (m, n), (p, q) to (mp, nq)."""
-
-def diagonal(x: Array, /, offset: int = ..., axis1: int = ..., axis2: int = ...) -> Array:
-    """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the"""
-
-def diagonal_matrix(x: Array, /, *, offset: int = ...) -> Array:
-    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on"""
-
-def diag(x: Array, /, k: int = ...) -> Array:
-    """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th"""
-
-def tril(x: Array, /, k: int = ...) -> Array:
-    """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles."""
-
-def triu(x: Array, /, k: int = ...) -> Array:
-    """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles."""
-
-def sum(x: Array, /, *, axis: Axis = ..., dtype: Any = ..., keepdims: builtins.bool = ...) -> Array:
-    """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0."""
-
-def prod(x: Array, /, *, axis: Axis = ..., dtype: Any = ..., keepdims: builtins.bool = ...) -> Array:
-    """Product over `axis`: one, a tuple of them, or all when None. An empty product is 1."""
-
-def max(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
-    """Largest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`."""
-
-def min(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
-    """Smallest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`."""
-
-def any(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
-    """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool."""
-
-def all(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
-    """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool."""
-
-def count_nonzero(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
-    """Count the elements that are not zero, over `axis`: one, a tuple of them, or all when None."""
-
-def argmax(x: Array, /, *, axis: int | None = ..., keepdims: builtins.bool = ...) -> Array:
-    """Position of the largest element along `axis`, int64; in the flattened array when None."""
-
-def argmin(x: Array, /, *, axis: int | None = ..., keepdims: builtins.bool = ...) -> Array:
-    """Position of the smallest element along `axis`, int64; in the flattened array when None."""
-
-def einsum(subscripts: str, /, *operands: Any, optimize: Any = ...) -> Array:
-    """Sum of products over the axes that letters name: einsum("ij,jk->ik", x, y) is x @ y."""
-
 def concat(arrays: Sequence[Array], /, axis: int | None = ...) -> Array:
     """Return `arrays` joined along `axis`, in which alone their shapes may differ; for None each is"""
+
+def split(x: Array, indices_or_sections: int | Sequence[int], /, axis: int = ...) -> tuple[Array, ...]:
+    """Return views of `x` that part it along `axis`, as a tuple: an int asks for so many equal"""
 
 def stack(arrays: Sequence[Array], /, axis: int = ...) -> Array:
     """Return `arrays` of one shape joined along a new axis that stands at `axis` in the result."""
@@ -404,17 +335,35 @@ def stack(arrays: Sequence[Array], /, axis: int = ...) -> Array:
 def unstack(x: Array, /, *, axis: int = ...) -> tuple[Array, ...]:
     """Return the views of `x` at each position along `axis`, without that axis, as a tuple."""
 
-def split(x: Array, indices_or_sections: int | Sequence[int], /, axis: int = ...) -> tuple[Array, ...]:
-    """Return views of `x` that part it along `axis`, as a tuple: an int asks for so many equal"""
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = ...) -> Array:
+    """Return a view of `x` with new axes of length 1 that stand at `axis` in the result."""
+
+def flip(x: Array, /, axis: Axis = ...) -> Array:
+    """Return a view of `x` read backwards along `axis`, or along every axis if None."""
+
+def matrix_transpose(x: Array, /) -> Array:
+    """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`."""
+
+def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
+    """Return a view of `x` with its axes `source` at the places `destination`; the others keep"""
+
+def permute_dims(x: Array, /, axes: Sequence[int] | None = ...) -> Array:
+    """Return a view of `x` with its axes in the order `axes`, each once; reversed if None."""
+
+def squeeze(x: Array, /, axis: Axis = ...) -> Array:
+    """Return a view of `x` without the axes `axis`, each of length 1; without all such if None."""
+
+def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
+    """Return a view of `x` with two axes exchanged."""
 
 def trace(x: Array, /, offset: int = ..., axis1: int = ..., axis2: int = ..., dtype: Any = ...) -> Array:
     """Sum along the diagonal of the matrices that `axis1` and `axis2` span; these axes are gone."""
 
-def pad(x: Array, /, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: str = ..., *, constant_values: complex = ...) -> Array:
-    """Return `x` with more positions before and after on each axis: `pad_width` is one number of"""
-
 def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = ...) -> Array:
     """Return the part of `shape` in the middle of `x`, a view; or the part that begins at `start`."""
+
+def pad(x: Array, /, pad_width: int | Sequence[int] | Sequence[Sequence[int]], mode: str = ..., *, constant_values: complex = ...) -> Array:
+    """Return `x` with more positions before and after on each axis: `pad_width` is one number of"""
 
 def isfinite(x: Array, /) -> Array:
     """Whether `x` is neither infinite nor NaN, element by element: bool, for any dtype."""
@@ -425,11 +374,11 @@ def isinf(x: Array, /) -> Array:
 def isnan(x: Array, /) -> Array:
     """Whether `x` is NaN, for complex in either part, element by element: bool, for any dtype."""
 
-def signbit(x: Array, /) -> Array:
-    """Whether the sign of `x` is minus, element by element: bool; True for -0. Real dtypes."""
-
 def logical_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether both `x1` and `x2` are true (not 0), element by element: bool, for any dtypes."""
+
+def logical_not(x: Array, /) -> Array:
+    """Whether `x` is false (0), element by element: bool, for any dtype."""
 
 def logical_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1` or `x2` is true (not 0), element by element: bool, for any dtypes."""
@@ -437,8 +386,8 @@ def logical_or(x1: Array | complex, x2: Array | complex, /) -> Array:
 def logical_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether one of `x1` and `x2` alone is true (not 0), element by element: bool, for any dtypes."""
 
-def logical_not(x: Array, /) -> Array:
-    """Whether `x` is false (0), element by element: bool, for any dtype."""
+def signbit(x: Array, /) -> Array:
+    """Whether the sign of `x` is minus, element by element: bool; True for -0. Real dtypes."""
 
 def arange(start: float, /, stop: float | None = ..., step: float = ..., *, repeat: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
     """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,"""
@@ -449,8 +398,32 @@ def linspace(start: complex, stop: complex, /, num: int, *, dtype: Any = ..., de
 def meshgrid(*arrays: Array, indexing: str = ...) -> tuple[Array, ...]:
     """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span,"""
 
-def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
-    """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted"""
+def all(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
+    """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool."""
+
+def any(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
+    """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool."""
+
+def argmax(x: Array, /, *, axis: int | None = ..., keepdims: builtins.bool = ...) -> Array:
+    """Position of the largest element along `axis`, int64; in the flattened array when None."""
+
+def argmin(x: Array, /, *, axis: int | None = ..., keepdims: builtins.bool = ...) -> Array:
+    """Position of the smallest element along `axis`, int64; in the flattened array when None."""
+
+def count_nonzero(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
+    """Count the elements that are not zero, over `axis`: one, a tuple of them, or all when None."""
+
+def max(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
+    """Largest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`."""
+
+def min(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
+    """Smallest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`."""
+
+def prod(x: Array, /, *, axis: Axis = ..., dtype: Any = ..., keepdims: builtins.bool = ...) -> Array:
+    """Product over `axis`: one, a tuple of them, or all when None. An empty product is 1."""
+
+def sum(x: Array, /, *, axis: Axis = ..., dtype: Any = ..., keepdims: builtins.bool = ...) -> Array:
+    """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0."""
 
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = ...) -> Array:
     """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an"""
@@ -458,41 +431,65 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = ...) -> Array:
 def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = ...) -> Array:
     """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past"""
 
+def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
+    """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted"""
+
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """Return `arrays` read in the shape that they all broadcast to, as a tuple of views."""
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """Return the shape that all `shapes` broadcast to. Raises ShapeError when there is none."""
+
+def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = ...) -> Array:
+    """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated. The"""
+
+def reshape(x: Array, /, shape: Shape | int, *, copy: builtins.bool | None = ...) -> Array:
+    """Return `x` with another shape and the same elements in row-major order; one length may be -1."""
+
 def ceil(x: Array, /) -> Array:
     """Smallest whole number not below `x`, element by element; the dtype of `x`."""
 
 def floor(x: Array, /) -> Array:
     """Largest whole number not above `x`, element by element; the dtype of `x`."""
 
-def trunc(x: Array, /) -> Array:
-    """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`."""
-
 def round(x: Array, /) -> Array:
     """Nearest whole number to `x`, element by element, the even one at a tie; the dtype of `x`."""
 
-def cumulative_sum(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
-    """Running sum along `axis`, which may be left out for one axis; the shape of `x`."""
+def trunc(x: Array, /) -> Array:
+    """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`."""
 
 def cumulative_prod(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
     """Running product along `axis`, which may be left out for one axis; the shape of `x`."""
 
+def cumulative_sum(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
+    """Running sum along `axis`, which may be left out for one axis; the shape of `x`."""
+
 def diff(x: Array, /, *, axis: int = ..., n: int = ..., prepend: Array | None = ..., append: Array | None = ...) -> Array:
     """Differences of neighbours along `axis`, each minus the one before it, taken `n` times."""
-
-def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
-    """Sum the rows of `x`, (n, ...), that bear the same id of `segment_ids`, (n,) integers."""
 
 def add_at(x: Array, indices: Array, values: Array, /) -> Array:
     """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice."""
 
-def sort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
-    """Return `x` sorted along `axis`: the shape and dtype of `x`."""
+def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Array:
+    """Sum the rows of `x`, (n, ...), that bear the same id of `segment_ids`, (n,) integers."""
 
-def argsort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
-    """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
+def clip(x: Array, /, min: Any = ..., max: Any = ...) -> Array:
+    """`x` held between `min` and `max`, element by element: shapes broadcast, the dtype of `x`."""
 
-def searchsorted(x1: Array, x2: Array, /, *, side: str = ..., sorter: Array | None = ...) -> Array:
-    """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n."""
+def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """The larger of `x1` and `x2`, element by element: NaN if either is NaN, and 0 is above -0."""
+
+def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
+    """The smaller of `x1` and `x2`, element by element: NaN if either is NaN, and -0 is below 0."""
+
+def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
+    """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element."""
+
+def isin(x1: Array, x2: Array, /, *, invert: builtins.bool = ...) -> Array:
+    """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to"""
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major"""
 
 def unique_all(x: Array, /) -> Any:
     """Return the different `values` of `x` (u,), the `indices` (u,) of their first occurrences in"""
@@ -506,29 +503,32 @@ def unique_inverse(x: Array, /) -> Any:
 def unique_values(x: Array, /) -> Array:
     """Return the different values of `x` (u,) in rising order. Computes `x`."""
 
-def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major"""
+def argsort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
+    """Return the positions that sort `x` along `axis`: the shape of `x`, int64."""
 
-def isin(x1: Array, x2: Array, /, *, invert: builtins.bool = ...) -> Array:
-    """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to"""
+def searchsorted(x1: Array, x2: Array, /, *, side: str = ..., sorter: Array | None = ...) -> Array:
+    """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n."""
 
-def mean(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
-    """Arithmetic mean over `axis`: one, a tuple of them, or all when None. NaN over an empty axis."""
+def sort(x: Array, /, *, axis: int = ..., descending: builtins.bool = ..., stable: builtins.bool = ...) -> Array:
+    """Return `x` sorted along `axis`: the shape and dtype of `x`."""
 
-def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
-    """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
-
-def std(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
-    """Standard deviation over `axis`: the square root of the variance, `tn.var`."""
+def log_softmax(x: Array, /, *, axis: Axis = ...) -> Array:
+    """Logarithm of `tn.softmax` along `axis`, exact where softmax itself would be 0."""
 
 def logsumexp(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
     """Logarithm of the sum of `exp(x)` over `axis`, without overflow: one axis, a tuple, or all."""
 
+def mean(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
+    """Arithmetic mean over `axis`: one, a tuple of them, or all when None. NaN over an empty axis."""
+
 def softmax(x: Array, /, *, axis: Axis = ...) -> Array:
     """`exp(x)` over its sum along `axis` (one, a tuple, or all when None), without overflow."""
 
-def log_softmax(x: Array, /, *, axis: Axis = ...) -> Array:
-    """Logarithm of `tn.softmax` along `axis`, exact where softmax itself would be 0."""
+def std(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
+    """Standard deviation over `axis`: the square root of the variance, `tn.var`."""
+
+def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
+    """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
 
 __all__ = [
     "Array",

@@ -158,6 +158,7 @@ def elementwise(
                 element=element,
                 reference=reference,
                 dtypes=dtypes or _promoted,
+                promotes=True,
                 **_facts(function, facts, reference),
             )
         )

@@ -77,8 +77,6 @@ class Operation(Generic[P]):
     function: Callable[..., Any]
     reference: Callable[..., Any] | None = None
     """NumPy's meaning: the reference device runs it (Op), or tests compare with it (Derived)."""
-    dtypes: Callable[..., Any] | None = None
-    """How its operands are promoted together; where it is, strict_dtypes refuses to mix them."""
     method: bool = False
     """Whether it is a method of Array as well."""
     numpy: tuple[Callable[..., Any], ...] = ()
@@ -134,6 +132,8 @@ class Op(Operation[P]):
     kind: Kind
     rule: Callable[..., Inferred]
     bind: Callable[..., Call]
+    dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
+    """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
     element: Callable[..., Array] | None = None
     symbol: str | None = None
     """Python's operator for it, such as "+"."""
@@ -149,6 +149,8 @@ class Op(Operation[P]):
     """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
     cost: float = 1.0
     """What one element costs, in additions, where recomputing is weighed against keeping."""
+    promotes: bool = False
+    """Whether its operands meet in one dtype, which `strict_dtypes` refuses to choose."""
     indices: tuple[int, ...] = ()
     """The positions of operands that are indices: they take no part in promotion."""
     whole_exponent: bool = False
@@ -266,7 +268,7 @@ def infer(
         # Without inputs the last parameter is the device; a call has an array, or none at all.
         device = device_of(types) or params[-1]
         results, operands = op.rule(types, *params)
-        if strict and len(types) > 1 and op.dtypes is not None:
+        if strict and len(types) > 1 and op.promotes:
             # What is read as a truth value is mixed with nothing: the condition of where.
             read = enumerate(zip(types, operands, strict=True))
             _refuse_mixed(

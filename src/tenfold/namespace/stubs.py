@@ -124,6 +124,11 @@ def _headed(title: str, body: str) -> str:
     return "\n".join([note, *lines, "", body])
 
 
+def in_order() -> list[Operation[...]]:
+    """Return the operations by page and name: an order that no import decides."""
+    return sorted(OPS.values(), key=lambda operation: (operation.page, operation.full_name))
+
+
 def public_text() -> str:
     """Return the stub of `tenfold` itself."""
     lines: list[str] = []
@@ -132,7 +137,7 @@ def public_text() -> str:
         if name in OPS:
             continue
         lines.append(_public_name(name, value))
-    lines += [operation_text(op) for op in OPS.values() if not op.namespace]
+    lines += [operation_text(op) for op in in_order() if not op.namespace]
     lines.append("__all__ = [")
     lines += [f'    "{name}",' for name in sorted(tenfold.__all__)]
     lines.append("]")
@@ -154,7 +159,7 @@ def _public_name(name: str, value: object) -> str:
 
 def namespace_text(namespace: str) -> str:
     """Return the stub of a submodule made of operations."""
-    body = [operation_text(op) for op in OPS.values() if namespace in (op.namespace, *op.also)]
+    body = [operation_text(op) for op in in_order() if namespace in (op.namespace, *op.also)]
     return _headed(f"The public functions of tenfold.{namespace}.", "\n".join(body))
 
 

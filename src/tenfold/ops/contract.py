@@ -63,7 +63,7 @@ def _matmul_multiply_adds(types: tuple[Type, ...]) -> int:
     rule=_matmul_rule,
     reference=np.matmul,
     symbol="@",
-    dtypes=promote,
+    promotes=True,
     multiply_adds=_matmul_multiply_adds,
     numpy=(np.linalg.matmul,),
     also=("linalg",),
@@ -117,7 +117,7 @@ def _vecdot(x1: np.ndarray, x2: np.ndarray, axis: int) -> np.ndarray:
 @operation(
     rule=_vecdot_rule,
     reference=_vecdot,
-    dtypes=promote,
+    promotes=True,
     multiply_adds=lambda types, axis: (
         product(_vecdot_shapes(types, axis)[0]) * types[0].shape[axis]
     ),
@@ -228,7 +228,7 @@ def _tensordot_multiply_adds(types: tuple[Type, ...], axes: Pairing) -> int:
 @operation(
     rule=_tensordot_rule,
     reference=np.tensordot,
-    dtypes=promote,
+    promotes=True,
     multiply_adds=_tensordot_multiply_adds,
     numpy=(np.tensordot, np.linalg.tensordot),
     also=("linalg",),

@@ -64,7 +64,7 @@ def _several(arrays: Sequence[Array]) -> list[Array]:
     rule=_concatenated,
     reference=_concatenate,
     kind=Kind.VIEW,
-    dtypes=promote,
+    promotes=True,
     numpy=(np.concatenate,),
     samples=[
         Sample(((2, 3), (4, 3))),
@@ -116,7 +116,7 @@ def _stack(*rest: Any) -> np.ndarray:
     rule=_stacked,
     reference=_stack,
     kind=Kind.VIEW,
-    dtypes=promote,
+    promotes=True,
     numpy=(np.stack,),
     samples=[
         Sample(((2, 3), (2, 3))),

@@ -181,7 +181,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
 @operation(
     rule=_solve_rule,
     reference=np.linalg.solve,
-    dtypes=promote,
+    promotes=True,
     can_fail=True,
     multiply_adds=_solve_multiply_adds,
     namespace="linalg",

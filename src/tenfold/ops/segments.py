@@ -110,7 +110,7 @@ def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarra
 @operation(
     rule=_add_at_rule,
     reference=_add_at,
-    dtypes=promote,
+    promotes=True,
     indices=(1,),
     can_fail=True,
     samples=[

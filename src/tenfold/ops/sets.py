@@ -158,7 +158,7 @@ def _isin(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
     rule=_membership,
     reference=_isin,
     kind=Kind.COMPLEX,
-    dtypes=promote,
+    promotes=True,
     numpy=(np.isin,),
     samples=[Sample(((2, 3), (4,))), Sample(((2,), (0,)), {"invert": True}), Sample(((), (2, 2)))],
 )

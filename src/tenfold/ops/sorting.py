@@ -127,7 +127,7 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
 @operation(
     rule=_search_rule,
     reference=_search,
-    dtypes=promote,
+    promotes=True,
     indices=(2,),
     can_fail=True,
     method=True,
