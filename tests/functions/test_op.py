@@ -341,3 +341,21 @@ def test_an_element_rule_cannot_choose_by_values(test: Any) -> None:
     with pytest.raises(UnsupportedError, match="has no values") as caught:
         folded(tn.asarray([1.0]))
     assert "tn.where" in str(caught.value)
+
+
+def test_rule_runs_once_for_each_combination_of_types_and_parameters() -> None:
+    runs: list[tuple[object, ...]] = []
+
+    def rule(x: Any, *, n: int) -> tuple[int, ...]:
+        runs.append((x.shape, x.dtype, n))
+        return (*x.shape, n)
+
+    @tn.op(shape=rule, reference=lambda x, *, n: np.repeat(x[..., None], n, axis=-1))
+    def repeated(x: Any, *, n: int) -> Any:
+        """Each element n times."""
+
+    for _ in range(3):
+        for values in (np.ones(2), np.ones(3), np.ones(2, np.float32)):
+            for n in (1, 2):
+                assert repeated(tn.asarray(values), n=n).shape == (len(values), n)
+    assert len(runs) == len(set(runs)) == 6
