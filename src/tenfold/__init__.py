@@ -31,9 +31,9 @@ del array  # the name of a module here, of a function in NumPy: its absence says
 settings.load_environment()
 
 from tenfold import testing  # noqa: E402  # made from the tables that are full now
-from tenfold.functions.custom import op  # noqa: E402
-from tenfold.functions.operator import operator  # noqa: E402
-from tenfold.namespace import absent, info, surface  # noqa: E402
+from tenfold.functions.custom import op  # noqa: E402  # as above
+from tenfold.functions.operator import operator  # noqa: E402  # as above
+from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
 
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")

@@ -156,7 +156,7 @@ def explained(
     stage: str | None = None,
     *,
     analyze: bool = False,
-    format: str = "text",  # noqa: A002
+    format: str = "text",  # noqa: A002  # a settled name
 ) -> str:
     """Return how the array is (to be) computed: see tn.explain.
 

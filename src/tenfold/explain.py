@@ -31,7 +31,7 @@ def explain(
     *arrays: Array,
     stage: str | None = None,
     analyze: bool = False,
-    format: str = "text",  # noqa: A002
+    format: str = "text",  # noqa: A002  # a settled name
 ) -> str:
     """Return how `arrays` are (to be) computed, stage by stage; nothing is computed by it.
 

@@ -152,7 +152,7 @@ def _unit(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _limits(dtype: np.dtype) -> Any:
     """What `np.finfo` says, of bfloat16 too."""
-    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # theirs
 
 
 def _pair(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:

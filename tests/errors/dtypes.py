@@ -435,6 +435,7 @@ def inverting_a_matrix_of_truth_values_in_half() -> None:
 @wrong_values(
     np.linalg.LinAlgError,
     "inv: Singular matrix (written at {place})",
+    remedy=True,
 )
 def inverting_a_singular_matrix() -> tn.Array:
     x = tn.zeros((2, 2)) + 1
@@ -444,6 +445,7 @@ def inverting_a_singular_matrix() -> tn.Array:
 @wrong_values(
     np.linalg.LinAlgError,
     "solve: Singular matrix (written at {place})",
+    remedy=True,
 )
 def solving_with_a_singular_matrix() -> tn.Array:
     x = tn.zeros((2, 2)) * 3
@@ -453,6 +455,7 @@ def solving_with_a_singular_matrix() -> tn.Array:
 @wrong_values(
     np.linalg.LinAlgError,
     "cholesky: Matrix is not positive definite (written at {place})",
+    remedy=True,
 )
 def the_cholesky_factor_of_a_negative_matrix() -> tn.Array:
     x = -tn.eye(3)

@@ -365,3 +365,15 @@ def test_diagonal_and_trace_of_linalg_read_the_last_two_axes() -> None:
 def test_what_has_no_diagonal_is_refused(name: str) -> None:
     with pytest.raises(tn.errors.ShapeError, match=f"{name}: an array of 1 axes has no diagonal"):
         getattr(tn.linalg, name)(tn.zeros((3,)))
+
+
+@pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "svd", "eigh"])
+def test_what_can_fail_for_its_values_says_what_to_do(name: str) -> None:
+    assert getattr(tn.operators, f"linalg_{name}").remedy
+
+
+def test_singular_matrix_is_refused_with_the_line_and_the_remedy() -> None:
+    with pytest.raises(
+        np.linalg.LinAlgError, match=r"(?s)^inv: .*test_linalg\.py:\d+.*remedy: add"
+    ):
+        tn.linalg.inv(tn.zeros((2, 2))).wait()

@@ -118,7 +118,7 @@ def report(
         first, best = seconds[0] * 1e3, min(seconds[1:]) * 1e3
         click.echo(f"{name:8} first {first:8.1f} ms, best of {REPEATS} more {best:8.1f} ms")
     levels = picture.to_bytes(np, ours).astype(int) - picture.to_bytes(np, theirs).astype(int)
-    apart = float(np.max(np.abs(ours - theirs)))  # type: ignore[operator]
+    apart = float(np.max(np.abs(ours - theirs)))  # type: ignore[operator]  # both are there
     click.echo(
         f"largest difference: {apart:.2g} of 1, and {int(np.max(np.abs(levels)))} of 255 levels"
     )

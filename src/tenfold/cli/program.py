@@ -37,7 +37,7 @@ class Program(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(USAGE)
-        except Exception as error:  # noqa: BLE001  no user should be shown a traceback
+        except Exception as error:  # noqa: BLE001  # no user should be shown a traceback
             leave(*describe(error))
         sys.exit(code if isinstance(code, int) else 0)
 

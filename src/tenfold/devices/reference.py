@@ -182,7 +182,8 @@ def _failure_of(node: Node, error: Exception) -> Exception:
         text = f"{error.operation}: {error.rule}" if inner else error.rule
     documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
     if documented is not None and not (node.op.opaque or isinstance(error, Explained)):
-        return documented(f"{node.name}: {text}{_place(node)}")
+        remedy = f"\n  remedy: {node.op.remedy}" if node.op.remedy else ""
+        return documented(f"{node.name}: {text}{_place(node)}{remedy}")
     return RunError(node.name, f"{type(error).__name__}: {text}{_place(node)}")
 
 

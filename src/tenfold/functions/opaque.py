@@ -67,7 +67,7 @@ def checked_cost(declaration: str, cost: object) -> float:
     """Return the cost of one element: a positive number."""
     number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
     if number and 0 < cost < float("inf"):  # type: ignore[operator]  # a number by now
-        return float(cost)  # type: ignore[arg-type]
+        return float(cost)  # type: ignore[arg-type]  # likewise
     raise refused(
         ValueError, declaration, f"cost {cost!r} is no positive number", "an addition costs 1"
     )

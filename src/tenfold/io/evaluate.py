@@ -23,6 +23,7 @@ from tenfold.io.expression import LARGEST_INTEGER, Expression, refused
 from tenfold.io.vocabulary import Vocabulary
 
 UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
+    # The stubs give each of these functions a type of its own; the tables hold any of them.
     ast.UAdd: operator.pos,  # type: ignore[dict-item]
     ast.USub: operator.neg,  # type: ignore[dict-item]
     ast.Invert: operator.invert,  # type: ignore[dict-item]
@@ -44,6 +45,7 @@ BINARY: dict[type[ast.AST], tuple[str, Callable[[object, object], object]]] = {
     ast.RShift: (">>", operator.rshift),
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
+    # As above.
     ast.Lt: ("<", operator.lt),  # type: ignore[dict-item]
     ast.LtE: ("<=", operator.le),  # type: ignore[dict-item]
     ast.Gt: (">", operator.gt),  # type: ignore[dict-item]
@@ -216,7 +218,7 @@ def _subscripted(node: ast.expr, owner: ast.expr, index: ast.expr, scope: Scope)
             raise refused(index, "of several results, pick one by its number, as in svd(x)[0]")
     elif not isinstance(value, scope.vocabulary.array):
         raise refused(owner, f"only arrays can be subscripted, not {_kind(value)}")
-    return _guarded(node, "subscript", lambda: value[place], scope)  # type: ignore[index]
+    return _guarded(node, "subscript", lambda: value[place], scope)  # type: ignore[index]  # asks
 
 
 def _guarded(node: ast.expr, what: str, compute: Callable[[], object], scope: Scope) -> object:

@@ -143,6 +143,8 @@ class Op(Operation[P]):
     """For a view: the result's strides from (shape, strides) of its input and the params."""
     can_fail: bool = False
     """Whether it can fail for its values; a failure then names the user's line."""
+    remedy: str = ""
+    """What to do when it fails for its values."""
     pure: bool = True
     """Whether it does nothing but hand on its result: a part of one that does not is not read."""
     opaque: bool = False

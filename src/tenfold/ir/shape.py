@@ -78,7 +78,7 @@ def broadcast(*shapes: Shape) -> Shape:
 def normalize_axis(axis: object, ndim: int) -> int:
     """Return `axis` counted from 0, or raise ShapeError when it is out of range."""
     try:
-        position = operator.index(axis)  # type: ignore[arg-type]
+        position = operator.index(axis)  # type: ignore[arg-type]  # asks
     except TypeError:
         raise ShapeError(
             "", f"axis {axis!r} is no int", remedy="give an int, as in axis=-1"
@@ -106,7 +106,7 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
 def normalize_count(count: object, name: str) -> int:
     """Return a number of things as an int, or raise ShapeError when it is none or negative."""
     try:
-        number = operator.index(count)  # type: ignore[arg-type]
+        number = operator.index(count)  # type: ignore[arg-type]  # asks
     except TypeError:
         raise ShapeError("", f"{name} {count!r} is no int", remedy="give an int") from None
     if number < 0:
