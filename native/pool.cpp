@@ -1,6 +1,7 @@
 #include "pool.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <sys/mman.h>
@@ -24,6 +25,13 @@ struct Pool {
 Pool* const the_pool = new Pool; // made when the library is loaded; outlives every Value
 
 Pool& pool() { return *the_pool; }
+
+std::atomic<int64_t> until_failure{0}; // relaxed: a number; 0 or less when none is to fail
+
+bool must_fail() {
+    return until_failure.load(std::memory_order_relaxed) > 0 &&
+           until_failure.fetch_sub(1, std::memory_order_relaxed) == 1;
+}
 
 void* system_allocate(std::size_t bytes) {
     if (bytes < HUGE_PAGE) return std::aligned_alloc(ALIGNMENT, bytes);
@@ -51,7 +59,7 @@ std::size_t size_class(std::size_t bytes) {
 }
 
 void* pool_allocate(std::size_t bytes) {
-    if (bytes > (std::size_t(1) << 62)) return nullptr;
+    if (bytes > (std::size_t(1) << 62) || must_fail()) return nullptr;
     bytes = size_class(bytes);
     void* memory = nullptr;
     {
@@ -84,6 +92,8 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
     }
     std::free(memory);
 }
+
+void fail_allocation(int64_t n) { until_failure.store(n, std::memory_order_relaxed); }
 
 PoolStatistics pool_statistics() {
     Guard guard(pool().lock);

@@ -2,6 +2,7 @@
 // reuse up to a cap, huge pages asked for large ones.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 namespace tenfold {
 
@@ -13,6 +14,10 @@ std::size_t size_class(std::size_t bytes);
 // Uninitialised memory of at least `bytes` bytes, or nullptr. Give it back with the same number.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* memory, std::size_t bytes) noexcept;
+
+// For tests of what happens without memory: the n-th pool_allocate from now returns nullptr, once;
+// 0 takes that back.
+void fail_allocation(int64_t n);
 
 struct PoolStatistics {
     std::size_t live_bytes, peak_bytes, kept_bytes, cap_bytes;

@@ -26,12 +26,15 @@ struct Allocation {
 struct Buffer {
     Ref<Allocation> allocation;
     int64_t offset = 0; // bytes from allocation->data to the element at index 0
+
+    void* address() const { return static_cast<char*>(allocation->data) + offset; }
 };
 
 struct Value {
     std::atomic<uint32_t> references{1};
     Ref<Type> type;
     std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
+    bool part = false;            // of another Value's memory
     std::array<Buffer, 4> buffers;
     Ref<Value> next; // the following result of an operation with several results
 

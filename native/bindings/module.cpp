@@ -51,6 +51,13 @@ void count_by_name(const std::string& name, int64_t by) {
     throw nb::key_error(name.c_str());
 }
 
+// The highest level of x86-64 that this processor has.
+int processor_level() {
+    if (__builtin_cpu_supports("x86-64-v4")) return 4;
+    if (__builtin_cpu_supports("x86-64-v3")) return 3;
+    return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
+}
+
 } // namespace
 } // namespace tenfold::bindings
 
@@ -64,15 +71,18 @@ NB_MODULE(_native, module) {
     respect_forks();
     if (!make_array_type(module.ptr())) nb::raise_python_error();
     declare_tables(module);
+    declare_values(module);
     declare_nodes(module);
+    declare_launch(module);
 
     nb::class_<Options>(module, "Options")
         .def(
             "__init__",
-            [](Options* self, bool strict, uint8_t device, uint32_t pending_depth) {
-                new (self) Options{strict, device, pending_depth};
+            [](Options* self, bool strict, uint8_t device, uint32_t pending_depth, bool origins) {
+                new (self) Options{strict, device, pending_depth, origins};
             },
-            "strict"_a, "device"_a, "pending_depth"_a);
+            "strict"_a, "device"_a, "pending_depth"_a, "origins"_a = false);
+    module.def("processor_level", processor_level);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);

@@ -1,9 +1,9 @@
-// Nodes and Values as Python sees them, and make_node: memoised inference, then a node.
+// Nodes as Python sees them, and make_node: memoised inference, then a node.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "../walk.h"
-#include "python.h"
+#include "values.h"
 
 namespace tenfold::bindings {
 
@@ -17,9 +17,6 @@ Options process_options; // what holds where no `tn.options` block is open; writ
 
 struct NodeHandle {
     Ref<Node> node;
-};
-struct ValueHandle {
-    Ref<Value> value;
 };
 
 nb::object params_to_python(const Params* params) {
@@ -98,7 +95,9 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         types[i] = inputs[i]->type;
         scalars |= inputs[i]->is_scalar();
     }
-    MemoQuery query{op, params.get(), current_options().strict, types};
+    const Options& options = current_options(); // not to be read once Python has run
+    bool remembers = op->can_fail || options.origins;
+    MemoQuery query{op, params.get(), options.strict, types};
     Ref<Inference> inference = recall(query);
     std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
     if (!inference) {
@@ -111,7 +110,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         if (std::size_t bad = first_scalar_out_of_range(*op, *inference, inputs))
             return refuse_scalar(op, inputs, *inference, bad - 1);
     Ref<Node> node = operation_node(op, std::move(params), std::move(inference), inputs);
-    if (op->can_fail) node->origin = origin();
+    if (remembers) node->origin = origin();
     return node;
 }
 
@@ -170,33 +169,6 @@ nb::tuple walk_to_python(nb::handle outputs) {
     return nb::make_tuple(nodes, inputs, uses, held);
 }
 
-ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t bytes,
-                          const std::vector<int64_t>& strides, nb::object owner) {
-    auto* value = new Value;
-    value->type = type_from_python(type);
-    value->strides = strides;
-    value->buffers[0].allocation =
-        Allocation::foreign(reinterpret_cast<void*>(address), bytes, owner.release().ptr());
-    return {Ref<Value>::adopt(value)};
-}
-
-ValueHandle pool_value(nb::handle type, std::size_t bytes) {
-    Ref<Allocation> allocation = Allocation::from_pool(bytes);
-    if (!allocation) {
-        PyErr_Format(PyExc_MemoryError, "no memory for an array of %zu bytes", bytes);
-        nb::raise_python_error();
-    }
-    auto* value = new Value;
-    value->type = type_from_python(type);
-    value->buffers[0].allocation = std::move(allocation);
-    return {Ref<Value>::adopt(value)};
-}
-
-nb::object owner_of(const ValueHandle& self) {
-    void* owner = self.value->buffers[0].allocation->owner;
-    return owner ? nb::borrow(static_cast<PyObject*>(owner)) : nb::none();
-}
-
 nb::object node_origin(const NodeHandle& self) {
     if (!self.node->origin) return nb::none();
     return nb::make_tuple(self.node->origin->file, self.node->origin->line);
@@ -224,35 +196,10 @@ void publish_values(const NodeHandle& self, nb::handle values) {
     if (first) publish(self.node.get(), std::move(first));
 }
 
-int value_buffer(PyObject* self, Py_buffer* view, int flags) {
-    // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is
-    // looked at. Foreign memory is somebody else's to write.
-    Allocation& allocation = *nb::inst_ptr<ValueHandle>(self)->value->buffers[0].allocation;
-    return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes),
-                             allocation.owner != nullptr, flags);
-}
-
-PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buffer)},
-                             {0, nullptr}};
-
 } // namespace
 
 void declare_nodes(nb::module_& module) {
     using namespace nb::literals;
-    nb::class_<ValueHandle>(module, "Value", nb::type_slots(value_slots))
-        .def_prop_ro("type",
-                     [](const ValueHandle& self) { return type_to_python(self.value->type); })
-        .def_prop_ro(
-            "strides",
-            [](const ValueHandle& self) { return nb::tuple(nb::cast(self.value->strides)); })
-        .def_prop_ro(
-            "nbytes",
-            [](const ValueHandle& self) { return self.value->buffers[0].allocation->bytes; })
-        .def_prop_ro("owner", owner_of)
-        .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,
-                    "owner"_a)
-        .def_static("allocate", pool_value, "type"_a, "nbytes"_a);
-
     nb::class_<NodeHandle>(module, "Node")
         .def_prop_ro("op", op_of)
         .def_prop_ro(
@@ -277,8 +224,13 @@ void declare_nodes(nb::module_& module) {
             "scalar",
             [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
         .def_prop_ro("origin", node_origin)
-        .def("read_in_part",
-             [](const NodeHandle& self) { return self.node->read_in_part.exchange(true); })
+        .def(
+            "read_in_part",
+            [](const NodeHandle& self, bool mark) {
+                std::atomic<bool>& was = self.node->read_in_part;
+                return mark ? was.exchange(true) : was.load();
+            },
+            "mark"_a = true)
         .def("value", node_value, "index"_a = 0)
         .def("publish", publish_values, "values"_a)
         .def("__eq__",

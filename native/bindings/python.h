@@ -52,6 +52,7 @@ struct Options {
     bool strict = false;
     uint8_t device = 0;
     uint32_t pending_depth = 100'000;
+    bool origins = false; // whether every node remembers where it was written
 };
 const Options& current_options();
 void set_process_options(const Options& options);
@@ -95,6 +96,8 @@ PyObject* device_name(uint8_t id);                       // borrowed
 PyObject* shape_tuple(const Type& type);
 void declare_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
+void declare_values(nb::module_& module);
+void declare_launch(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

@@ -1,5 +1,5 @@
-// Many threads make, share, publish, walk and drop nodes for some seconds (argv[1], default 2);
-// meant to run under the thread sanitizer.
+// Many threads make, share, publish, walk and drop nodes and launch kernels for some seconds
+// (argv[1], default 2); meant to run under the thread sanitizer.
 #include <chrono>
 #include <cstdlib>
 #include <random>
@@ -9,6 +9,7 @@
 #include "../pool.h"
 #include "../release.h"
 #include "../walk.h"
+#include "../workers.h"
 #include "check.h"
 #include "graphs.h"
 
@@ -25,6 +26,25 @@ struct Shared {
 void exchange(Shared& shared, std::mt19937& random, Ref<Node>& mine) {
     Guard guard(shared.lock);
     std::swap(shared.nodes[random() % shared.nodes.size()], mine);
+}
+
+int64_t add_one(void** buffers, const int64_t*, const double*, void*, int64_t begin, int64_t end) {
+    auto* numbers = static_cast<int64_t*>(buffers[0]);
+    for (int64_t i = begin; i < end; ++i) ++numbers[i];
+    return 0;
+}
+
+void launch(std::mt19937& random) {
+    std::vector<int64_t> numbers(random() % 300, 0);
+    void* buffers[] = {numbers.data()};
+    Work work;
+    work.kernel = add_one;
+    work.buffers = buffers;
+    work.units = int64_t(numbers.size());
+    work.grain = 1 + int64_t(random() % 20);
+    work.threads = 1 + int(random() % 4);
+    CHECK(Launch(work).run().status == 0);
+    for (int64_t number : numbers) CHECK(number == 1);
 }
 
 void work(Shared& shared, unsigned seed, std::chrono::steady_clock::time_point end) {
@@ -44,6 +64,7 @@ void work(Shared& shared, unsigned seed, std::chrono::steady_clock::time_point e
         int64_t length = int64_t(random() % 64 + 1);
         CHECK(leaf(length)->type->shape[0] == length);
         intern_params(std::string(random() % 8, 'p'));
+        if (random() % 8 == 0) launch(random);
         if (random() % 256 == 0) clear_memo();
         if (random() % 256 == 0) trim_pool();
         if (random() % 16 == 0) drain_released([](void*) {});
@@ -57,6 +78,7 @@ int main(int count, char** arguments) {
     auto end = std::chrono::steady_clock::now() +
                std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                    std::chrono::duration<double>(seconds));
+    set_threads(4);
     Shared shared;
     for (int i = 0; i < 16; ++i) shared.nodes.push_back(leaf(8));
     std::vector<std::thread> threads;

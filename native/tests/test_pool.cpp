@@ -1,5 +1,5 @@
-// The pool hands out aligned blocks, reuses them, keeps at most its cap, and refuses the
-// impossible.
+// The pool hands out aligned blocks, reuses them, keeps at most its cap, refuses the impossible,
+// and fails when a test asks for it.
 #include "../counters.h"
 #include "../pool.h"
 #include "check.h"
@@ -8,7 +8,22 @@
 
 using namespace tenfold;
 
+static void nth_allocation_fails_once() {
+    fail_allocation(3);
+    for (int i = 1; i <= 6; ++i) {
+        void* memory = pool_allocate(100);
+        CHECK((memory == nullptr) == (i == 3));
+        if (memory) pool_free(memory, 100);
+    }
+    fail_allocation(1);
+    fail_allocation(0);
+    void* memory = pool_allocate(100);
+    CHECK(memory);
+    pool_free(memory, 100);
+}
+
 int main() {
+    nth_allocation_fails_once();
     for (std::size_t bytes = 1; bytes < 100'000; bytes = bytes * 5 / 4 + 1) {
         CHECK(size_class(bytes) >= bytes && size_class(bytes) % ALIGNMENT == 0);
         CHECK(size_class(size_class(bytes)) == size_class(bytes));

@@ -11,11 +11,12 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from tenfold import _native, array, dtypes, errors, ops, settings
+from tenfold import _native, array, dtypes, errors, ops, rules, settings
 from tenfold._native import Array
 from tenfold.array import asarray, eval, from_dlpack  # noqa: A004  # eval: a settled name
 from tenfold.explain import explain
 from tenfold.ir.op import Kind
+from tenfold.ir.rule import Rule
 from tenfold.pipeline import trim
 from tenfold.profile import Profile, profile
 from tenfold.settings import options, set_options
@@ -23,7 +24,8 @@ from tenfold.settings import options, set_options
 # An operation or a device enters its table when the module that declares it is imported.
 for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
-importlib.import_module("tenfold.devices.reference")
+for _device in ("reference", "cpu"):
+    importlib.import_module(f"tenfold.devices.{_device}")
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
@@ -50,6 +52,7 @@ __all__ = [
     "Array",
     "Kind",
     "Profile",
+    "Rule",
     "asarray",
     "errors",
     "eval",
@@ -61,6 +64,7 @@ __all__ = [
     "operators",
     "options",
     "profile",
+    "rules",
     "set_options",
     "testing",
     "trim",

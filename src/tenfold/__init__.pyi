@@ -15,6 +15,7 @@ import numpy as np
 from tenfold._native import Array as Array
 from tenfold.ir.op import Kind as Kind
 from tenfold.profile import Profile as Profile
+from tenfold.ir.rule import Rule as Rule
 from tenfold.interop.importing import asarray as asarray
 from tenfold import errors as errors
 from tenfold.interop.reading import eval as eval
@@ -26,6 +27,7 @@ from tenfold.functions.operator import operator as operator
 from tenfold import operators as operators
 from tenfold.settings import options as options
 from tenfold.profile import profile as profile
+from tenfold import rules as rules
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
@@ -534,6 +536,7 @@ __all__ = [
     "Array",
     "Kind",
     "Profile",
+    "Rule",
     "__array_api_version__",
     "__array_namespace_info__",
     "abs",
@@ -685,6 +688,7 @@ __all__ = [
     "result_type",
     "roll",
     "round",
+    "rules",
     "searchsorted",
     "segment_sum",
     "set_options",

@@ -24,6 +24,7 @@ from tenfold.interop.importing import asarray, from_dlpack, to_device
 from tenfold.interop.reading import eval  # noqa: A004  # the settled public name
 from tenfold.ir import declare
 from tenfold.ir.op import Kind, infer, refuse_scalar
+from tenfold.ir.rewriting import ORIGIN
 from tenfold.ops.cast import astype
 from tenfold.ops.indexing import get_item, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
@@ -72,7 +73,10 @@ def _assign(target: Array, result: Array, symbol: str) -> None:
 
 
 def _origin() -> tuple[str, int]:
-    """The first line outside of tenfold, from the inside out."""
+    """The first line outside of tenfold, from the inside out; of a rewrite, of what it replaces."""
+    inherited = ORIGIN.get()
+    if inherited is not None:
+        return inherited
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tenfold."):
         frame = frame.f_back

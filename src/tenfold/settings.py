@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 
 from tenfold import _native
 from tenfold.errors import DeviceError, UnsupportedError
@@ -62,9 +63,42 @@ def _whole(low: int, high: int) -> Callable[[object], int]:
     return parse
 
 
+def _one_of(*words: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        if isinstance(value, bool) or str(value) not in words:
+            raise ValueError(f"{value!r} is none of {', '.join(words)}")
+        return str(value)
+
+    return parse
+
+
 def _pending_depth(value: object) -> int:
     """0 means no limit; below 65 the core does not look."""
     return 0 if str(value) == "0" else _whole(65, 2**32 - 2)(value)
+
+
+CPU_LEVELS = {"x86-64": 1, "x86-64-v2": 2, "x86-64-v3": 3, "x86-64-v4": 4}
+"""The processors that kernels may be compiled for, beside this one."""
+
+
+def _cpu(value: object) -> str:
+    text = _one_of("native", *CPU_LEVELS)(value)
+    highest = _native.processor_level()
+    if CPU_LEVELS.get(text, 0) > highest:
+        own = next(name for name, level in CPU_LEVELS.items() if level == highest)
+        raise ValueError(f"{text!r} has instructions that this processor, of {own!r}, does not")
+    return text
+
+
+def _processors() -> int:
+    """The processors that affinity and the control group leave to this process."""
+    usable = len(os.sched_getaffinity(0))
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        usable = min(usable, max(1, round(int(quota) / int(period))))
+    except (OSError, ValueError):
+        pass  # no such file, or no limit: "max"
+    return usable
 
 
 DEVICE_IDS: dict[str, int] = {}
@@ -88,7 +122,7 @@ def _device(value: object, operation: str = "options") -> str:
 SETTINGS: tuple[Setting, ...] = (
     Setting(
         "device",
-        "reference",
+        "cpu",
         _device,
         "The device of new arrays. Captured when an array is made.",
     ),
@@ -109,6 +143,54 @@ SETTINGS: tuple[Setting, ...] = (
         100_000,
         _pending_depth,
         "How deep pending expressions grow before the graph below is computed (0: no limit).",
+    ),
+    Setting(
+        "optimise",
+        True,
+        _flag,
+        "Apply rewrite rules to what is computed; without, it is computed as written.",
+    ),
+    Setting(
+        "reassociate",
+        True,
+        _flag,
+        "Let rules reassociate and factor products of matrices and solves.",
+    ),
+    Setting(
+        "fast",
+        False,
+        _flag,
+        "Let rules trade exactness for speed: reciprocals, x**3 as products, other orders of sums.",
+    ),
+    Setting(
+        "fuse",
+        True,
+        _flag,
+        "Compute what fits together in one kernel; without it every operation has its own.",
+    ),
+    Setting(
+        "tier",
+        "auto",
+        _one_of("auto", "0", "1"),
+        "How kernels are compiled: 0 quickly, 1 with optimisation; auto: as it pays. Same bits.",
+    ),
+    Setting(
+        "cpu",
+        "native",
+        _cpu,
+        "The processor kernels are compiled for: native, or x86-64 with nothing, -v2, -v3 or -v4.",
+    ),
+    Setting(
+        "check_nans",
+        False,
+        _flag,
+        "Fail where NaN is made of operands without NaN, naming operation and line. Unfused.",
+    ),
+    Setting(
+        "threads",
+        _processors(),
+        _whole(1, 4096),
+        "How many threads a kernel runs on; the processors this process may use.",
     ),
     Setting(
         "debug",
@@ -161,6 +243,7 @@ def _native_options() -> _native.Options:
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
         pending_depth=depth if depth else 2**32 - 1,
+        origins=bool(get("check_nans")),
     )
 
 

@@ -19,12 +19,17 @@ class Device(Protocol):
     """What computes a graph."""
 
     name: str
+    rewrites: bool
+    """Whether rules may change what it computes."""
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute every output of the graph and publish it; return the first failure.
 
         What depends on a node that fails for its values is left pending; the rest is computed.
         """
+
+    def forget(self) -> None:
+        """Forget what can be made again."""
 
 
 DEVICES: dict[str, Device] = {}

@@ -11,6 +11,7 @@ that nobody needs any more are dropped as soon as their last reader ran.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,10 +20,12 @@ from tenfold import _native
 from tenfold._native import Node, Type
 from tenfold.devices import timeline
 from tenfold.devices.device import declare
+from tenfold.dtypes import kind_of
 from tenfold.errors import Explained, RunError, UnsupportedError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op
 from tenfold.ops.cast import cast_values
+from tenfold.settings import get
 from tenfold.storage import dense
 
 Values = tuple[np.ndarray, ...]
@@ -47,7 +50,13 @@ class Failure(Exception):
 class Reference:
     """NumPy, unfused and synchronous."""
 
-    name = "reference"
+    rewrites = False
+
+    def __init__(self, name: str = "reference") -> None:
+        self.name = name
+
+    def forget(self) -> None:
+        """It remembers nothing."""
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph, node by node; what depends on a failure is left alone."""
@@ -89,6 +98,10 @@ class Reference:
             types = tuple(graph.nodes[i].type for i in graph.inputs[position])
             _native.count("multiply_adds", multiply_adds(types, *node.params))
         timeline.record(node.name, category, begun)
+        if get("check_nans"):
+            failure = nan_failure(node, [values[0] for values in inputs], results)
+            if failure is not None:
+                raise failure
         return results
 
 
@@ -98,14 +111,19 @@ def _present(node: Node) -> Values:
     while (value := node.value(len(found))) is not None:
         found.append(dense.export(value))
     if not found:
-        raise Failure(
-            UnsupportedError(
-                "wait",
-                "an array of a rule that is being traced has no values",
-                remedy="choose by values with tn.where, not with Python's if",
-            )
-        )
+        raise no_values()
     return tuple(found)
+
+
+def no_values() -> Failure:
+    """Return the failure, to be raised, of a leaf without values: a rule's placeholder."""
+    return Failure(
+        UnsupportedError(
+            "wait",
+            "an array of a rule that is being traced has no values",
+            remedy="choose by values with tn.where, not with Python's if",
+        )
+    )
 
 
 def run_op(node: Node, inputs: list[np.ndarray]) -> Values:
@@ -132,7 +150,7 @@ def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> Values:
     if op.reference is None:
         assert op.element is not None, "an op has a reference or an element rule"
-        leaves = [_native.value_array(dense.adopt(x, Reference.name)) for x in operands]
+        leaves = [_native.value_array(dense.adopt(x, "reference")) for x in operands]
         node = _native.node_of(op.element(*leaves))
         inner = Reference().run(Graph.of([node]))
         if inner is not None:
@@ -161,6 +179,30 @@ def _refuse_result(node: Node, what: str, said: object, given: object) -> NoRetu
             remedy=f"correct the {what} rule of the op, or the function that computes it",
         )
     )
+
+
+def nan_failure(node: Node, inputs: Sequence[np.ndarray], results: Values) -> Failure | None:
+    """Return the failure of an operation that has made NaN of operands without NaN."""
+    if node.op is None or node.op.kind == Kind.VIEW:
+        return None
+    given = [_nans(x) for x in [*inputs, *(x for x in node.params if isinstance(x, float))]]
+    for nans in map(_nans, results):
+        if node.op.kind != Kind.MAP:
+            given = [np.any(x) for x in given]
+        born = nans.copy()
+        for x in given:
+            born &= ~x
+        if born.any():
+            at = tuple(int(i) for i in np.argwhere(born)[0])
+            rule = f"NaN was made of operands without NaN, at index {at}{_place(node)}"
+            remedy = "mend the operands, or allow NaN with tn.options(check_nans=False)"
+            return Failure(RunError(node.name, rule, remedy=remedy))
+    return None
+
+
+def _nans(values: object) -> np.ndarray:
+    array = np.asarray(values)
+    return array != array if kind_of(array.dtype) in "fc" else np.zeros(array.shape, bool)
 
 
 def _place(node: Node) -> str:

@@ -168,4 +168,4 @@ def imported(result: Any) -> np.ndarray:
     """Return what a user's function returned as an ndarray that nobody can write to."""
     if type(result) is Array:
         return value_of(result)
-    return dense.export(dense.import_values(np.asarray(result), Reference.name))
+    return dense.export(dense.import_values(np.asarray(result), Reference().name))

@@ -63,7 +63,7 @@ def operator(
         checked = checked_function("tn.operator", given)
 
         def compute(*operands: np.ndarray, **parameters: Any) -> Any:
-            arrays = [_native.value_array(dense.adopt(x, Reference.name)) for x in operands]
+            arrays = [_native.value_array(dense.adopt(x, Reference().name)) for x in operands]
             return checked(*arrays, **parameters)
 
         return opaque_op(

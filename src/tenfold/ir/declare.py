@@ -4,7 +4,8 @@
 Each takes the facts of an operation and decorates a function that carries the public signature and
 the public docstring, and hands on the registered Op (or Derived).
 
-- `elementwise` with `reference`: a primitive; the body is a docstring alone.
+- `elementwise` with `reference`: a primitive; the body is a docstring alone. `kernel` is its value
+  in instructions of a kernel (`ir/body.py`).
 - `elementwise` without: the body is the element rule, in other operations on Arrays.
 - `movement`, `operation`: the body binds the arguments: it returns `Call(inputs, params)`.
 - `reduction`: the family binds `axis` and `keepdims`; the body is a docstring alone.
@@ -127,7 +128,8 @@ def elementwise(
     """Declare an operation on the elements at one index of broadcast operands.
 
     `dtypes` may be left out for an element rule: its result is what the rule's expression has, and
-    half operands are computed in float32 and rounded once.
+    half operands are computed in float32 and rounded once. `kernel(body, *operands)` is a
+    primitive's rule in instructions, on elements of the dtypes that `dtypes` names.
     """
 
     def declare(function: Callable[P, Array]) -> Op[P]:
@@ -257,6 +259,7 @@ def reduction(
                 rule=rule,
                 bind=bind,
                 reference=reference,
+                reduces=True,
                 **_facts(function, facts, reference),
             )
         )

@@ -54,9 +54,9 @@ class Graph:
             return f"{name} = scalar {node.scalar!r}"
         if not node.pending:
             return f"{name} = leaf {type_text(node.type)}"
-        operands = ", ".join(f"%{i}" for i in self.inputs[position])
-        params = "".join(f", {param!r}" for param in node.params)
-        return f"{name} = {node.name}({operands}{params}) {type_text(node.type)}"
+        operands = [f"%{i}" for i in self.inputs[position]]
+        inside = ", ".join([*operands, *(repr(param) for param in node.params)])
+        return f"{name} = {node.name}({inside}) {type_text(node.type)}"
 
 
 def type_text(type_: Type) -> str:

@@ -26,6 +26,7 @@ from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import kind_of
 from tenfold.errors import DeviceError, DTypeError, Explained, message
+from tenfold.ir.body import Body, Element, Operand
 from tenfold.ir.shape import Shape, checked_shape
 
 P = ParamSpec("P")
@@ -57,6 +58,23 @@ class Inferred(NamedTuple):
 
     results: tuple[tuple[Shape, np.dtype], ...]
     operands: tuple[np.dtype, ...]
+
+
+class Folding(NamedTuple):
+    """How a reduction is folded: the parts that are combined, and what becomes of them."""
+
+    kind: str
+    """How two partial results become one, by name: ir/combine.py."""
+    dtype: Callable[[np.dtype], np.dtype]
+    """From the operand's dtype to that of a folded value."""
+    enter: Callable[[Body, Operand, Element], tuple[Element, ...]]
+    """From the operand's element and its index along the axis to the parts."""
+    leave: Callable[[Body, tuple[Element, ...], np.dtype], Operand]
+    """From the parts of the whole to the element of the result's dtype."""
+    identity: complex | None = None
+    """What nothing folds to, where there is such a value."""
+    positions: bool = False
+    """Whether it finds a position, along one axis."""
 
 
 class Sample(NamedTuple):
@@ -126,7 +144,8 @@ class Op(Operation[P]):
     """An operation that is a node of its own.
 
     `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a Call;
-    `element` gives its value in other ops, on Arrays, for an op that is no primitive.
+    `element` gives its value in other ops, on Arrays, for an op that is no primitive; `kernel` in
+    instructions of a kernel's body, for one that is.
     """
 
     kind: Kind
@@ -135,6 +154,14 @@ class Op(Operation[P]):
     dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
     """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
     element: Callable[..., Array] | None = None
+    kernel: Callable[..., Operand] | None = None
+    """Its value at an index in primitives, for kernels: `kernel(body, *operands, *params)`. It may
+    return NotImplemented for dtypes it has no primitives for; with None a call computes it."""
+    takes_halves: bool = False
+    """Whether `kernel` takes half operands as they are, their bits; else it gets and gives float32,
+    which is rounded to the half type of the result."""
+    formula: bool = False
+    """Whether its kernel on real floats is the elementary function of its name."""
     symbol: str | None = None
     """Python's operator for it, such as "+"."""
     view: bool = False
@@ -153,6 +180,17 @@ class Op(Operation[P]):
     """What one element costs, in additions, where recomputing is weighed against keeping."""
     promotes: bool = False
     """Whether its operands meet in one dtype, which `strict_dtypes` refuses to choose."""
+    folding: Folding | None = None
+    """For a reduction in the canonical tree: what is folded, and what becomes of it."""
+    reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
+    """For a view whose index is affine in the result's: `reads(shape, *params)` gives for each axis
+    of the input (axis of the result or None, coefficient, start)."""
+    fills: Callable[..., complex] | None = None
+    """For a creation of equal elements: their value, from the params."""
+    commutes: bool = False
+    """Whether its two operands may change places, every bit of the result kept."""
+    reduces: bool = False
+    """Whether it folds axes, each line by itself: its params are (axes, keepdims, ...)."""
     indices: tuple[int, ...] = ()
     """The positions of operands that are indices: they take no part in promotion."""
     whole_exponent: bool = False

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import kind_of
+from tenfold.dtypes import FLOAT16, FLOAT32, HALVES, kind_of
+from tenfold.ir.body import UNSIGNED, Body, Element
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import (
     any_dtype,
@@ -20,10 +21,17 @@ from tenfold.ir.dtype_rules import (
     real_arithmetic,
     real_floating,
 )
+from tenfold.ops import parts
+from tenfold.ops.parts import each_part, real_alone, real_or_complex
+from tenfold.ops.quotients import floored_quotient, floored_remainder, whole_power
 from tenfold.ops.widening import widened
 
 
-@elementwise(dtypes=any_dtype, reference=np.add, symbol="+")
+def _sum(_: Body, x: Element, y: Element) -> Element:
+    return x | y if kind_of(x.dtype) == "b" else x + y
+
+
+@elementwise(dtypes=any_dtype, reference=np.add, kernel=each_part(_sum), symbol="+", commutes=True)
 def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Sum of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: logical or.
 
@@ -33,7 +41,9 @@ def add(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=numeric, reference=np.subtract, symbol="-")
+@elementwise(
+    dtypes=numeric, reference=np.subtract, kernel=each_part(lambda _, x, y: x - y), symbol="-"
+)
 def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError
     for two bools.
@@ -57,7 +67,18 @@ def multiplied(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return product
 
 
-@elementwise(dtypes=any_dtype, reference=multiplied, numpy=(np.multiply,), symbol="*")
+def _product(_: Body, x: Element, y: Element) -> Element:
+    return x & y if kind_of(x.dtype) == "b" else x * y
+
+
+@elementwise(
+    dtypes=any_dtype,
+    reference=multiplied,
+    kernel=real_or_complex(_product, parts.product),
+    numpy=(np.multiply,),
+    symbol="*",
+    commutes=True,
+)
 def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Product of `x1` and `x2`, element by element; shapes broadcast, dtypes promote. Bool: and.
 
@@ -67,7 +88,12 @@ def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=division, reference=np.divide, symbol="/")
+@elementwise(
+    dtypes=division,
+    reference=np.divide,
+    kernel=real_or_complex(lambda _, x, y: x / y, parts.quotient),
+    symbol="/",
+)
 def divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Quotient `x1 / x2`, element by element; integers are divided in float64. By zero: inf or NaN.
 
@@ -88,7 +114,11 @@ def _floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @elementwise(
-    dtypes=real_arithmetic, reference=_floor_quotient, numpy=(np.floor_divide,), symbol="//"
+    dtypes=real_arithmetic,
+    reference=_floor_quotient,
+    kernel=floored_quotient,
+    numpy=(np.floor_divide,),
+    symbol="//",
 )
 def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8.
@@ -109,7 +139,13 @@ def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.remainder(x, np.where(y == 0, 1, y).astype(y.dtype))
 
 
-@elementwise(dtypes=real_arithmetic, reference=_modulo, numpy=(np.remainder,), symbol="%")
+@elementwise(
+    dtypes=real_arithmetic,
+    reference=_modulo,
+    kernel=floored_remainder,
+    numpy=(np.remainder,),
+    symbol="%",
+)
 def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8.
 
@@ -138,9 +174,19 @@ def _raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), powers)
 
 
+def _power(k: Body, x: Element, y: Element) -> Element:
+    if kind_of(x.dtype) == "f":  # the first and second power are exact, as rules have them
+        power = k.select(y == 2.0, x * x, k.call("pow", x, y))
+        return k.select(y == 1.0, x, power)
+    if kind_of(y.dtype) == "i":
+        k.fail(y < 0)
+    return whole_power(k, x, y)
+
+
 @elementwise(
     dtypes=arithmetic,
     reference=_raised,
+    kernel=real_alone(_power),
     numpy=(np.power,),
     symbol="**",
     whole_exponent=True,
@@ -159,7 +205,19 @@ def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=numeric, reference=np.negative, symbol="neg")
+def _opposite(k: Body, x: Element) -> Element:
+    if x.dtype not in HALVES:
+        return -x
+    return k.bits(k.bits(x, UNSIGNED[2]) ^ 0x8000, x.dtype)
+
+
+@elementwise(
+    dtypes=numeric,
+    reference=np.negative,
+    kernel=each_part(_opposite),
+    takes_halves=True,
+    symbol="neg",
+)
 def negative(x: Array, /) -> Array:
     """`-x`, element by element; the dtype of `x`. Raises DTypeError for bool.
 
@@ -169,7 +227,9 @@ def negative(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=numeric, reference=np.positive, symbol="pos")
+@elementwise(
+    dtypes=numeric, reference=np.positive, kernel=lambda _, x: x, takes_halves=True, symbol="pos"
+)
 def positive(x: Array, /) -> Array:
     """`x` itself, element by element. Raises DTypeError for bool.
 
@@ -179,7 +239,19 @@ def positive(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=magnitude, reference=np.absolute, symbol="abs")
+def _magnitude(k: Body, x: Element) -> Element:
+    if x.dtype in HALVES:
+        return k.bits(k.bits(x, UNSIGNED[2]) & 0x7FFF, x.dtype)
+    return x if kind_of(x.dtype) == "b" else k.abs(x)
+
+
+@elementwise(
+    dtypes=magnitude,
+    reference=np.absolute,
+    kernel=real_or_complex(_magnitude, parts.modulus),
+    takes_halves=True,
+    symbol="abs",
+)
 def abs(x: Array, /) -> Array:
     """Magnitude of `x`, element by element: the dtype of `x`, that of the parts for complex.
 
@@ -191,7 +263,20 @@ def abs(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=numeric, reference=widened(np.sign), numpy=(np.sign,))
+def _direction(k: Body, x: Element) -> Element:
+    one = k.constant(1, x.dtype)
+    if kind_of(x.dtype) == "u":
+        return k.select(x == 0, 0, one)
+    found = k.select(x > 0, one, k.select(x < 0, -one, 0))
+    return found if kind_of(x.dtype) == "i" else k.select(x != x, x, found)
+
+
+@elementwise(
+    dtypes=numeric,
+    reference=widened(np.sign),
+    kernel=real_or_complex(_direction, parts.direction),
+    numpy=(np.sign,),
+)
 def sign(x: Array, /) -> Array:
     """-1, 0 or 1 as `x` is below, equal to or above 0; NaN for NaN. Complex: `x / abs(x)`, 0 at 0.
 
@@ -203,7 +288,17 @@ def sign(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=arithmetic, reference=np.square)
+def _squared(x: np.ndarray) -> np.ndarray:
+    """Return `x * x`; complex as `multiplied`, for NumPy's bits depend on the layout here, too."""
+    return multiplied(x, x)
+
+
+@elementwise(
+    dtypes=arithmetic,
+    reference=_squared,
+    numpy=(np.square,),
+    kernel=real_or_complex(lambda _, x: x * x, lambda k, x: parts.product(k, x, x)),
+)
 def square(x: Array, /) -> Array:
     """`x * x`, element by element: the dtype of `x`, int8 for bool; integers wrap.
 
@@ -220,7 +315,19 @@ def _inverse(x: np.ndarray) -> np.ndarray:
     return np.where(np.abs(x) == 1, x, 0).astype(x.dtype)
 
 
-@elementwise(dtypes=arithmetic, reference=_inverse, numpy=(np.reciprocal,))
+def _reciprocal(k: Body, x: Element) -> Element:
+    """As _inverse."""
+    if kind_of(x.dtype) == "f":
+        return 1.0 / x
+    return k.select(x == 1 if kind_of(x.dtype) == "u" else (x == 1) | (x == -1), x, 0)
+
+
+@elementwise(
+    dtypes=arithmetic,
+    reference=_inverse,
+    kernel=real_or_complex(_reciprocal, parts.reciprocal),
+    numpy=(np.reciprocal,),
+)
 def reciprocal(x: Array, /) -> Array:
     """`1 / x`, element by element: the dtype of `x`, int8 for bool.
 
@@ -232,7 +339,14 @@ def reciprocal(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=np.copysign)
+def _signed_as(k: Body, x: Element, y: Element) -> Element:
+    if x.dtype not in HALVES:
+        return k.copysign(x, y)
+    magnitude = k.bits(x, UNSIGNED[2]) & 0x7FFF
+    return k.bits(magnitude | (k.bits(y, UNSIGNED[2]) & 0x8000), x.dtype)
+
+
+@elementwise(dtypes=real_floating, reference=np.copysign, kernel=_signed_as, takes_halves=True)
 def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Magnitude of `x1` with the sign of `x2`, element by element; signed zeros and NaN count.
 
@@ -244,12 +358,28 @@ def copysign(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=np.nextafter)
+def _neighbour(k: Body, x: Element, y: Element) -> Element:
+    """One step of the bits, away from zero or towards it; of a zero the least number, signed."""
+    dtype, unsigned = x.dtype, UNSIGNED[x.dtype.itemsize]
+    from_, to = k.bits(x, unsigned), k.bits(y, unsigned)
+    if dtype in HALVES:
+        x, y = k.convert(x, FLOAT32), k.convert(y, FLOAT32)
+    outward = (x < y) == (x > 0)
+    moved = k.select(outward, from_ + 1, from_ - 1)
+    sign = 1 << 8 * dtype.itemsize - 1
+    moved = k.select(x == 0, (to & sign) | 1, moved)
+    # NumPy's zeros: the first of two of float16, the second otherwise.
+    moved = k.select(x == y, from_ if dtype == FLOAT16 else to, moved)
+    nan = k.bits(k.constant(np.nan, dtype), unsigned)
+    return k.bits(k.select((x != x) | (y != y), nan, moved), dtype)
+
+
+@elementwise(dtypes=real_floating, reference=np.nextafter, kernel=_neighbour, takes_halves=True)
 def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The next floating number after `x1` towards `x2`, element by element.
 
-    Where they are equal it is `x2`. Floating dtypes, integers as NumPy promotes them; raises
-    DTypeError for complex.
+    Where they are equal it is `x2` (of zeros of float16 `x1`, as NumPy). Floating dtypes, integers
+    as NumPy promotes them; raises DTypeError for complex.
 
     >>> import tenfold as tn
     >>> tn.nextafter(tn.asarray([1.0]), 2).tolist()

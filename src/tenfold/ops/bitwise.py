@@ -8,11 +8,19 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.dtypes import kind_of
+from tenfold.ir.body import UNSIGNED, Body, Element
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import integral, shifting
 
 
-@elementwise(dtypes=integral, reference=np.bitwise_and, symbol="&")
+@elementwise(
+    dtypes=integral,
+    reference=np.bitwise_and,
+    symbol="&",
+    kernel=lambda _, x, y: x & y,
+    commutes=True,
+)
 def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool.
 
@@ -22,7 +30,13 @@ def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=integral, reference=np.bitwise_or, symbol="|")
+@elementwise(
+    dtypes=integral,
+    reference=np.bitwise_or,
+    symbol="|",
+    kernel=lambda _, x, y: x | y,
+    commutes=True,
+)
 def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in `x1` or `x2`, element by element; bool: logical or. Integers and bool.
 
@@ -32,7 +46,13 @@ def bitwise_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=integral, reference=np.bitwise_xor, symbol="^")
+@elementwise(
+    dtypes=integral,
+    reference=np.bitwise_xor,
+    symbol="^",
+    kernel=lambda _, x, y: x ^ y,
+    commutes=True,
+)
 def bitwise_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in one of `x1` and `x2` alone, element by element; bool: exclusive or.
 
@@ -44,7 +64,7 @@ def bitwise_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=integral, reference=np.bitwise_invert, symbol="~")
+@elementwise(dtypes=integral, reference=np.bitwise_invert, symbol="~", kernel=lambda _, x: ~x)
 def bitwise_invert(x: Array, /) -> Array:
     """Every bit of `x` turned over, element by element; bool: logical not. Integers and bool.
 
@@ -73,7 +93,29 @@ def _right(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(inside, shifted, np.where(x < 0, ~x.dtype.type(0), x.dtype.type(0)))
 
 
-@elementwise(dtypes=shifting, reference=_left, numpy=(np.bitwise_left_shift,), symbol="<<")
+def _shifted_left(k: Body, x: Element, y: Element) -> Element:
+    """As _left."""
+    distance = k.bits(y, UNSIGNED[y.dtype.itemsize])
+    bits = 8 * x.dtype.itemsize
+    return k.select(distance < bits, x << (y & (bits - 1)), 0)
+
+
+def _shifted_right(k: Body, x: Element, y: Element) -> Element:
+    """As _right: a shift by the width less one leaves the sign alone."""
+    distance = k.bits(y, UNSIGNED[y.dtype.itemsize])
+    bits = 8 * x.dtype.itemsize
+    if kind_of(x.dtype) == "i":
+        return x >> k.select(distance < bits, y, bits - 1)
+    return k.select(distance < bits, x >> (y & (bits - 1)), 0)
+
+
+@elementwise(
+    dtypes=shifting,
+    reference=_left,
+    numpy=(np.bitwise_left_shift,),
+    symbol="<<",
+    kernel=_shifted_left,
+)
 def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits of `x1` moved `x2` places up, element by element, in the common dtype; bool as int8.
 
@@ -85,7 +127,13 @@ def bitwise_left_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=shifting, reference=_right, numpy=(np.bitwise_right_shift,), symbol=">>")
+@elementwise(
+    dtypes=shifting,
+    reference=_right,
+    numpy=(np.bitwise_right_shift,),
+    symbol=">>",
+    kernel=_shifted_right,
+)
 def bitwise_right_shift(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits of `x1` moved `x2` places down, element by element, in the common dtype; bool as int8.
 

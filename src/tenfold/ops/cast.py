@@ -14,8 +14,18 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import BFLOAT16, FLOAT32, canonical, kind_of
+from tenfold.dtypes import (
+    BFLOAT16,
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    HALVES,
+    PARTS,
+    canonical,
+    kind_of,
+)
 from tenfold.errors import DTypeError, UnsupportedError
+from tenfold.ir.body import UNSIGNED, Body, Element, Operand, Pair
 from tenfold.ir.declare import array, operation
 from tenfold.ir.op import Call, Inferred, Kind
 from tenfold.settings import checked_device
@@ -67,6 +77,103 @@ def _to_bfloat16(values: np.ndarray) -> np.ndarray:
     return odd.astype(np.uint32).view(FLOAT32).astype(BFLOAT16)
 
 
+def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
+    """Return a Python scalar as a constant of `dtype`, with tenfold's meaning of a cast."""
+    if dtype in PARTS:
+        part, whole = PARTS[dtype], complex(value)
+        return Pair(k.constant(whole.real, part), k.constant(whole.imag, part))
+    if dtype == BOOL:
+        return k.constant(value != 0, dtype)
+    number = value if isinstance(value, int) else value.real
+    if dtype == BFLOAT16:
+        number = float(cast_values(np.asarray(number, FLOAT64), dtype))
+    return k.constant(number, dtype)
+
+
+def converted_element(k: Body, x: Operand, dtype: np.dtype) -> Operand:
+    """Return an element in another dtype as `cast_values` does: with one rounding, saturated."""
+    if isinstance(x, Pair):
+        if dtype == BOOL:
+            return (x.real != 0) | (x.imaginary != 0)
+        return Pair(k.convert(x.real, PARTS[dtype]), k.convert(x.imaginary, PARTS[dtype]))
+    if dtype in PARTS:
+        part = PARTS[dtype]
+        return Pair(_converted(k, x, part), k.constant(0.0, part))
+    return _converted(k, x, dtype)
+
+
+def _converted(k: Body, x: Element, dtype: np.dtype) -> Element:
+    """As converted_element, between real dtypes."""
+    if x.dtype == dtype:
+        return x
+    if x.dtype in HALVES:
+        x = k.convert(x, FLOAT32)
+    kinds = kind_of(x.dtype), kind_of(dtype)
+    if dtype in HALVES:
+        return rounded_half(k, x, dtype)
+    if kinds[0] == "f" and kinds[1] in "iu":
+        return _saturated_element(k, x, dtype)
+    if kinds[0] in "iu" and kinds[1] == "f" and x.dtype.itemsize == 8:
+        return k.convert(_float64(k, x if dtype == FLOAT64 else _sticky(k, x)), dtype)
+    return k.convert(x, dtype)
+
+
+def rounded_half(k: Body, x: Element, dtype: np.dtype) -> Element:
+    """Return an element as a half type, rounded once: as `_to_bfloat16`, by a float32 to odd."""
+    if kind_of(x.dtype) == "b" or x.dtype.itemsize < 4 or x.dtype == FLOAT32:
+        return k.convert(k.convert(x, FLOAT32), dtype)
+    wide = x.dtype.itemsize == 8 and kind_of(x.dtype) != "f"
+    exact = _float64(k, _sticky(k, x)) if wide else k.convert(x, FLOAT64)
+    near = k.convert(exact, FLOAT32)
+    back = k.convert(near, FLOAT64)
+    bits = k.bits(near, UNSIGNED[4])
+    towards_zero = k.select(k.abs(back) > k.abs(exact), bits - 1, bits)
+    inexact = (back < exact) | (exact < back)
+    odd = k.select(inexact, towards_zero | 1, bits)
+    return k.convert(k.bits(odd, FLOAT32), dtype)
+
+
+def _sticky(k: Body, x: Element) -> Element:
+    """Return an integer of 64 bits that is a float64, and rounds to shorter floats as `x` does.
+
+    Of what a float64 has no bits for, one bit says whether it is 0.
+    """
+    bound = 2**53
+    small = x < bound if kind_of(x.dtype) == "u" else (x < bound) & (x > -bound)
+    return k.select(small | ((x & 0xFFF) == 0), x, x & -0x1000 | 0x800)
+
+
+def _float64(k: Body, x: Element) -> Element:
+    """Return an integer of 64 bits as a float64, rounded once: by halves, as the last bits of
+    floats that are large; processors before AVX-512 convert no packets of such integers.
+    """
+    offset = 1.5 * 2.0**52
+    high = k.bits((x >> 32) + k.bits(k.constant(offset, FLOAT64), x.dtype), FLOAT64) - offset
+    offset = 2.0**52
+    low = k.bits((x & 0xFFFFFFFF) | k.bits(k.constant(offset, FLOAT64), x.dtype), FLOAT64) - offset
+    return high * 2.0**32 + low
+
+
+def whole_bits(k: Body, x: Element, dtype: np.dtype) -> Element:
+    """Return a whole float64 as an integer of 64 bits, modulo 2**64: the inverse of `_float64`."""
+    high = k.floor(x * 2.0**-32)
+    low = k.bits(x - high * 2.0**32 + 2.0**52, dtype) & 0xFFFFFFFF
+    return (k.bits(high + 1.5 * 2.0**52, dtype) << 32) | low
+
+
+def _saturated_element(k: Body, x: Element, dtype: np.dtype) -> Element:
+    """As _saturated."""
+    limits = np.iinfo(dtype)
+    top = x >= 2.0 ** (limits.bits - (limits.min < 0))
+    bottom = x < float(limits.min)
+    inside = k.select(top | bottom | (x != x), 0.0, x)
+    if limits.bits == 64:
+        result = whole_bits(k, k.trunc(k.convert(inside, FLOAT64)), dtype)
+    else:
+        result = k.convert(inside, dtype)
+    return k.select(bottom, int(limits.min), k.select(top, int(limits.max), result))
+
+
 def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     (type_,) = types
     if kind_of(type_.dtype) == "c" and kind_of(dtype) not in "cb":
@@ -76,7 +183,14 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     return Inferred(((type_.shape, dtype),), (type_.dtype,))
 
 
-@operation(rule=_rule, reference=cast_values, kind=Kind.MAP, method=True)
+@operation(
+    rule=_rule,
+    reference=cast_values,
+    kernel=converted_element,
+    takes_halves=True,
+    kind=Kind.MAP,
+    method=True,
+)
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Call:
     """Return `x` in another dtype: shape (...), the dtype named.
 

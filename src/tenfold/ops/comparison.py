@@ -5,17 +5,21 @@ A Python integer beyond the other operand's dtype is compared by its value, neve
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import BOOL
+from tenfold.dtypes import BOOL, kind_of
+from tenfold.ir.body import Body, Element, Pair
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import comparison, ordering
 from tenfold.ir.op import device_of
 from tenfold.ir.shape import broadcast
 from tenfold.ops.create import full
+from tenfold.ops.parts import real_or_complex
 
 
 def _beyond(*, smaller: bool, larger: bool) -> Callable[[tuple[Type, ...], int, bool], Array]:
@@ -30,11 +34,32 @@ def _beyond(*, smaller: bool, larger: bool) -> Callable[[tuple[Type, ...], int, 
     return answer
 
 
+def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Body, Element, Element], Element]:
+    """Return the kernel rule of one of Python's comparisons, exact between signed and unsigned."""
+
+    def rule(k: Body, x: Element, y: Element) -> Element:
+        kinds = kind_of(x.dtype) + kind_of(y.dtype)
+        if kinds == "iu":
+            return k.select(x < 0, compare(-1, 0), compare(k.convert(x, y.dtype), y))
+        if kinds == "ui":
+            return k.select(y < 0, compare(0, -1), compare(x, k.convert(y, x.dtype)))
+        made: Element = compare(x, y)
+        return made
+
+    return rule
+
+
+def _equal_pairs(_: Body, x: Pair, y: Pair) -> Element:
+    return (x.real == y.real) & (x.imaginary == y.imaginary)
+
+
 @elementwise(
     dtypes=comparison,
     reference=np.equal,
+    kernel=real_or_complex(_compared(operator.eq), _equal_pairs),
     symbol="==",
     out_of_range=_beyond(smaller=False, larger=False),
+    commutes=True,
 )
 def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 == x2`, element by element: bool. NaN equals nothing, -0 equals 0.
@@ -48,8 +73,10 @@ def equal(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=comparison,
     reference=np.not_equal,
+    kernel=real_or_complex(_compared(operator.ne), lambda *pairs: ~_equal_pairs(*pairs)),
     symbol="!=",
     out_of_range=_beyond(smaller=True, larger=True),
+    commutes=True,
 )
 def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1 != x2`, element by element: bool. NaN differs from everything.
@@ -63,6 +90,7 @@ def not_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.less,
+    kernel=_compared(operator.lt),
     symbol="<",
     out_of_range=_beyond(smaller=True, larger=False),
 )
@@ -78,6 +106,7 @@ def less(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.less_equal,
+    kernel=_compared(operator.le),
     symbol="<=",
     out_of_range=_beyond(smaller=True, larger=False),
 )
@@ -93,6 +122,7 @@ def less_equal(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.greater,
+    kernel=_compared(operator.gt),
     symbol=">",
     out_of_range=_beyond(smaller=False, larger=True),
 )
@@ -108,6 +138,7 @@ def greater(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=ordering,
     reference=np.greater_equal,
+    kernel=_compared(operator.ge),
     symbol=">=",
     out_of_range=_beyond(smaller=False, larger=True),
 )

@@ -7,6 +7,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import PARTS
 from tenfold.errors import ShapeError
+from tenfold.ir.body import Body, Element, Operand, Pair
 from tenfold.ir.declare import array, elementwise, operation, refuse_dtype
 from tenfold.ir.dtype_rules import arithmetic, magnitude
 from tenfold.ir.op import Call, Inferred, Kind, Sample
@@ -15,7 +16,15 @@ from tenfold.ir.shape import Shape
 WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
-@elementwise(dtypes=arithmetic, reference=np.conjugate)
+def _conjugate(_: Body, x: Operand) -> Operand:
+    return Pair(x.real, -x.imaginary) if isinstance(x, Pair) else x
+
+
+def _imaginary(k: Body, x: Operand) -> Element:
+    return x.imaginary if isinstance(x, Pair) else k.constant(0, x.dtype)
+
+
+@elementwise(dtypes=arithmetic, reference=np.conjugate, kernel=_conjugate, takes_halves=True)
 def conj(x: Array, /) -> Array:
     """`x` with the sign of its imaginary part turned, element by element; the dtype of `x`.
 
@@ -27,7 +36,13 @@ def conj(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=magnitude, reference=np.real, numpy=(np.real,))
+@elementwise(
+    dtypes=magnitude,
+    reference=np.real,
+    kernel=lambda _, x: x.real if isinstance(x, Pair) else x,
+    takes_halves=True,
+    numpy=(np.real,),
+)
 def real(x: Array, /) -> Array:
     """Real part of `x`, element by element: float32 for complex64, float64 for complex128.
 
@@ -39,7 +54,9 @@ def real(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=magnitude, reference=np.imag, numpy=(np.imag,))
+@elementwise(
+    dtypes=magnitude, reference=np.imag, kernel=_imaginary, takes_halves=True, numpy=(np.imag,)
+)
 def imag(x: Array, /) -> Array:
     """Imaginary part of `x`, element by element: float32 for complex64, float64 for complex128.
 

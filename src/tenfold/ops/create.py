@@ -89,6 +89,7 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
     rule=_stated,
     reference=_filled,
     kind=Kind.VALUE,
+    fills=lambda shape, value, dtype, device: value,
     samples=[Sample((), positional=((2, 3), 7)), Sample((), {"dtype": "bool"}, ((0,), 1))],
 )
 def full(

@@ -39,11 +39,24 @@ def _diagonal_strides(
     return (*rest, strides[first] + strides[second])
 
 
+def _diagonal_reads(
+    shape: Shape, offset: int, first: int, second: int
+) -> tuple[tuple[int | None, int, int], ...]:
+    rest = iter(range(len(shape) - 2))
+    last = len(shape) - 2
+    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    return tuple(
+        (last, 1, starts[axis]) if axis in starts else (next(rest), 1, 0)
+        for axis in range(len(shape))
+    )
+
+
 @movement(
     shape=_diagonal_shape,
     reference=np.diagonal,
     view=True,
     strides=_diagonal_strides,
+    reads=_diagonal_reads,
     numpy=(np.diagonal,),
     samples=[
         Sample(((3, 4),)),

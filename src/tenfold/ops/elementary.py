@@ -12,10 +12,19 @@ from tenfold._native import Array
 from tenfold.dtypes import FLOAT64
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import floating, real_floating
+from tenfold.ops import complex_functions
+from tenfold.ops.complex_functions import by_name
+from tenfold.ops.parts import real_or_complex
 from tenfold.ops.widening import special, widened
 
 
-@elementwise(dtypes=floating, reference=widened(np.exp), numpy=(np.exp,), accuracy=2)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.exp),
+    kernel=by_name("exp", complex_functions.exp),
+    numpy=(np.exp,),
+    accuracy=2,
+)
 def exp(x: Array, /) -> Array:
     """e to the power of `x`, element by element.
 
@@ -27,7 +36,13 @@ def exp(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.exp2), numpy=(np.exp2,), accuracy=4)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.exp2),
+    kernel=by_name("exp2", complex_functions.exp2),
+    numpy=(np.exp2,),
+    accuracy=4,
+)
 def exp2(x: Array, /) -> Array:
     """2 to the power of `x`, element by element.
 
@@ -39,7 +54,13 @@ def exp2(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.expm1), numpy=(np.expm1,), accuracy=4)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.expm1),
+    kernel=by_name("expm1", complex_functions.expm1),
+    numpy=(np.expm1,),
+    accuracy=4,
+)
 def expm1(x: Array, /) -> Array:
     """`exp(x) - 1`, element by element, accurate for small `x`.
 
@@ -51,7 +72,13 @@ def expm1(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.log), numpy=(np.log,), accuracy=2)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.log),
+    kernel=by_name("log", complex_functions.log),
+    numpy=(np.log,),
+    accuracy=2,
+)
 def log(x: Array, /) -> Array:
     """Natural logarithm of `x`, element by element: -inf at 0, NaN below (real dtypes).
 
@@ -63,7 +90,9 @@ def log(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.log1p), numpy=(np.log1p,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.log1p), numpy=(np.log1p,), formula=True, accuracy=4
+)
 def log1p(x: Array, /) -> Array:
     """`log(1 + x)`, element by element, accurate for small `x`.
 
@@ -75,7 +104,13 @@ def log1p(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.log2), numpy=(np.log2,), accuracy=4)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.log2),
+    kernel=by_name("log2", complex_functions.log2),
+    numpy=(np.log2,),
+    accuracy=4,
+)
 def log2(x: Array, /) -> Array:
     """Logarithm of `x` to the base 2, element by element: -inf at 0, NaN below (real dtypes).
 
@@ -87,7 +122,13 @@ def log2(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.log10), numpy=(np.log10,), accuracy=4)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.log10),
+    kernel=by_name("log10", complex_functions.log10),
+    numpy=(np.log10,),
+    accuracy=4,
+)
 def log10(x: Array, /) -> Array:
     """Logarithm of `x` to the base 10, element by element: -inf at 0, NaN below (real dtypes).
 
@@ -100,7 +141,11 @@ def log10(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=real_floating, reference=widened(np.logaddexp), numpy=(np.logaddexp,), accuracy=4
+    dtypes=real_floating,
+    reference=widened(np.logaddexp),
+    numpy=(np.logaddexp,),
+    formula=True,
+    accuracy=4,
 )
 def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`log(exp(x1) + exp(x2))`, element by element, without overflow.
@@ -115,7 +160,11 @@ def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=np.sqrt)
+@elementwise(
+    dtypes=floating,
+    reference=np.sqrt,
+    kernel=real_or_complex(lambda k, x: k.sqrt(x), complex_functions.sqrt),
+)
 def sqrt(x: Array, /) -> Array:
     """Square root of `x`, element by element: NaN below 0 (real dtypes), -0 at -0.
 
@@ -127,7 +176,9 @@ def sqrt(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=widened(np.cbrt), numpy=(np.cbrt,), accuracy=4)
+@elementwise(
+    dtypes=real_floating, reference=widened(np.cbrt), numpy=(np.cbrt,), formula=True, accuracy=4
+)
 def cbrt(x: Array, /) -> Array:
     """Cube root of `x`, element by element, with the sign of `x`.
 
@@ -139,7 +190,9 @@ def cbrt(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=widened(np.hypot), numpy=(np.hypot,), accuracy=4)
+@elementwise(
+    dtypes=real_floating, reference=widened(np.hypot), numpy=(np.hypot,), formula=True, accuracy=4
+)
 def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite.
 
@@ -151,7 +204,13 @@ def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.sin), numpy=(np.sin,), accuracy=2)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.sin),
+    kernel=by_name("sin", complex_functions.sin),
+    numpy=(np.sin,),
+    accuracy=2,
+)
 def sin(x: Array, /) -> Array:
     """Sine of `x` in radians, element by element.
 
@@ -163,7 +222,13 @@ def sin(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.cos), numpy=(np.cos,), accuracy=2)
+@elementwise(
+    dtypes=floating,
+    reference=widened(np.cos),
+    kernel=by_name("cos", complex_functions.cos),
+    numpy=(np.cos,),
+    accuracy=2,
+)
 def cos(x: Array, /) -> Array:
     """Cosine of `x` in radians, element by element.
 
@@ -175,7 +240,7 @@ def cos(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), accuracy=4)
+@elementwise(dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), formula=True, accuracy=4)
 def tan(x: Array, /) -> Array:
     """Tangent of `x` in radians, element by element.
 
@@ -187,7 +252,9 @@ def tan(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.arcsin), numpy=(np.arcsin,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.arcsin), numpy=(np.arcsin,), formula=True, accuracy=4
+)
 def asin(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]
     (real dtypes).
@@ -200,7 +267,9 @@ def asin(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.arccos), numpy=(np.arccos,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.arccos), numpy=(np.arccos,), formula=True, accuracy=4
+)
 def acos(x: Array, /) -> Array:
     """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]
     (real dtypes).
@@ -213,7 +282,9 @@ def acos(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.arctan), numpy=(np.arctan,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.arctan), numpy=(np.arctan,), formula=True, accuracy=4
+)
 def atan(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element.
 
@@ -225,7 +296,13 @@ def atan(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=widened(np.arctan2), numpy=(np.arctan2,), accuracy=4)
+@elementwise(
+    dtypes=real_floating,
+    reference=widened(np.arctan2),
+    numpy=(np.arctan2,),
+    formula=True,
+    accuracy=4,
+)
 def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Angle in [-pi, pi] radians of the point (`x2`, `x1`), element by element; signed zeros count.
 
@@ -237,7 +314,9 @@ def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.sinh), numpy=(np.sinh,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.sinh), numpy=(np.sinh,), formula=True, accuracy=4
+)
 def sinh(x: Array, /) -> Array:
     """Hyperbolic sine of `x`, element by element.
 
@@ -249,7 +328,9 @@ def sinh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.cosh), numpy=(np.cosh,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.cosh), numpy=(np.cosh,), formula=True, accuracy=4
+)
 def cosh(x: Array, /) -> Array:
     """Hyperbolic cosine of `x`, element by element.
 
@@ -261,7 +342,9 @@ def cosh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.tanh), numpy=(np.tanh,), accuracy=2)
+@elementwise(
+    dtypes=floating, reference=widened(np.tanh), numpy=(np.tanh,), formula=True, accuracy=2
+)
 def tanh(x: Array, /) -> Array:
     """Hyperbolic tangent of `x`, element by element.
 
@@ -273,7 +356,9 @@ def tanh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.arcsinh), numpy=(np.arcsinh,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.arcsinh), numpy=(np.arcsinh,), formula=True, accuracy=4
+)
 def asinh(x: Array, /) -> Array:
     """Number whose hyperbolic sine is `x`, element by element.
 
@@ -285,7 +370,9 @@ def asinh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.arccosh), numpy=(np.arccosh,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.arccosh), numpy=(np.arccosh,), formula=True, accuracy=4
+)
 def acosh(x: Array, /) -> Array:
     """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real
     dtypes).
@@ -298,7 +385,9 @@ def acosh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.arctanh), numpy=(np.arctanh,), accuracy=4)
+@elementwise(
+    dtypes=floating, reference=widened(np.arctanh), numpy=(np.arctanh,), formula=True, accuracy=4
+)
 def atanh(x: Array, /) -> Array:
     """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real).
 
@@ -310,7 +399,7 @@ def atanh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=special("erf"), accuracy=4)
+@elementwise(dtypes=real_floating, reference=special("erf"), formula=True, accuracy=4)
 def erf(x: Array, /) -> Array:
     """Error function `2 / sqrt(pi) * integral of exp(-t**2) from 0 to x`, element by element.
 
@@ -338,7 +427,7 @@ def _complementary(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0.5, np.exp(-head * head) * rest * functions.erfcx(tail), small)
 
 
-@elementwise(dtypes=real_floating, reference=_complementary, accuracy=8)
+@elementwise(dtypes=real_floating, reference=_complementary, formula=True, accuracy=8)
 def erfc(x: Array, /) -> Array:
     """`1 - erf(x)`, element by element, accurate where it is tiny.
 

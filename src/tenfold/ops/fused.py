@@ -21,8 +21,10 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import FLOAT32, FLOAT64, HALVES, kind_of
+from tenfold.ir.body import UNSIGNED, Body, Element
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import real_numeric
+from tenfold.ops.cast import rounded_half
 
 Pair = tuple[np.ndarray, np.ndarray]
 """A rounded value and its exact error."""
@@ -115,7 +117,32 @@ def _by_fractions(x: float, y: float, z: float) -> float:
         return float("inf") if exact > 0 else float("-inf")
 
 
-@elementwise(dtypes=real_numeric, reference=fused_multiply_add)
+def _fused_element(k: Body, x: Element, y: Element, z: Element) -> Element:
+    """As fused_multiply_add, of the processor where it has it."""
+    dtype = x.dtype
+    if kind_of(dtype) in "iu":
+        return x * y + z
+    if dtype not in HALVES:
+        return k.fma(x, y, z)
+    wide = [k.convert(k.convert(half, FLOAT32), FLOAT64) for half in (x, y, z)]
+    product, term = wide[0] * wide[1], wide[2]  # exact: the product of two halves has 22 bits
+    total = product + term
+    virtual = total - product
+    error = (product - (total - virtual)) + (term - virtual)
+    return rounded_half(k, _odd_element(k, total, error), dtype)
+
+
+def _odd_element(k: Body, rounded: Element, error: Element) -> Element:
+    """As _odd; `rounded` is not 0 where there is an error."""
+    bits = k.bits(rounded, UNSIGNED[8])
+    moved = k.select((error > 0) == (rounded > 0), bits + 1, bits - 1)
+    exact = (error == 0) | (error != error) | ((bits & 1) != 0)
+    return k.bits(k.select(exact, bits, moved), rounded.dtype)
+
+
+@elementwise(
+    dtypes=real_numeric, reference=fused_multiply_add, kernel=_fused_element, takes_halves=True
+)
 def fma(x1: Array | complex, x2: Array | complex, x3: Array | complex, /) -> Array:
     """`x1 * x2 + x3`, element by element, rounded once; shapes broadcast, dtypes promote.
 

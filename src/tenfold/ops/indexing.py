@@ -52,11 +52,23 @@ def _strides(
     return tuple(left)
 
 
+def _reads(
+    shape: object, picks: tuple[Pick, ...], new: tuple[int, ...]
+) -> tuple[tuple[int | None, int, int], ...]:
+    kept = sum(not isinstance(pick, int) for pick in picks)
+    axes = iter([axis for axis in range(kept + len(new)) if axis not in new])
+    return tuple(
+        (None, 0, pick) if isinstance(pick, int) else (next(axes), pick[2], pick[0])
+        for pick in picks
+    )
+
+
 @movement(
     shape=indexed,
     reference=_taken,
     view=True,
     strides=_strides,
+    reads=_reads,
     samples=[
         Sample(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
         Sample(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),

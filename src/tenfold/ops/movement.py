@@ -31,11 +31,16 @@ def _permuted_strides(shape: Shape, strides: Shape, axes: tuple[int, ...]) -> Sh
     return _permuted(strides, axes)
 
 
+def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | None, int, int], ...]:
+    return tuple((axes.index(axis), 1, 0) for axis in range(len(axes)))
+
+
 @movement(
     shape=_permuted,
     reference=np.transpose,
     view=True,
     strides=_permuted_strides,
+    reads=_permuted_reads,
     method=True,
     numpy=(np.transpose,),
     samples=[

@@ -5,11 +5,53 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.dtypes import BOOL, kind_of
+from tenfold.ir.body import SIGNED, UNSIGNED, Body, Element, Operand, Pair
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import logical, predicate, real_predicate
 
 
-@elementwise(dtypes=predicate, reference=np.isfinite)
+def _against_infinity(k: Body, x: Element) -> tuple[Element, Element]:
+    """Return the bits of a float without its sign and those of infinity, which order its kinds."""
+    unsigned = UNSIGNED[x.dtype.itemsize]
+    infinity = k.bits(k.constant(np.inf, x.dtype), unsigned)
+    return k.bits(x, unsigned) & np.iinfo(unsigned).max // 2, infinity
+
+
+def _finite(k: Body, x: Operand) -> Element:
+    if isinstance(x, Pair):
+        return _finite(k, x.real) & _finite(k, x.imaginary)
+    if kind_of(x.dtype) != "f":
+        return k.constant(True, BOOL)
+    magnitude, infinity = _against_infinity(k, x)
+    return magnitude < infinity
+
+
+def _infinite(k: Body, x: Operand) -> Element:
+    if isinstance(x, Pair):
+        return _infinite(k, x.real) | _infinite(k, x.imaginary)
+    if kind_of(x.dtype) != "f":
+        return k.constant(False, BOOL)
+    magnitude, infinity = _against_infinity(k, x)
+    return magnitude == infinity
+
+
+def _not_a_number(k: Body, x: Operand) -> Element:
+    if isinstance(x, Pair):
+        return _not_a_number(k, x.real) | _not_a_number(k, x.imaginary)
+    if kind_of(x.dtype) != "f":
+        return k.constant(False, BOOL)
+    magnitude, infinity = _against_infinity(k, x)
+    return magnitude > infinity
+
+
+def _negative(k: Body, x: Element) -> Element:
+    if kind_of(x.dtype) in "bu":
+        return k.constant(False, BOOL)
+    return k.bits(x, SIGNED[x.dtype.itemsize]) < 0
+
+
+@elementwise(dtypes=predicate, reference=np.isfinite, kernel=_finite, takes_halves=True)
 def isfinite(x: Array, /) -> Array:
     """Whether `x` is neither infinite nor NaN, element by element: bool, for any dtype.
 
@@ -19,7 +61,7 @@ def isfinite(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=predicate, reference=np.isinf)
+@elementwise(dtypes=predicate, reference=np.isinf, kernel=_infinite, takes_halves=True)
 def isinf(x: Array, /) -> Array:
     """Whether `x` is infinite, for complex in either part, element by element: bool, for any dtype.
 
@@ -29,7 +71,7 @@ def isinf(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=predicate, reference=np.isnan)
+@elementwise(dtypes=predicate, reference=np.isnan, kernel=_not_a_number, takes_halves=True)
 def isnan(x: Array, /) -> Array:
     """Whether `x` is NaN, for complex in either part, element by element: bool, for any dtype.
 
@@ -39,7 +81,7 @@ def isnan(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_predicate, reference=np.signbit)
+@elementwise(dtypes=real_predicate, reference=np.signbit, kernel=_negative, takes_halves=True)
 def signbit(x: Array, /) -> Array:
     """Whether the sign of `x` is minus, element by element: bool; True for -0. Real dtypes.
 
@@ -49,7 +91,7 @@ def signbit(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=logical, reference=np.logical_and)
+@elementwise(dtypes=logical, reference=np.logical_and, kernel=lambda _, x, y: x & y, commutes=True)
 def logical_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether both `x1` and `x2` are true (not 0), element by element: bool, for any dtypes.
 
@@ -59,7 +101,7 @@ def logical_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=logical, reference=np.logical_or)
+@elementwise(dtypes=logical, reference=np.logical_or, kernel=lambda _, x, y: x | y, commutes=True)
 def logical_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether `x1` or `x2` is true (not 0), element by element: bool, for any dtypes.
 
@@ -69,7 +111,7 @@ def logical_or(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=logical, reference=np.logical_xor)
+@elementwise(dtypes=logical, reference=np.logical_xor, kernel=lambda _, x, y: x ^ y, commutes=True)
 def logical_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Whether one of `x1` and `x2` alone is true (not 0), element by element: bool, for any dtypes.
 
@@ -79,7 +121,7 @@ def logical_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=logical, reference=np.logical_not)
+@elementwise(dtypes=logical, reference=np.logical_not, kernel=lambda _, x: ~x)
 def logical_not(x: Array, /) -> Array:
     """Whether `x` is false (0), element by element: bool, for any dtype.
 

@@ -15,9 +15,11 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import BOOL, HALVES, INT64, accumulator, kind_of, wide
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import reduction, refuse_unordered
-from tenfold.ir.op import Sample
+from tenfold.ir.body import Body, Element, Operand, Pair
+from tenfold.ir.op import Folding, Sample
 from tenfold.ir.shape import Axis, normalize_axes, normalize_axis
 from tenfold.ops.arithmetic import multiplied
+from tenfold.ops.cast import converted_element
 from tenfold.ops.fold import fold_axes
 
 Axes = tuple[int, ...]
@@ -50,6 +52,27 @@ def accumulating(type_: Type, dtype: np.dtype | None) -> Dtypes:
     return wide(result), result
 
 
+def _parts(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+    return tuple(x) if isinstance(x, Pair) else (k.convert(x, wide(x.dtype)),)
+
+
+def _whole(parts: tuple[Element, ...]) -> Operand:
+    return Pair(*parts) if len(parts) == 2 else parts[0]
+
+
+def _left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    return converted_element(k, _whole(parts), dtype)
+
+
+def _sum_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    """As NumPy: a sum of -0.0 alone is 0.0."""
+    return _left(k, tuple(x if x.dtype == BOOL else x + 0 for x in parts), dtype)
+
+
+def _folding(kind: str, **facts: Any) -> Folding:
+    return Folding(**{"kind": kind, "dtype": wide, "enter": _parts, "leave": _left, **facts})
+
+
 def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     folded = fold_axes(np.add, x, axes, keepdims, identity=0)
     return np.add(folded, np.zeros((), x.dtype))  # as NumPy: a sum of -0.0 alone is 0.0
@@ -58,6 +81,7 @@ def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
 @reduction(
     dtypes=accumulating,
     reference=_sum,
+    folding=_folding("add", leave=_sum_left, identity=0),
     method=True,
     numpy=(np.sum,),
     samples=(*SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
@@ -89,6 +113,7 @@ def _prod(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
 @reduction(
     dtypes=accumulating,
     reference=_prod,
+    folding=_folding("product", identity=1),
     method=True,
     numpy=(np.prod,),
     samples=(*SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
@@ -127,6 +152,7 @@ def _extreme(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., np.ndarray]:
 @reduction(
     dtypes=_ordered,
     reference=_extreme(np.maximum, negative_wins=False),
+    folding=_folding("largest"),
     empty=False,
     method=True,
     numpy=(np.max, np.amax),
@@ -147,6 +173,7 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 @reduction(
     dtypes=_ordered,
     reference=_extreme(np.minimum, negative_wins=True),
+    folding=_folding("smallest"),
     empty=False,
     method=True,
     numpy=(np.min, np.amin),
@@ -172,7 +199,14 @@ def _any(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.any(x, axis=axes, keepdims=keepdims)
 
 
-@reduction(dtypes=_truth, reference=_any, method=True, numpy=(np.any,), samples=(*SAMPLES, *_EMPTY))
+@reduction(
+    dtypes=_truth,
+    reference=_any,
+    folding=_folding("or", identity=False),
+    method=True,
+    numpy=(np.any,),
+    samples=(*SAMPLES, *_EMPTY),
+)
 def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element is not zero, over `axis`: one, a tuple of them, or all when None; bool.
 
@@ -188,7 +222,14 @@ def _all(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.all(x, axis=axes, keepdims=keepdims)
 
 
-@reduction(dtypes=_truth, reference=_all, method=True, numpy=(np.all,), samples=(*SAMPLES, *_EMPTY))
+@reduction(
+    dtypes=_truth,
+    reference=_all,
+    folding=_folding("and", identity=True),
+    method=True,
+    numpy=(np.all,),
+    samples=(*SAMPLES, *_EMPTY),
+)
 def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool.
 
@@ -208,9 +249,15 @@ def _count_nonzero(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
     return np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims))
 
 
+def _one(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+    assert isinstance(x, Element), "a truth value"
+    return (k.convert(x, INT64),)
+
+
 @reduction(
     dtypes=_counted,
     reference=_count_nonzero,
+    folding=_folding("add", dtype=lambda _: INT64, enter=_one, identity=0),
     numpy=(np.count_nonzero,),
     samples=(*SAMPLES, *_EMPTY),
 )
@@ -250,9 +297,23 @@ def _position(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     return reference
 
 
+def _with_index(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+    assert isinstance(x, Element), "a real number"
+    return x, index
+
+
+def _index_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    return parts[1]
+
+
+def _positions(kind: str) -> Folding:
+    return _folding(kind, enter=_with_index, leave=_index_left, positions=True)
+
+
 @reduction(
     dtypes=_positioned,
     reference=_position(np.argmax),
+    folding=_positions("first largest"),
     empty=False,
     axes_of=_one_or_all,
     method=True,
@@ -274,6 +335,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 @reduction(
     dtypes=_positioned,
     reference=_position(np.argmin),
+    folding=_positions("first smallest"),
     empty=False,
     axes_of=_one_or_all,
     method=True,

@@ -127,11 +127,21 @@ def _repeated_strides(shape: Shape, strides: Shape, target: Shape, first: int) -
     return tuple(result)
 
 
+def _repeated_reads(
+    shape: Shape, target: Shape, first: int
+) -> tuple[tuple[int | None, int, int], ...]:
+    return tuple(
+        (first + axis, 1, 0) if length == target[first + axis] else (None, 0, 0)
+        for axis, length in enumerate(shape)
+    )
+
+
 @movement(
     shape=_placed,
     reference=_repeated,
     view=True,
     strides=_repeated_strides,
+    reads=_repeated_reads,
     numpy=(np.broadcast_to,),
     samples=[
         Sample(((1, 3),), positional=((2, 3),)),

@@ -6,11 +6,15 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
+from tenfold.ir.body import Body, Element
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import real, rounding
+from tenfold.ops.parts import each_part
 
 
-@elementwise(dtypes=real, reference=np.ceil)
+@elementwise(
+    dtypes=real, reference=np.ceil, kernel=lambda k, x: k.ceil(x) if kind_of(x.dtype) == "f" else x
+)
 def ceil(x: Array, /) -> Array:
     """Smallest whole number not below `x`, element by element; the dtype of `x`.
 
@@ -22,7 +26,11 @@ def ceil(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real, reference=np.floor)
+@elementwise(
+    dtypes=real,
+    reference=np.floor,
+    kernel=lambda k, x: k.floor(x) if kind_of(x.dtype) == "f" else x,
+)
 def floor(x: Array, /) -> Array:
     """Largest whole number not above `x`, element by element; the dtype of `x`.
 
@@ -34,7 +42,11 @@ def floor(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real, reference=np.trunc)
+@elementwise(
+    dtypes=real,
+    reference=np.trunc,
+    kernel=lambda k, x: k.trunc(x) if kind_of(x.dtype) == "f" else x,
+)
 def trunc(x: Array, /) -> Array:
     """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`.
 
@@ -46,12 +58,17 @@ def trunc(x: Array, /) -> Array:
     """
 
 
+@each_part
+def _nearest(k: Body, x: Element) -> Element:
+    return k.rint(x) if kind_of(x.dtype) == "f" else x
+
+
 def _rounded(x: np.ndarray) -> np.ndarray:
     """The nearest whole number, the even one at a tie; NumPy's rint makes floats of integers."""
     return x if kind_of(x.dtype) in "iu" else np.rint(x)
 
 
-@elementwise(dtypes=rounding, reference=_rounded, numpy=(np.round, np.around))
+@elementwise(dtypes=rounding, reference=_rounded, kernel=_nearest, numpy=(np.round, np.around))
 def round(x: Array, /) -> Array:
     """Nearest whole number to `x`, element by element, the even one at a tie; the dtype of `x`.
 

@@ -7,15 +7,23 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import kind_of, names, promote_dtypes
+from tenfold.dtypes import FLOAT32, HALVES, kind_of, names, promote_dtypes
 from tenfold.errors import DTypeError
+from tenfold.ir.body import UNSIGNED, Body, Element, Operand
 from tenfold.ir.declare import array, derived, elementwise
 from tenfold.ir.dtype_rules import real, selection
 from tenfold.ir.op import Sample
 from tenfold.ops.cast import astype
+from tenfold.ops.parts import each_part
 
 
-@elementwise(dtypes=selection, reference=np.where, numpy=(np.where,))
+def _selected(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
+    return each_part(lambda k, x, y: k.select(condition, x, y))(k, x, y)
+
+
+@elementwise(
+    dtypes=selection, reference=np.where, kernel=_selected, takes_halves=True, numpy=(np.where,)
+)
 def where(condition: Array | complex, x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` where `condition` is true (not 0) and `x2` elsewhere, element by element.
 
@@ -47,7 +55,45 @@ def _zeros_ordered(
     return np.where((x == 0) & (y == 0), np.where(second, y, x), chosen)
 
 
-@elementwise(dtypes=real, reference=_larger, numpy=(np.maximum,))
+def _largest(k: Body, x: Element, y: Element) -> Element:
+    """As _larger: of equal floats the bits that both have, for the sign of zeros."""
+    if kind_of(x.dtype) == "b":
+        return x | y
+    first, second = _comparable(k, x), _comparable(k, y)
+    if kind_of(x.dtype) != "f":
+        return k.select(first < second, y, x)
+    unsigned = UNSIGNED[x.dtype.itemsize]
+    both = k.bits(k.bits(x, unsigned) & k.bits(y, unsigned), x.dtype)
+    larger = k.select((first > second) | (first != first), x, y)
+    return k.select(first == second, both, larger)
+
+
+def _smallest(k: Body, x: Element, y: Element) -> Element:
+    """As _smaller: of equal floats the bits that one has, for the sign of zeros."""
+    if kind_of(x.dtype) == "b":
+        return x & y
+    first, second = _comparable(k, x), _comparable(k, y)
+    if kind_of(x.dtype) != "f":
+        return k.select(second < first, y, x)
+    unsigned = UNSIGNED[x.dtype.itemsize]
+    either = k.bits(k.bits(x, unsigned) | k.bits(y, unsigned), x.dtype)
+    smaller = k.select((first < second) | (first != first), x, y)
+    return k.select(first == second, either, smaller)
+
+
+def _comparable(k: Body, x: Element) -> Element:
+    """Return what can be compared: of a half type the float32."""
+    return k.convert(x, FLOAT32) if x.dtype in HALVES else x
+
+
+@elementwise(
+    dtypes=real,
+    reference=_larger,
+    kernel=_largest,
+    takes_halves=True,
+    numpy=(np.maximum,),
+    commutes=True,
+)
 def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The larger of `x1` and `x2`, element by element: NaN if either is NaN, and 0 is above -0.
 
@@ -59,7 +105,14 @@ def maximum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
-@elementwise(dtypes=real, reference=_smaller, numpy=(np.minimum,))
+@elementwise(
+    dtypes=real,
+    reference=_smaller,
+    kernel=_smallest,
+    takes_halves=True,
+    numpy=(np.minimum,),
+    commutes=True,
+)
 def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The smaller of `x1` and `x2`, element by element: NaN if either is NaN, and -0 is below 0.
 

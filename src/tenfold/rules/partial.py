@@ -16,11 +16,10 @@ from __future__ import annotations
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.ir.op import Kind, Op
-from tenfold.ir.shape import Pick, Shape, whole_axes
+from tenfold.ir.shape import whole_axes
 from tenfold.ops.indexing import index, viewed
+from tenfold.rules.picks import Picks, aligned, composed
 from tenfold.settings import options
-
-Picks = tuple[Pick, ...]
 
 
 def part_of(node: Node) -> Node | None:
@@ -49,44 +48,12 @@ def _through_views(node: Node) -> tuple[Node, Picks, tuple[int, ...]] | None:
     (base,) = inputs
     picks, new = node.params
     while base.op is index and (inputs := base.inputs):
-        composed = _composed(base.params[0], base.params[1], picks, new)
-        if composed is None:
+        both = composed(base.params[0], base.params[1], picks, new)
+        if both is None:
             break
-        picks, new = composed
+        picks, new = both
         (base,) = inputs
     return base, picks, new
-
-
-def _composed(
-    first: Picks, first_new: tuple[int, ...], second: Picks, second_new: tuple[int, ...]
-) -> tuple[Picks, tuple[int, ...]] | None:
-    """Compose two indexings; None when the second empties an axis that the first put in."""
-    axes: list[Pick | None] = [pick for pick in first if not isinstance(pick, int)]
-    for position in first_new:
-        axes.insert(position, None)
-    taken: list[Pick] = []
-    ours: list[bool] = []  # for each axis that is left: whether the first indexing put it in
-    for axis, pick in zip(axes, second, strict=True):
-        if axis is None and not isinstance(pick, int) and pick[1] == 0:
-            return None
-        if not isinstance(pick, int):
-            ours.append(axis is None)
-        if axis is not None:
-            taken.append(_picked(axis, pick))
-    for position in second_new:
-        ours.insert(position, True)
-    picks = iter(taken)
-    merged = tuple(pick if isinstance(pick, int) else next(picks) for pick in first)
-    return merged, tuple(i for i, inserted in enumerate(ours) if inserted)
-
-
-def _picked(first: Pick, second: Pick) -> Pick:
-    """Return what `second` takes of the positions that `first` took of an axis."""
-    assert not isinstance(first, int), "an axis that an int took is not there any more"
-    start, _, step = first
-    if isinstance(second, int):
-        return start + second * step
-    return (start + second[0] * step, second[1], step * second[2])
 
 
 def _opens(node: Node) -> bool:
@@ -111,7 +78,7 @@ def _narrowed(base: Node, base_picks: Picks) -> Array:
         if not operands:  # another thread has computed it since
             made[node, picks] = _leaf(node, picks)
             continue
-        parts = [(each, _aligned(each.type.shape, shape, picks)) for each in operands]
+        parts = [(each, aligned(each.type.shape, shape, picks)) for each in operands]
         missing = [part for part in parts if part not in made]
         if missing:
             stack.extend(missing)
@@ -124,17 +91,3 @@ def _narrowed(base: Node, base_picks: Picks) -> Array:
 def _leaf(node: Node, picks: Picks) -> Array:
     whole = _native.array_of(node)
     return whole if picks == whole_axes(node.type.shape) else viewed(whole, picks)
-
-
-def _aligned(shape: Shape, result: Shape, picks: Picks) -> Picks:
-    """Return the picks for an input of `shape` that was broadcast to `result`."""
-    missing = len(result) - len(shape)
-    return tuple(
-        pick if length == result[missing + axis] else _of_one(pick)
-        for axis, (length, pick) in enumerate(zip(shape, picks[missing:], strict=True))
-    )
-
-
-def _of_one(pick: Pick) -> Pick:
-    """Return the pick of a broadcast axis: its one element, kept if the result's axis is kept."""
-    return 0 if isinstance(pick, int) else (0, 1, 1)

@@ -29,19 +29,25 @@ Values = np.ndarray[Any, Any]
 
 
 class _Window:
-    """Memory of an ndarray as read-only: NumPy never makes what is seen through it writeable."""
+    """Memory, read-only, in the shape of `like`: NumPy never makes what it sees there writeable."""
 
-    __slots__ = ("__array_interface__", "values")
+    __slots__ = ("__array_interface__", "keeper")
 
-    def __init__(self, values: Values) -> None:
-        self.values = values
+    def __init__(
+        self, keeper: object, like: Type | Values, strides: tuple[int, ...], address: int
+    ) -> None:
+        self.keeper = keeper
         self.__array_interface__ = {
-            "shape": values.shape,
-            "typestr": values.dtype.str,
-            "strides": values.strides,
-            "data": (values.__array_interface__["data"][0], True),
+            "shape": like.shape,
+            "typestr": like.dtype.str,
+            "strides": strides or None,
+            "data": (address, True),
             "version": 3,
         }
+
+    def values(self, dtype: Dtype) -> Values:
+        values: Values = np.asarray(self)
+        return values.view(dtype)
 
 
 def adopt(values: Values, device: str) -> Value:
@@ -74,11 +80,18 @@ def copied(values: Values, device: str) -> Value:
 def export(value: Value) -> Values:
     """Return a read-only ndarray of a Value's memory, which keeps that memory alive."""
     owner = value.owner
-    if isinstance(owner, np.ndarray):
+    if isinstance(owner, np.ndarray) and not value.part:
         return owner.view()  # a shape assigned to the view is the user's own affair
-    # Not np.ndarray(buffer=...): that looks through the memoryview at a Value that can be written.
-    memory: Values = np.asarray(memoryview(value).toreadonly())
-    return memory.view(value.type.dtype).reshape(value.type.shape)
+    type_ = value.type
+    return _Window(_keeper(value), type_, value.strides, value.address).values(type_.dtype)
+
+
+def _keeper(value: Value) -> object:
+    """What keeps a Value's memory alive: itself, or what the window it was made through keeps."""
+    owner = value.owner
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    return owner.keeper if isinstance(owner, _Window) else value  # else windows would pile up
 
 
 def import_values(
@@ -99,7 +112,9 @@ def import_values(
         return take_values(np.array(values, dtype=known, subok=False), device, dtype=wanted)
     values = values.view(np.ndarray)
     if copy is False and not unwritten(values):
-        return _shared(np.asarray(_Window(values)).view(values.dtype), device)
+        address = values.__array_interface__["data"][0]
+        window = _Window(values, values, values.strides, address)
+        return _shared(window.values(values.dtype), device)
     share = copy is False or (copy is None and unwritten(values))
     return _shared(values, device) if share else copied(values, device)
 

@@ -1,0 +1,144 @@
+"""Products by packet code and by BLAS, beside numpy.matmul: where devices/products.py changes over.
+
+Run: python bench/products.py [width of registers in bytes]. Three tables: square products by packet
+code, by gemm in panels on our threads, by one gemm that starts its own threads, and by NumPy;
+stacks of 10,000 small ones; vectors. Microseconds, medians, one run, results in memory that is
+there already (NumPy: out=). The rest of the machine should be idle.
+"""
+
+from __future__ import annotations
+
+import statistics
+import struct
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from tenfold import _native
+from tenfold.devices import blas, products
+from tenfold.devices.product_forms import Factor
+from tenfold.devices.products import ProductStep, product_step
+
+CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
+_kept: list[object] = []
+
+
+def median(work: Callable[[], object], least: float = 0.15) -> float:
+    """Return the median time in microseconds of repeated runs of at least `least` seconds."""
+    times: list[float] = []
+    while sum(times) < least or len(times) < 3:
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times) * 1e6
+
+
+def compiled(text: str, width: int) -> int:
+    """Return the address of the kernel of a module."""
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=CPUS[width], opt=2, jit=True
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    _kept.append(engine)
+    return int(engine.get_function_address("kernel"))
+
+
+def launcher(
+    x1: np.ndarray, x2: np.ndarray, out: np.ndarray, width: int, threads: int
+) -> tuple[ProductStep, Callable[[], None]]:
+    """Return the step of a matrix product and what launches it."""
+    factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
+    step = product_step("matmul", (), *factors, width=width)
+    address, sizes = compiled(step.text, width), struct.pack(f"{len(step.sizes)}q", *step.sizes)
+    arrays = [(x1, x2)[i] for i in step.operands]
+    buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]
+
+    def run() -> None:
+        with blas.held() if step.addresses and threads else nullcontext():
+            _native.launch(
+                address, buffers, sizes, b"", step.scratch, step.units, step.grain, threads
+            )
+
+    return step, run
+
+
+def forced(limit: int | None, width: int) -> None:
+    """Let every matrix be a library call, or none."""
+    products.LIBRARY.clear()
+    if limit is not None:
+        products.LIBRARY[width] = {False: limit, True: limit}
+
+
+def squares(width: int, threads: int) -> None:
+    """Packet code, panels, one threaded call and NumPy."""
+    print(f"{'dtype':10} {'n':>5} {'packets':>10} {'panels':>10} {'one gemm':>10} {'numpy':>10}")
+    for dtype in ("float32", "float64", "complex64", "complex128"):
+        for n in (16, 64, 128, 256, 512, 1024, 2048):
+            x1, x2 = (np.random.default_rng(0).normal(size=(n, n)).astype(dtype) for _ in range(2))
+            out = np.empty_like(x1)
+            row = []
+            for limit, panel in ((None, 0), (0, 256), (0, n)):
+                forced(limit, width)
+                products.PANEL = panel or 256
+                # one gemm: on the caller's thread, not held, so BLAS starts threads of its own
+                run = launcher(x1, x2, out, width, 0 if panel == n else threads)[1]
+                row.append(median(run))
+            row.append(median(lambda x1=x1, x2=x2, out=out: np.matmul(x1, x2, out=out)))
+            print(f"{dtype:10} {n:5} " + " ".join(f"{us:10.1f}" for us in row), flush=True)
+
+
+def stacks(width: int, threads: int) -> None:
+    """10,000 small products."""
+    print(f"{'dtype':10} {'n':>5} {'packets':>10} {'numpy':>10} {'ratio':>6}")
+    forced(None, width)
+    for dtype in ("float32", "float64", "complex64", "int32"):
+        for n in (2, 3, 4, 8, 12, 16, 24, 32):
+            x1, x2 = (np.ones((10_000, n, n), dtype) for _ in range(2))
+            out = np.empty_like(x1)
+            ours = median(launcher(x1, x2, out, width, threads)[1])
+            numpy = median(lambda x1=x1, x2=x2, out=out: np.matmul(x1, x2, out=out))
+            print(f"{dtype:10} {n:5} {ours:10.1f} {numpy:10.1f} {numpy / ours:6.1f}", flush=True)
+
+
+def vectors(width: int, threads: int) -> None:
+    """A matrix times a vector, from either side, and two vectors."""
+    print(f"{'dtype':10} {'shapes':>24} {'packets':>10} {'numpy':>10} {'ratio':>6}")
+    forced(None, width)
+    for dtype in ("float32", "float64"):
+        for first, second in (
+            ((1000, 1000), (1000,)),
+            ((1000,), (1000, 1000)),
+            ((4000, 4000), (4000,)),
+            ((4000,), (4000, 4000)),
+            ((100_000, 8), (8,)),
+            ((100_000, 3), (3,)),
+            ((1_000_000,), (1_000_000,)),
+        ):
+            x1, x2 = np.ones(first, dtype), np.ones(second, dtype)
+            out = np.asarray(x1 @ x2).copy()
+            ours = median(launcher(x1, x2, out, width, threads)[1])
+            numpy = median(lambda x1=x1, x2=x2: np.matmul(x1, x2))
+            print(
+                f"{dtype:10} {f'{first} @ {second}':>24} {ours:10.1f} {numpy:10.1f} "
+                f"{numpy / ours:6.1f}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Print the tables."""
+    width, threads = int(sys.argv[1]) if len(sys.argv) > 1 else 64, 2
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    _native.set_threads(threads)
+    for table in (squares, stacks, vectors):
+        table(width, threads)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+// Launches from Python: the arguments unpacked, the GIL given away for their time, Ctrl-C noticed.
+#include "../workers.h"
+
+#include <unistd.h>
+
+#include "../pool.h"
+#include "values.h"
+
+namespace tenfold::bindings {
+namespace {
+
+PyTypeObject* value_type = nullptr;
+bool ending = false; // the interpreter is; written under the GIL
+
+struct Arguments {
+    static constexpr std::size_t FEW = 16;
+    Work work;
+    PyObject* buffers = nullptr; // a tuple: nobody can drop its items while the GIL is away
+    std::array<void*, FEW> few;
+    std::vector<void*> many;
+};
+
+bool take_integer(PyObject* object, int64_t& number) {
+    number = PyLong_AsLongLong(object);
+    return number != -1 || !PyErr_Occurred();
+}
+
+bool take_address(PyObject* object, void*& address) {
+    if (Py_TYPE(object) == value_type) {
+        address = nb::inst_ptr<ValueHandle>(object)->value->buffers[0].address();
+        return true;
+    }
+    address = PyLong_AsVoidPtr(object);
+    return address || !PyErr_Occurred();
+}
+
+bool take_buffers(PyObject* object, Arguments& arguments) {
+    arguments.buffers = PySequence_Tuple(object); // a tuple is its own
+    if (!arguments.buffers) return false;
+    Py_ssize_t length = PyTuple_GET_SIZE(arguments.buffers);
+    void** table = arguments.few.data();
+    if (std::size_t(length) > Arguments::FEW) {
+        arguments.many.resize(std::size_t(length));
+        table = arguments.many.data();
+    }
+    arguments.work.buffers = table;
+    for (Py_ssize_t i = 0; i < length; ++i)
+        if (!take_address(PyTuple_GET_ITEM(arguments.buffers, i), table[i])) return false;
+    return true;
+}
+
+// The items of a bytes object, 8 bytes each.
+template <class T> bool take_items(PyObject* object, const T*& items) {
+    if (!PyBytes_Check(object) || PyBytes_GET_SIZE(object) % 8 != 0) {
+        PyErr_SetString(PyExc_TypeError, "sizes and scalars are bytes, 8 for each item");
+        return false;
+    }
+    items = reinterpret_cast<const T*>(PyBytes_AS_STRING(object));
+    return true;
+}
+
+bool take_arguments(PyObject* const* given, Py_ssize_t count, Arguments& arguments) {
+    if (count != 8) {
+        PyErr_SetString(PyExc_TypeError, "launch() takes 8 arguments");
+        return false;
+    }
+    Work& work = arguments.work;
+    int64_t scratch = 0, threads = 0;
+    void* kernel = PyLong_AsVoidPtr(given[0]);
+    if (PyErr_Occurred() || !take_buffers(given[1], arguments) ||
+        !take_items(given[2], work.sizes) || !take_items(given[3], work.scalars) ||
+        !take_integer(given[4], scratch) || !take_integer(given[5], work.units) ||
+        !take_integer(given[6], work.grain) || !take_integer(given[7], threads))
+        return false;
+    if (!kernel || scratch < 0 || work.units < 0 || work.grain < 1 || threads < 0) {
+        PyErr_SetString(PyExc_ValueError, "launch() needs a kernel, scratch, units and threads of "
+                                          "at least 0, and a grain of at least 1");
+        return false;
+    }
+    work.kernel = reinterpret_cast<Kernel>(kernel);
+    work.scratch = std::size_t(scratch);
+    work.threads = int(std::min<int64_t>(threads, 1 << 20));
+    return true;
+}
+
+// The error of a Launch that ended early.
+PyObject* cut_short(const Result& result, const Work& work) {
+    if (PyErr_Occurred()) return nullptr; // what a signal handler raised
+    if (result.outcome == Outcome::no_memory)
+        return PyErr_Format(PyExc_MemoryError, "no memory for %zu bytes of scratch", work.scratch);
+    if (ending) // a daemon thread ends without a word, as where it waits for the GIL
+        PyErr_SetNone(PyExc_SystemExit);
+    else
+        PyErr_SetString(PyExc_RuntimeError, "a signal handler forked in the middle of a launch; "
+                                            "only the parent has its result");
+    return nullptr;
+}
+
+// Python runs signal handlers on its main thread only, which is the process's.
+bool interrupted(void* context) {
+    if (gettid() != getpid()) return false;
+    auto*& state = *static_cast<PyThreadState**>(context);
+    PyEval_RestoreThread(state);
+    bool raised = PyErr_CheckSignals() != 0;
+    state = PyEval_SaveThread();
+    return raised;
+}
+
+// Where the GIL is taken again, Python ends a daemon thread if the interpreter is gone: what it
+// unwinds must not touch Python.
+Result run_without_gil(Work& work) {
+    Launch launch(work); // counted while the GIL is held: cancel_launches() misses none
+    PyThreadState* state = PyEval_SaveThread();
+    work.interrupted = interrupted;
+    work.context = &state;
+    Result result = launch.run();
+    launch.leave();
+    PyEval_RestoreThread(state);
+    return result;
+}
+
+PyObject* run(Arguments& arguments) {
+    Work& work = arguments.work;
+    // At the end of the interpreter whoever holds the GIL keeps kernels and memory alive.
+    bool keeps_gil = work.threads == 0 || ending;
+    Result result = keeps_gil ? Launch(work).run() : run_without_gil(work);
+    if (result.outcome != Outcome::done) return cut_short(result, work);
+    return PyLong_FromLongLong(result.status);
+}
+
+PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
+    return guarded([&]() -> PyObject* {
+        Arguments arguments;
+        PyObject* status = take_arguments(given, count, arguments) ? run(arguments) : nullptr;
+        Py_XDECREF(arguments.buffers); // by hand: see run_without_gil
+        return status;
+    });
+}
+
+PyObject* end(PyObject*, PyObject*) {
+    ending = true;
+    cancel_launches();
+    Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(launch)), METH_FASTCALL,
+     "Run a kernel; the smallest status of its ranges that is not 0, or 0."},
+    {"_end", end, METH_NOARGS, "Cancel all launches: the interpreter ends."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+} // namespace
+
+void declare_launch(nb::module_& module) {
+    using namespace nb::literals;
+    value_type = reinterpret_cast<PyTypeObject*>(nb::type<ValueHandle>().ptr());
+    if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
+    nb::module_::import_("atexit").attr("register")(module.attr("_end"));
+    module.def("set_threads", set_threads, "threads"_a);
+    module.def("threads", threads);
+    module.def("fail_allocation", fail_allocation, "n"_a);
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,84 @@
+// Workers: a Launch runs a kernel over [0, units) in ranges of `grain` units, on the caller's
+// thread and on a pool of worker threads. Workers are started by the first Launch that wants them
+// and stay.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tenfold {
+
+// Returns 0, or 1 + the first index it could not compute.
+using Kernel = int64_t (*)(void** buffers, const int64_t* sizes, const double* scalars,
+                           void* scratch, int64_t begin, int64_t end);
+
+struct Work {
+    Kernel kernel = nullptr;
+    void** buffers = nullptr;
+    const int64_t* sizes = nullptr;
+    const double* scalars = nullptr;
+    std::size_t scratch = 0; // bytes for each thread, 64-byte aligned
+    int64_t units = 0;
+    int64_t grain = 1;
+    int threads = 1; // at most; the pool may be smaller, or busy with another Launch
+    // Asked on the caller's thread every INTERVAL, between its ranges; true cancels the Launch.
+    bool (*interrupted)(void* context) = nullptr;
+    void* context = nullptr;
+};
+
+enum class Outcome : uint8_t { done, cancelled, no_memory };
+
+struct Result {
+    Outcome outcome = Outcome::done;
+    int64_t status = 0; // the smallest that a range returned, apart from 0
+};
+
+class Scratch; // memory of one thread
+
+class Launch {
+  public:
+    // Throws std::bad_alloc; nothing else here throws.
+    explicit Launch(const Work& work);
+    ~Launch() { leave(); }
+    Launch(const Launch&) = delete;
+    Launch& operator=(const Launch&) = delete;
+
+    // Once. When it returns, all threads have left the kernel.
+    Result run();
+
+    // From now on cancel_launches() does not wait for this one.
+    void leave();
+
+    void take_part(const Scratch& scratch, bool caller); // what each of its threads does
+    void ask();                                          // for an interrupt, if it is time
+
+  private:
+    bool stopped() const;
+    void run_range(int64_t range, void* scratch);
+    bool share(int workers);
+    void wait_for_workers(int workers);
+
+    // Each of the atomic ones is a fact by itself, so relaxed; the pool orders what kernels write.
+    alignas(64) std::atomic<int64_t> next_{0};
+    const Work& work_;
+    Scratch& own_; // the caller's
+    const int64_t ranges_;
+    int64_t asked_ = 0; // nanoseconds
+    std::atomic<int64_t> status_{0};
+    const uint32_t era_, forks_;
+    bool counted_ = true;
+    bool shared_ = false;
+    bool no_memory_ = false;
+    std::atomic<bool> cancelled_{false};
+};
+
+// How many threads a Launch may run on, its caller's included; 1 until it is set. Smaller than
+// before: the workers too many sleep.
+void set_threads(int threads);
+int threads();
+
+// Cancels every Launch made so far and waits a second at most until their threads have left the
+// kernels: before the memory they run in goes away.
+void cancel_launches();
+
+} // namespace tenfold

@@ -1,0 +1,268 @@
+"""The cpu device: plans, compiled kernels, and the calls that the reference or a library answers.
+
+Takes a Graph, publishes the value of every output and of every node that somebody can see. Python
+thinks once for each structure: plans are cached by it.
+
+>>> import tenfold as tn
+>>> with tn.options(device="cpu"):
+...     x = tn.asarray([1.0, 2.0])
+>>> (x + x).tolist()
+[2.0, 4.0]
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Type, Value
+from tenfold.devices import reference, timeline
+from tenfold.devices.device import declare
+from tenfold.devices.program import Program, is_baseline, program_of
+from tenfold.dtypes import DTYPES
+from tenfold.ir.graph import Graph
+from tenfold.plan.lower import contiguous
+from tenfold.plan.items import last_items
+from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of
+from tenfold.plan.traverse import Launch, parameter_bytes
+from tenfold.settings import get
+from tenfold.storage import dense
+
+MOST_PLANS = 4096
+"""Plans that are kept; the one not used for longest goes first."""
+SMALL = 1 << 15
+"""Elements up to which a launch stays on its caller's thread."""
+
+
+class Cpu:
+    """Fused kernels on the processor."""
+
+    name = "cpu"
+    rewrites = True
+
+    def __init__(self) -> None:
+        # Protects the plans. A fork waits for it; a signal handler may fork where it is held.
+        self._lock = threading.RLock()
+        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        os.register_at_fork(
+            before=self._lock.acquire,
+            after_in_parent=self._lock.release,
+            after_in_child=self._lock.release,
+        )
+
+    def plan(self, graph: Graph) -> Plan:
+        """Return the plan of a graph, from the cache where there is one."""
+        fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
+        key = key_of(graph, fused, fma)
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+        if plan is None:
+            plan = plan_of(graph, fused=fused, fma=fma)
+            if key_of(graph, fused, fma) != key:
+                return plan  # another thread has computed a part meanwhile: good for this run alone
+            with self._lock:
+                self._plans[key] = plan
+                if len(self._plans) > MOST_PLANS:
+                    self._plans.popitem(last=False)
+        return plan
+
+    def forget(self) -> None:
+        """Forget all plans."""
+        with self._lock:
+            self._plans.clear()
+
+    def run(self, graph: Graph) -> Exception | None:
+        """Compute a graph; what depends on a failure is left alone."""
+        return self._one_by_one(graph) if get("check_nans") else self._run(graph)
+
+    def _run(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
+        run = _Run(self, graph, self.plan(graph))
+        for number, step in enumerate(run.plan.steps):
+            if not run.step(step):
+                return _with_reference(graph)
+            run.drop(run.plan.last_use[number])
+        if check_nans and (failure := run.nan_failure()) is not None:
+            return failure.error
+        run.publish()
+        return None
+
+    def _one_by_one(self, graph: Graph) -> Exception | None:
+        """Compute each node by itself, and look whether it has made NaN of other numbers."""
+        first: Exception | None = None
+        for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+            if node.pending and not any(graph.nodes[i].pending for i in inputs):
+                failure = self._run(Graph.of([node]), check_nans=True)
+                first = first or failure
+        return first
+
+
+def _with_reference(graph: Graph) -> Exception | None:
+    """A step has failed for its values: node by node the reference says which, and does the rest."""
+    return reference.Reference("cpu").run(graph)
+
+
+class _Run:
+    """One run of a plan: the values that are there."""
+
+    def __init__(self, device: Cpu, graph: Graph, plan: Plan) -> None:
+        self.device, self.graph, self.plan = device, graph, plan
+        self.values: dict[int, tuple[Value, ...]] = {}
+        self.addresses: dict[int, int] = {}
+
+    def value(self, item: int, index: int = 0) -> Value:
+        """The value of an item: a step has made it, or it was there."""
+        if item not in self.values:
+            node = self.graph.nodes[self.plan.items[item].position]
+            found: list[Value] = []
+            while (value := node.value(len(found))) is not None:
+                found.append(value)
+            if not found:
+                raise reference.no_values()
+            self.values[item] = tuple(found)
+        return self.values[item][index]
+
+    def step(self, step: Step) -> bool:
+        """Take one step; False when it fails for its values."""
+        begun = timeline.begin()
+        if step.kind == "kernel":
+            assert step.launch is not None, "a kernel step has a launch"
+            if not self._kernel(step, step.launch):
+                return False
+            timeline.record("+".join(step.names), "kernel", begun)
+        elif step.kind == "empty":
+            for made in step.makes:
+                self.values[made.item] = (self._allocated(made),)
+        elif step.kind == "window":
+            self._window(step)
+        elif step.kind == "part":
+            (made,) = step.makes
+            index = self.graph.nodes[step.position].params[0]
+            self.values[made.item] = (self.value(step.reads[0], index),)
+        elif not self._call(step):
+            return False
+        else:
+            timeline.record(step.names[0], "call", begun)
+        return True
+
+    def _allocated(self, made: Made) -> Value:
+        type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
+        value = Value.allocate(type_, made.nbytes)
+        if made.strides == contiguous(made.shape, type_.dtype.itemsize):
+            return value
+        return value.view(type_, made.strides, 0)
+
+    def _window(self, step: Step) -> None:
+        (made,) = step.makes
+        type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
+        source = self.value(step.reads[0])
+        self.values[made.item] = (source.view(type_, made.strides, step.offset),)
+
+    def _kernel(self, step: Step, launch: Launch) -> bool:
+        program = program_of(launch.kernel, launch.elements)
+        for made in step.makes:
+            self.values[made.item] = (self._allocated(made),)
+            if made.item in self.plan.temporaries:
+                _native.count("temporaries")
+        buffers: list[Value | int] = []
+        for memory in launch.memory:
+            value = self.value(memory.item)
+            buffers.append(value if memory.offset == 0 else value.address + memory.offset)
+        totals = [np.empty(size, np.uint8) for size in launch.totals]
+        buffers += [table.ctypes.data for table in totals]
+        scalars = b"".join(self._scalars(launch))
+        _native.count("kernels")
+        _native.count("launches")
+        return self._launched(program, launch, buffers, scalars)
+
+    def _launched(
+        self, program: Program, launch: Launch, buffers: list[Value | int], scalars: bytes
+    ) -> bool:
+        threads = threads_of(launch)
+        if threads > _native.threads():
+            _native.set_threads(threads)
+        status = _native.launch(
+            program.kernel,
+            buffers,
+            launch.sizes,
+            scalars,
+            launch.scratch,
+            launch.units,
+            launch.grain,
+            threads,
+        )
+        if status == 0 and program.finish:
+            status = _native.launch(
+                program.finish, buffers, launch.sizes, scalars, 0, launch.finish, launch.finish, 1
+            )
+        return status == 0
+
+    def _scalars(self, launch: Launch) -> list[bytes]:
+        found = []
+        for parameter in launch.parameters:
+            node = self.graph.nodes[self.plan.items[parameter.item].position]
+            if node.is_scalar:
+                value = np.asarray(node.scalar)
+            else:
+                with np.errstate(all="ignore"):
+                    value = np.asarray(node.op.fills(*node.params)).astype(node.type.dtype)
+            cast = reference.cast_operand(value, parameter.dtype)
+            found.append(parameter_bytes(parameter, cast))
+        return found
+
+    def _call(self, step: Step) -> bool:
+        node = self.graph.nodes[step.position]
+        inputs = [self._exported(i) for i in step.reads]
+        try:
+            results = reference.run_op(node, inputs)
+        except reference.Failure:
+            return False
+        _native.count("calls")
+        _native.count("launches")
+        if node.op.multiply_adds is not None:
+            types = tuple(self.graph.nodes[i].type for i in self.graph.inputs[step.position])
+            _native.count("multiply_adds", node.op.multiply_adds(types, *node.params))
+        made = step.makes[0]
+        if made.item in self.plan.temporaries:
+            _native.count("temporaries")
+        # a plan takes it that results lie in row-major order
+        ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in results]
+        self.values[made.item] = tuple(dense.adopt(x, self.device.name) for x in ordered)
+        return True
+
+    def _exported(self, item: int) -> np.ndarray:
+        node = self.graph.nodes[self.plan.items[item].position]
+        return np.asarray(node.scalar) if node.is_scalar else dense.export(self.value(item))
+
+    def drop(self, items: tuple[int, ...]) -> None:
+        """Let go of values that no later step reads."""
+        for item in items:
+            self.values.pop(item, None)
+
+    def nan_failure(self) -> reference.Failure | None:
+        """Of a graph of one operation: whether it has made NaN of other numbers."""
+        (output,) = self.graph.outputs
+        node, inputs = self.graph.nodes[output], self.graph.inputs[output]
+        items = last_items(list(self.plan.items))
+        results = [dense.export(value) for value in self.values[items[output]]]
+        return reference.nan_failure(node, [self._exported(items[i]) for i in inputs], results)
+
+    def publish(self) -> None:
+        """Give every node that somebody can see its value."""
+        for item in self.plan.kept:
+            node = self.graph.nodes[self.plan.items[item].position]
+            if node.pending:
+                node.publish([*self.values[item]])
+
+
+def threads_of(launch: Launch) -> int:
+    """Return on how many threads a launch may run; small ones stay on their caller's."""
+    return int(get("threads")) if launch.elements > SMALL else 1
+
+
+declare(Cpu())

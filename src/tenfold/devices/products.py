@@ -1,0 +1,237 @@
+"""Products: how `matmul`, `vecdot` and `tensordot` of dense operands are computed.
+
+Takes the operation, its parameters and the operands' shapes, strides and dtype, hands on a
+ProductStep: which kernel, launched with which sizes. All three are brought to one form, a stack of
+(m, k) @ (k, n). Stacks of small ones, integers, halves and products of a vector are always packet
+code; large products of floating dtypes are a library call where BLAS was measured to be faster and
+a flag of BLAS expresses the strides.
+
+>>> from tenfold.dtypes import FLOAT64
+>>> x = Factor((512, 512), (4096, 8), FLOAT64)
+>>> step = product_step("matmul", (), x, x, width=32)
+>>> step.kind, step.reason, step.multiply_adds
+('library call', '134217728 multiply-adds, from 134217728 on by BLAS', 134217728)
+>>> step = product_step("matmul", (), x, x, width=64)
+>>> step.kind, step.reason
+('packet code', 'faster than BLAS at every size with registers of 64 bytes')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tenfold.devices import blas
+from tenfold.devices.product_forms import Factor, Form, Params, form_of, rows_stacked
+from tenfold.dtypes import PARTS
+from tenfold.render.blocked_product import BlockedProduct, Tile
+from tenfold.render.dot_product import DotProduct
+from tenfold.render.library_product import ROUTINES, LibraryProduct
+from tenfold.render.product import Arithmetic
+from tenfold.render.small_product import SmallProduct
+
+Kernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
+
+WRITTEN_OUT = 512
+"""Up to so many multiply-adds of packets a small product is written out."""
+STACKED = 64
+"""From so many products on a stack is worth a program for its very lengths."""
+SHORT = 8
+"""Rows of fewer elements are no work for packets along them."""
+LIBRARY = {
+    16: {False: 32**3, True: 32**3},
+    32: {False: 512**3, True: 128**3},
+}
+"""By the bytes of a register, for real and for complex dtypes: from so many multiply-adds on BLAS
+was as fast or faster (bench/products.py). With registers of 64 bytes it never was."""
+PANEL = 256
+"""The rows that one call of gemm is given."""
+LARGEST = 2**31 - 1
+"""What BLAS can count."""
+GRAIN = 1 << 18
+"""The multiply-adds of a range that is given to a thread."""
+
+
+@dataclass(frozen=True)
+class ProductStep:
+    """A product that is ready to be launched: a kernel and what its launch is given.
+
+    The buffers of the launch are the kernel's x1 and x2, the contiguous result, then `addresses`.
+    """
+
+    kernel: Kernel
+    operands: tuple[int, int]
+    """Which operands of the operation are the kernel's x1 and x2: (0, 1) or (1, 0)."""
+    sizes: tuple[int, ...]
+    units: int
+    grain: int
+    """The units of a range that is given to a thread."""
+    scratch: int
+    """The bytes a thread needs."""
+    multiply_adds: int
+    reason: str
+    """Why it is packet code or a library call."""
+
+    @property
+    def kind(self) -> str:
+        """Either "packet code" or "library call"."""
+        return "library call" if isinstance(self.kernel, LibraryProduct) else "packet code"
+
+    @property
+    def text(self) -> str:
+        """The LLVM module of its kernel, whose function is called `kernel`."""
+        return self.kernel.text()
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Further buffers: functions of libraries. Where there are any, launch in `blas.held()`."""
+        if isinstance(self.kernel, LibraryProduct):
+            return (blas.address_of(self.kernel.routine),)
+        return ()
+
+    def __str__(self) -> str:
+        named = zip(self.kernel.sizes, self.sizes, strict=True)
+        return (
+            f"{self.kernel}\n  {self.kind}: {self.reason}\n"
+            f"  {', '.join(f'{name} {size}' for name, size in named)}\n"
+            f"  {self.units} units, {self.grain} at a time, {self.multiply_adds} multiply-adds"
+        )
+
+
+def product_step(
+    operation: str, params: Params, x1: Factor, x2: Factor, *, width: int
+) -> ProductStep:
+    """Return how a product is computed on a processor with vector registers of `width` bytes.
+
+    `operation` is "matmul", "vecdot" or "tensordot", `params` what its call has bound. Both
+    operands are in the dtype of the result, and copied in the order that `copy_orders` asks for.
+    """
+    form = form_of(operation, params, x1, x2)
+    return (
+        _small(form, width)
+        or _vectors(form, width)
+        or _library(form, width)
+        or _packets(form, width)
+    )
+
+
+def _small(form: Form, width: int) -> ProductStep | None:
+    """A stack of many small products of the same lengths has a program of its own."""
+    if form.count < STACKED:
+        return None
+    arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
+    axes = len(form.stack.lengths)
+    kernel = SmallProduct(arithmetic, lengths, form.layouts, axes, form.conjugated)
+    if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
+        return None
+    sizes = (*_stack_sizes(form), *form.first, *form.second)
+    reason = f"a stack of {form.count}, {kernel.multiply_adds} multiply-adds of packets each"
+    return _step(form, kernel, sizes, form.count, 0, reason)
+
+
+def _vectors(form: Form, width: int) -> ProductStep | None:
+    """A product with one row or one column, where vectors can be read along k."""
+    if form.m != 1 and form.n != 1:
+        return None
+    beside = all(
+        stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
+    )
+    if (form.m, form.n) != (1, 1) and not (beside and form.k >= SHORT):
+        return None
+    form = rows_stacked(form)
+    axes = len(form.stack.lengths)
+    kernel = DotProduct(Arithmetic(form.dtype, width), beside, axes, form.conjugated)
+    sizes = (*_stack_sizes(form), form.k, form.first[1], form.second[0])
+    return _step(form, kernel, sizes, form.count, 0, "products of vectors")
+
+
+def _library(form: Form, width: int) -> ProductStep | None:
+    """A large product for which BLAS was measured to be faster and has flags."""
+    limit = _limit(form, width)
+    if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
+        return None
+    leading = [
+        max(1, inner, outer // form.dtype.itemsize)
+        for inner, outer in zip(_inner(form), _outer(form), strict=True)
+    ]
+    if max(form.m, form.k, form.n, *leading) > LARGEST:
+        return None
+    left, right = form.layouts
+    kernel = LibraryProduct(form.dtype, (left, right), len(form.stack.lengths))
+    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
+    reason = f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    return _step(form, kernel, sizes, form.count * -(-form.m // PANEL), 0, reason)
+
+
+def _limit(form: Form, width: int) -> int | None:
+    """From how many multiply-adds on BLAS computes a product, if ever."""
+    if form.dtype not in ROUTINES or width not in LIBRARY:
+        return None
+    return LIBRARY[width][form.dtype in PARTS]
+
+
+def _inner(form: Form) -> list[int]:
+    lengths = {"row": (form.k, form.n), "column": (form.m, form.k)}
+    return [lengths[layout][number] for number, layout in enumerate(form.layouts)]
+
+
+def _outer(form: Form) -> list[int]:
+    """The stride between rows of each operand that lies by rows, between columns of the others;
+    0 where there is only one and it has no meaning.
+    """
+    counts = {"row": (form.m, form.k), "column": (form.k, form.n)}
+    return [
+        strides[layout == "column"] if counts[layout][number] > 1 else 0
+        for number, (layout, strides) in enumerate(
+            zip(form.layouts, (form.first, form.second), strict=True)
+        )
+    ]
+
+
+def _packets(form: Form, width: int) -> ProductStep:
+    """Blocks of packet code, for any lengths, strides and dtype."""
+    if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
+        form = form.transposed
+    exact = form.count >= STACKED
+    tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
+    kernel = BlockedProduct(tile, len(form.stack.lengths), form.conjugated)
+    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *form.first, *form.second)
+    units = kernel.units(form.count, form.m, form.n)
+    return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
+
+
+def _why_packets(form: Form, width: int) -> str:
+    if form.dtype not in ROUTINES:
+        return f"BLAS has no {form.dtype}"
+    if 1 in (form.m, form.n):
+        return "a matrix times a vector: the matrix is read once"
+    limit = _limit(form, width)
+    if limit is None:
+        return f"faster than BLAS at every size with registers of {width} bytes"
+    if form.m * form.k * form.n < limit:
+        return f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    return "strides that no flag of BLAS expresses"
+
+
+def _step(
+    form: Form,
+    kernel: Kernel,
+    sizes: tuple[int, ...],
+    units: int,
+    scratch: int,
+    reason: str,
+) -> ProductStep:
+    each = max(1, form.multiply_adds // max(1, units))
+    return ProductStep(
+        kernel=kernel,
+        operands=(1, 0) if form.swapped else (0, 1),
+        sizes=sizes,
+        units=units,
+        grain=max(1, GRAIN // each),
+        scratch=scratch,
+        multiply_adds=form.multiply_adds,
+        reason=reason,
+    )
+
+
+def _stack_sizes(form: Form) -> tuple[int, ...]:
+    return tuple(number for axis in zip(*form.stack, strict=True) for number in axis)

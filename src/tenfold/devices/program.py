@@ -1,0 +1,161 @@
+"""Program: machine code of a kernel, and the cache of them.
+
+Takes a kernel and the processor to compile for, hands on the addresses of its functions. Equal ones
+are compiled once. llvmlite is imported when the first one is.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tenfold import _native
+from tenfold.devices.timeline import debug
+from tenfold.errors import CompileError
+from tenfold.ir.kernel import Kernel
+from tenfold.render.llvm import render
+from tenfold.settings import CPU_LEVELS, get
+
+
+@dataclass(frozen=True)
+class Program:
+    """Where a kernel's functions are; `finish` is 0 where there is none."""
+
+    kernel: int
+    finish: int
+    seconds: float
+    """That rendering and compiling it took."""
+
+
+WORTH_OPTIMISING = 1 << 14
+"""Elements of one launch from which a kernel is compiled with optimisation at once."""
+USES_WORTH_OPTIMISING = 8
+"""Launches of a small one after which it is compiled again, with optimisation."""
+
+
+class Programs:
+    """The programs of kernels: quickly compiled for small data, with optimisation for more.
+
+    Both have the same bits: LLVM is never told that it may round otherwise.
+    """
+
+    def __init__(self) -> None:
+        # Protects everything here, and LLVM: one kernel is compiled at a time. A fork waits for it.
+        self._lock = threading.RLock()
+        self._quick: dict[tuple[Kernel, str], tuple[Program, int]] = {}
+        self._optimised: dict[tuple[Kernel, str], Program] = {}
+        self._engines: dict[tuple[str, int], tuple[Any, Any]] = {}
+        self._count = 0
+        os.register_at_fork(
+            before=self._lock.acquire,
+            after_in_parent=self._lock.release,
+            after_in_child=self._lock.release,
+        )
+
+    def of(self, kernel: Kernel, elements: int, tier: str, cpu: str) -> Program:
+        """Return the program of a kernel for a launch of so many elements, on one processor."""
+        key = kernel, cpu
+        found = self._optimised.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            quick, uses = self._quick.get(key, (None, 0))
+            if tier == "1" or elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING:
+                if tier != "0":
+                    made = self._optimised[key] = self.compiled(kernel, cpu, optimised=True)
+                    return made
+            quick = quick or self.compiled(kernel, cpu, optimised=False)
+            self._quick[key] = (quick, uses + 1)
+            return quick
+
+    def state(self, kernel: Kernel, elements: int, tier: str, cpu: str) -> tuple[int, bool]:
+        """Return the tier at which such a launch would run, and whether its program is there."""
+        key = kernel, cpu
+        if key in self._optimised:
+            return 1, True
+        _, uses = self._quick.get(key, (None, 0))
+        worth = tier == "1" or elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
+        return (1, False) if worth and tier != "0" else (0, uses > 0)
+
+    def compiled(self, kernel: Kernel, cpu: str, *, optimised: bool) -> Program:
+        """Compile a kernel. Raises CompileError when LLVM refuses it."""
+        begun = time.perf_counter()
+        text = render(kernel, baseline=is_baseline(cpu))
+        debug(4, text)
+        with self._lock:
+            self._count += 1
+            names = {name: f"{name}.{self._count}" for name in ("kernel", "finish")}
+            for name, own in names.items():
+                text = text.replace(f"@{name}(", f"@{own}(")
+            try:
+                binding, engine = self._engine(cpu, 2 if optimised else 0)
+                module = binding.parse_assembly(text)
+                module.verify()
+                engine.add_module(module)
+                engine.finalize_object()
+            except RuntimeError as error:
+                rule = f"LLVM refuses a kernel: {error}"
+                remedy = "report it, with what TENFOLD_DEBUG=4 prints"
+                raise CompileError("compile", rule, remedy=remedy) from error
+            addresses = [engine.get_function_address(names["kernel"]), 0]
+            if kernel.form == "split":
+                addresses[1] = engine.get_function_address(names["finish"])
+        _native.count("compiles")
+        seconds = time.perf_counter() - begun
+        debug(1, f"compiled a {kernel.traversal} kernel in {seconds * 1e3:.1f} ms")
+        return Program(*addresses, seconds)
+
+    def _engine(self, cpu: str, level: int) -> tuple[Any, Any]:
+        if (cpu, level) not in self._engines:
+            import llvmlite.binding as binding
+
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            machine = target_machine(binding, cpu, level)
+            engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+            self._engines[cpu, level] = (binding, engine)
+        return self._engines[cpu, level]
+
+
+def is_baseline(cpu: str) -> bool:
+    """Whether a processor may lack FMA, SSE4.1 and F16C: elementary functions are calls there."""
+    return CPU_LEVELS.get(cpu, _native.processor_level()) < CPU_LEVELS["x86-64-v3"]
+
+
+def target_machine(binding: Any, cpu: str, level: int) -> Any:
+    """Return llvmlite's machine for a processor by its name in the settings."""
+    name, features = cpu, ""
+    if cpu == "native":
+        name, features = binding.get_host_cpu_name(), _features(binding)
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
+
+
+def _features(binding: Any) -> str:
+    """The features of this processor, without those that kernels must not use."""
+    features = binding.get_host_cpu_features()
+    # its conversion flushes subnormals; half arithmetic would round differently
+    for refused in ("avx512bf16", "avx512fp16"):
+        features[refused] = False
+    return str(features.flatten())
+
+
+PROGRAMS = Programs()
+
+
+def program_of(kernel: Kernel, elements: int) -> Program:
+    """Return the program of a kernel for a launch of so many elements: compiled, or known."""
+    return PROGRAMS.of(kernel, elements, str(get("tier")), str(get("cpu")))
+
+
+def state_of(kernel: Kernel, elements: int) -> tuple[int, bool]:
+    """Return the tier (0 or 1) of a launch now, and whether it is compiled; compiles nothing."""
+    return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
+
+
+def source_of(kernel: Kernel) -> str:
+    """Return the source text of a kernel, as it is compiled under the options in force."""
+    return render(kernel, baseline=is_baseline(str(get("cpu"))))

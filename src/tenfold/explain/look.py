@@ -1,0 +1,62 @@
+"""Look: what there is to explain of some arrays; each part is made when it is asked for.
+
+Takes a Graph as it was written, hands on what the pipeline makes of it. A look computes nothing and
+notes nothing: the next evaluation finds everything as it would have without it.
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> look = Look(pipeline.expression([tn.asarray([1.0, 2.0]) + 1]))
+>>> look.device, look.operations
+('cpu', 1)
+>>> print(look.plan)
+kernel linear: add -> float64[2]
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from tenfold.devices.cpu import Cpu
+from tenfold.devices.device import DEVICES
+from tenfold.ir.graph import Graph
+from tenfold.ir.rewrite import Report
+from tenfold.plan.plan import Plan
+from tenfold.rules import active
+
+MOST_PLANNED = 20_000
+"""Operations up to which a look at all stages makes a plan; it takes some 50 us each."""
+
+
+class Look:
+    """The stages of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.device = graph.nodes[graph.outputs[0]].type.device
+
+    @cached_property
+    def operations(self) -> int:
+        """How many nodes are still to be computed."""
+        return sum(node.pending for node in self.graph.nodes)
+
+    @cached_property
+    def rewritten(self) -> tuple[Graph, Report]:
+        """The graph that the rules in force leave, and what they did."""
+        return active.optimised(self.graph, describe=True, look=True)
+
+    @property
+    def optimised(self) -> Graph:
+        """The graph that the rules in force leave."""
+        return self.rewritten[0]
+
+    @property
+    def plans(self) -> bool:
+        """Whether the device computes by a plan."""
+        return isinstance(DEVICES[self.device], Cpu)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan by which the device computes the graph."""
+        device = DEVICES[self.device]
+        assert isinstance(device, Cpu), "asked of a device that plans"
+        return device.plan(self.optimised)

@@ -1,0 +1,193 @@
+"""Plans as text: the steps, why they are as they are, their source text, and how they would run.
+
+Takes a Look at a graph whose device plans, hands on the text of the stages "planned", "rendered"
+and "executed". Numbers say what the counters of tn.profile() will say.
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> print(planned_text(Look(pipeline.expression([tn.sum(x * x, axis=1)]))))
+planned: 1 kernel, 0 calls, 0 temporaries
+  1. kernel, row: multiply, sum -> float64[2]
+     row by row, packets along the axis that is folded
+     packets of 32 elements, 2 units of work on 1 thread
+     must move 48 bytes, moves 48
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenfold.devices.cpu import threads_of
+from tenfold.devices.program import source_of, state_of
+from tenfold.explain.graphs import bytes_of, multiply_adds_of
+from tenfold.explain.look import MOST_PLANNED, Look
+from tenfold.explain.text import counted, shortened
+from tenfold.explain.traffic import does_move, lengths_of, must_move
+from tenfold.ir.kernel import Kernel
+from tenfold.plan.plan import Made, Step
+from tenfold.plan.traverse import Launch
+
+TRAVERSALS = {
+    "linear": "memory from end to end",
+    "inner": "rows, each from end to end or by a stride",
+    "tiled": "small blocks: two operands disagree on which axis is fast",
+    "gather": "elements at computed places",
+    "row": "row by row, packets along the axis that is folded",
+    "column": "columns side by side, packets across them, a loop along the axis that is folded",
+    "split": "few long rows, cut into blocks that are folded apart and then with one another",
+}
+"""What each traversal means."""
+
+
+def planned_text(look: Look) -> str:
+    """Return the steps: what each computes, how, why, and the bytes that it moves."""
+    if (text := _unplanned("planned", look)) is not None:
+        return text
+    plan = look.plan
+    kernels = sum(step.kind == "kernel" for step in plan.steps)
+    calls = sum(_is_call(step) for step in plan.steps)
+    head = (
+        f"planned: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, "
+        + (f"{len(plan.temporaries)} temporar{'y' if len(plan.temporaries) == 1 else 'ies'}")
+    )
+    lines = [
+        line for number, step in enumerate(plan.steps, 1) for line in _planned(look, number, step)
+    ]
+    return "\n".join([head, *shortened(lines)])
+
+
+def _unplanned(stage: str, look: Look) -> str | None:
+    """Why there is no plan to show, where there is none."""
+    if not look.operations:
+        return f"{stage}: nothing is left to run on {look.device}, the values are there"
+    if not look.plans:
+        return f"{stage}: device {look.device} has no plan, it takes one operation at a time"
+    return None
+
+
+def too_long(look: Look) -> str | None:
+    """Say that a graph is too long for a look at all its stages, where it is."""
+    if not look.plans or look.operations <= MOST_PLANNED:
+        return None
+    ask = 'explain("planned") makes the plan'
+    return f"planned: {counted(look.operations, 'operation')}, too many for a look; {ask}"
+
+
+def _is_call(step: Step) -> bool:
+    return step.kind not in ("kernel", "window", "part", "empty")
+
+
+def _planned(look: Look, number: int, step: Step) -> Iterator[str]:
+    """The lines of a step."""
+    results = ", ".join(_result(look, made) for made in step.makes)
+    traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
+    yield f"  {number}. {step.kind}{traversal}: {', '.join(step.names)} -> {results}"
+    notes = _kernel_notes if step.launch else _other_notes
+    lines = [*notes(look, step), *(f"kept, {why}" for why in step.reasons), *step.apart]
+    yield from (f"     {line}" for line in lines)
+
+
+def _result(look: Look, made: Made) -> str:
+    text = f"{made.dtype}[{', '.join(map(str, made.shape))}]"
+    return f"temporary {text}" if made.item in look.plan.temporaries else text
+
+
+def _kernel_notes(look: Look, step: Step) -> Iterator[str]:
+    launch = step.launch
+    assert launch is not None, "a kernel step has a launch"
+    kernel = launch.kernel
+    passes = f", {kernel.passes} passes" if kernel.passes > 1 else ""
+    yield TRAVERSALS[kernel.traversal] + passes
+    yield f"packets of {kernel.lanes} elements, {_units(launch)}"
+    yield _moved(look, launch)
+    if kernel.streamed:
+        yield "results are stored past the cache, which they would only fill"
+    if launch.scratch:
+        yield f"scratch memory: {counted(launch.scratch, 'byte')} a thread"
+
+
+def _units(launch: Launch) -> str:
+    threads = min(threads_of(launch), -(-launch.units // launch.grain))
+    units = counted(launch.units, "unit")
+    return f"{units} of work on {counted(threads, 'thread')}"
+
+
+def _moved(look: Look, launch: Launch) -> str:
+    must, does = must_move(look.plan, launch), does_move(launch)
+    text = f"must move {counted(must, 'byte')}, moves {does:,}"
+    if does <= must:
+        return text
+    passes = launch.kernel.passes
+    if passes > 1:
+        row = lengths_of(launch)[launch.kernel.folded]
+        return f"{text}: later passes find their {row:,} elements in the cache"
+    return f"{text}: something is read at several places"
+
+
+def _other_notes(look: Look, step: Step) -> Iterator[str]:
+    if step.kind == "window":
+        yield "another look at memory that is there: nothing moves"
+    elif step.kind == "part":
+        yield "one result of a call: nothing moves"
+    elif step.kind == "empty":
+        yield "no elements: nothing runs"
+    else:
+        graph = look.optimised
+        yield "a library or NumPy computes it"
+        if work := multiply_adds_of(graph, step.position):
+            yield counted(work, "multiply-add")
+        yield f"must move {counted(bytes_of(graph, step.position), 'byte')}"
+
+
+def rendered_text(look: Look) -> str:
+    """Return the source text of each kernel; equal ones stand once."""
+    if (text := _unplanned("rendered", look)) is not None:
+        return text
+    kernels: dict[Kernel, list[int]] = {}
+    for number, step in enumerate(look.plan.steps, 1):
+        if step.launch is not None:
+            kernels.setdefault(step.launch.kernel, []).append(number)
+    lines = [f"rendered: {counted(len(kernels), 'kernel')} in LLVM's language"]
+    for kernel, numbers in kernels.items():
+        lines.append(f"; step {', '.join(map(str, numbers))}")
+        lines.extend(source_of(kernel).splitlines())
+    return "\n".join(shortened(lines))
+
+
+def rendered_hint(look: Look) -> str:
+    """Return where the source text is to be had: among all stages it would be in the way."""
+    kernels = len({step.launch.kernel for step in look.plan.steps if step.launch})
+    if not kernels:
+        return "rendered: nothing"
+    return f"rendered: {counted(kernels, 'kernel')} in LLVM's language, see explain(\"rendered\")"
+
+
+def executed_text(look: Look) -> str:
+    """Return what would run now, launch by launch, and how it is compiled."""
+    if (text := _unplanned("executed", look)) is not None:
+        return text
+    launches = [
+        (number, step)
+        for number, step in enumerate(look.plan.steps, 1)
+        if step.launch or _is_call(step)
+    ]
+    lines = [f"  {number}. {'+'.join(step.names)}: {_ready(step)}" for number, step in launches]
+    head = f"executed: {counted(len(launches), 'launch')[: None if len(launches) == 1 else -1]}"
+    if not lines:
+        return f"executed: nothing is to be launched on {look.device}"
+    head = f"executed: {len(launches)} launch{'' if len(launches) == 1 else 'es'} to come"
+    return "\n".join([f"{head} on {look.device}", *shortened(lines)])
+
+
+def _ready(step: Step) -> str:
+    """Whether the program of a step is there, and at which tier it would run."""
+    launch = step.launch
+    if launch is None:
+        return "a call"
+    tier, known = state_of(launch.kernel, launch.elements)
+    there = "compiled" if known else "to be compiled"
+    how = "with optimisation" if tier else "quickly"
+    return f"a kernel, {there} {how} (tier {tier})"
+
+

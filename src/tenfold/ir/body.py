@@ -1,0 +1,314 @@
+"""Body: what a kernel does with the elements at one index, in primitive operations.
+
+Takes calls of its methods and of the operators of Elements, hands on instructions in an order in
+which they can be run. Equal instructions are one, so what two formulas share is computed once.
+An element has one of the real dtypes of `tenfold.dtypes`; a complex one is a Pair of two. Halves
+are moved, selected and converted, and nothing else: whoever computes with them goes by float32.
+
+Integers wrap; a shift takes a distance below the width of its dtype; `convert` from a float to an
+integer truncates and expects a value that fits (NaN, too large: any value, never a trap).
+
+>>> from tenfold.dtypes import FLOAT32
+>>> body = Body()
+>>> x = body.load(0, FLOAT32)
+>>> y = (x + x) * (x + x)
+>>> print(body)
+%0 = load float32, 0
+%1 = add float32 %0 %0
+%2 = multiply float32 %1 %1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, HALVES, INT64, kind_of
+
+Number = bool | int | float
+PRIMITIVES = frozenset(
+    "constant load gather parameter index add subtract multiply divide and or xor shift_left "
+    "shift_right equal not_equal less less_equal select convert bits negative absolute sqrt floor "
+    "ceil trunc rint copysign fma table fold fail".split()
+)
+"""The names of primitive operations; any other is that of a formula made of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One primitive operation: its name, the dtype it makes, the positions of its inputs, and what
+    else it needs: the value of a constant, the number of an operand, the axis of an index."""
+
+    name: str
+    dtype: np.dtype
+    inputs: tuple[int, ...] = ()
+    data: Hashable = None
+
+    def __str__(self) -> str:
+        inputs = "".join(f" %{i}" for i in self.inputs)
+        data = "" if self.data is None else f", {self.data}"
+        return f"{self.name} {self.dtype}{inputs}{data}"
+
+
+class Element:
+    """The value of a body's instruction; operators on it make further ones.
+
+    A Python number beside it becomes a constant of its dtype. `<` and its kind give bool elements,
+    `&`, `|`, `^`, `~` work on bools and integers, `>>` keeps the sign of signed integers.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # == makes an element
+    __slots__ = ("body", "dtype", "position")
+
+    def __init__(self, body: Body, position: int, dtype: np.dtype) -> None:
+        self.body, self.position, self.dtype = body, position, dtype
+
+    def __repr__(self) -> str:
+        return f"<%{self.position} {self.dtype}>"
+
+    def _with(self, name: str, other: Element | Number, dtype: np.dtype | None = None) -> Element:
+        peer = self.body.like(other, self)
+        return self.body.apply(name, dtype or self.dtype, self, peer)
+
+    def __add__(self, other: Element | Number) -> Element:
+        return self._with("add", other)
+
+    def __sub__(self, other: Element | Number) -> Element:
+        return self._with("subtract", other)
+
+    def __mul__(self, other: Element | Number) -> Element:
+        return self._with("multiply", other)
+
+    def __truediv__(self, other: Element | Number) -> Element:
+        assert kind_of(self.dtype) == "f", "integers are divided by the rules of their operation"
+        return self._with("divide", other)
+
+    def __radd__(self, other: Number) -> Element:
+        return self.body.like(other, self) + self
+
+    def __rsub__(self, other: Number) -> Element:
+        return self.body.like(other, self) - self
+
+    def __rmul__(self, other: Number) -> Element:
+        return self.body.like(other, self) * self
+
+    def __rtruediv__(self, other: Number) -> Element:
+        return self.body.like(other, self) / self
+
+    def __neg__(self) -> Element:
+        if kind_of(self.dtype) == "f":
+            return self.body.apply("negative", self.dtype, self)
+        return 0 - self
+
+    def __and__(self, other: Element | Number) -> Element:
+        return self._with("and", other)
+
+    def __or__(self, other: Element | Number) -> Element:
+        return self._with("or", other)
+
+    def __xor__(self, other: Element | Number) -> Element:
+        return self._with("xor", other)
+
+    def __invert__(self) -> Element:
+        return self ^ (True if self.dtype == BOOL else -1)
+
+    def __lshift__(self, other: Element | Number) -> Element:
+        return self._with("shift_left", other)
+
+    def __rshift__(self, other: Element | Number) -> Element:
+        return self._with("shift_right", other)
+
+    def __lt__(self, other: Element | Number) -> Element:
+        return self._with("less", other, BOOL)
+
+    def __le__(self, other: Element | Number) -> Element:
+        return self._with("less_equal", other, BOOL)
+
+    def __gt__(self, other: Element | Number) -> Element:
+        return self.body.like(other, self) < self
+
+    def __ge__(self, other: Element | Number) -> Element:
+        return self.body.like(other, self) <= self
+
+    def __eq__(self, other: object) -> Element:  # type: ignore[override]  # makes an element
+        assert isinstance(other, (Element, bool, int, float)), "an element or a number"
+        return self._with("equal", other, BOOL)
+
+    def __ne__(self, other: object) -> Element:  # type: ignore[override]  # makes an element
+        assert isinstance(other, (Element, bool, int, float)), "an element or a number"
+        return self._with("not_equal", other, BOOL)
+
+
+class Pair(NamedTuple):
+    """A complex element."""
+
+    real: Element
+    imaginary: Element
+
+
+Operand = Element | Pair
+"""What a rule of an operation gets for an operand, and returns."""
+
+
+class Body:
+    """Instructions, each in the order in which it was first asked for."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self._known: dict[Instruction, int] = {}
+
+    def __str__(self) -> str:
+        return "\n".join(f"%{i} = {made}" for i, made in enumerate(self.instructions))
+
+    def emit(self, instruction: Instruction) -> Element:
+        """Return the element an instruction makes, which is made once."""
+        position = self._known.get(instruction)
+        if position is None:
+            position = self._known[instruction] = len(self.instructions)
+            self.instructions.append(instruction)
+        return Element(self, position, instruction.dtype)
+
+    def apply(
+        self, name: str, dtype: np.dtype, *inputs: Element, data: Hashable = None
+    ) -> Element:
+        """Return the element of a primitive, or of an elementary function by its name."""
+        return self.emit(Instruction(name, dtype, tuple(x.position for x in inputs), data))
+
+    def call(self, name: str, *inputs: Element) -> Element:
+        """Return an elementary function of floating elements, by the name of its operation."""
+        return self.apply(name, inputs[0].dtype, *inputs)
+
+    def constant(self, value: Number, dtype: np.dtype) -> Element:
+        """Return a constant; a float is rounded to its dtype once, an integer wraps."""
+        if kind_of(dtype) in "iu":
+            bits = 8 * dtype.itemsize
+            value = int(value) % 2**bits
+            value -= 2**bits if kind_of(dtype) == "i" and value >= 2 ** (bits - 1) else 0
+            return self.apply("constant", dtype, data=value)
+        if dtype == BOOL:
+            return self.apply("constant", dtype, data=bool(value))
+        # By its bits: -0.0 equals 0.0, and a NaN does not equal itself.
+        with np.errstate(all="ignore"):
+            bits = int(np.asarray(value).astype(dtype).view(f"u{dtype.itemsize}"))
+        return self.apply("constant", dtype, data=bits)
+
+    def like(self, value: Element | Number, peer: Element) -> Element:
+        """Return an operand beside `peer`: a number becomes a constant of its dtype."""
+        if isinstance(value, Element):
+            assert value.dtype == peer.dtype, f"{value.dtype} beside {peer.dtype}"
+            return value
+        return self.constant(value, peer.dtype)
+
+    def select(
+        self, condition: Element, x: Element | Number, y: Element | Number
+    ) -> Element:
+        """Return `x` where the bool `condition` holds, else `y`: exactly, NaN and -0 as they are."""
+        if not isinstance(x, Element):
+            assert isinstance(y, Element), "one of them says the dtype"
+            x = self.like(x, y)
+        return self.apply("select", x.dtype, condition, x, self.like(y, x))
+
+    def convert(self, x: Element, dtype: np.dtype) -> Element:
+        """Return `x` in another dtype: integers wrap, floats are rounded to nearest, ties to even.
+
+        bool becomes 0 or 1, a number becomes the bool "is not 0". Between halves and other dtypes
+        than float32 the caller goes by float32.
+        """
+        if x.dtype == dtype:
+            return x
+        if dtype == BOOL:
+            return x != 0
+        halves = [each for each in (x.dtype, dtype) if each in HALVES]
+        assert not halves or FLOAT32 in (x.dtype, dtype), f"{x.dtype} to {dtype} goes by float32"
+        return self.apply("convert", dtype, x)
+
+    def bits(self, x: Element, dtype: np.dtype) -> Element:
+        """Return the same bits as an element of another dtype of the same size."""
+        assert x.dtype.itemsize == dtype.itemsize, "bits are kept"
+        return x if x.dtype == dtype else self.apply("bits", dtype, x)
+
+    def fma(self, x: Element, y: Element | Number, z: Element | Number) -> Element:
+        """Return `x * y + z` rounded once (float32, float64)."""
+        return self.apply("fma", x.dtype, x, self.like(y, x), self.like(z, x))
+
+    def polynomial(self, x: Element, coefficients: Sequence[float]) -> Element:
+        """Return c[0] + c[1]*x + c[2]*x**2 + ... by Horner's rule with fma."""
+        *rest, last = coefficients
+        value = self.constant(last, x.dtype)
+        for coefficient in reversed(rest):
+            value = self.fma(value, x, coefficient)
+        return value
+
+    def abs(self, x: Element) -> Element:
+        """Return a float without its sign, or an integer's magnitude (INT_MIN stays)."""
+        if kind_of(x.dtype) == "f":
+            return self.apply("absolute", x.dtype, x)
+        return x if kind_of(x.dtype) == "u" else self.select(x < 0, 0 - x, x)
+
+    def sqrt(self, x: Element) -> Element:
+        """Return the square root of a float, correctly rounded."""
+        return self.apply("sqrt", x.dtype, x)
+
+    def floor(self, x: Element) -> Element:
+        """Return the largest whole float not above `x`."""
+        return self.apply("floor", x.dtype, x)
+
+    def ceil(self, x: Element) -> Element:
+        """Return the smallest whole float not below `x`."""
+        return self.apply("ceil", x.dtype, x)
+
+    def trunc(self, x: Element) -> Element:
+        """Return a float without its fraction."""
+        return self.apply("trunc", x.dtype, x)
+
+    def rint(self, x: Element) -> Element:
+        """Return the nearest whole float, the even one at a tie."""
+        return self.apply("rint", x.dtype, x)
+
+    def copysign(self, x: Element, y: Element) -> Element:
+        """Return the float with the magnitude of `x` and the sign of `y`."""
+        return self.apply("copysign", x.dtype, x, y)
+
+    def load(self, operand: int, dtype: np.dtype) -> Element:
+        """Return the element of an operand of the kernel at the index of the loops."""
+        return self.apply("load", dtype, data=operand)
+
+    def gather(self, operand: int, dtype: np.dtype, offset: Element, valid: Element) -> Element:
+        """Return the element of an operand at an offset in elements (int64) where `valid`, else 0.
+
+        Nothing is read where `valid` is false.
+        """
+        return self.apply("gather", dtype, offset, valid, data=operand)
+
+    def table(self, position: Element, values: Sequence[int], dtype: np.dtype) -> Element:
+        """Return the constant at a position (int64, from 0) of a table; floats are given as bits."""
+        return self.apply("table", dtype, position, data=tuple(values))
+
+    def rare(self, condition: Element, name: str, usual: Element, *inputs: Element) -> Element:
+        """Return `usual`, but what the formula `name` makes of `inputs` where `condition` holds.
+
+        The formula is skipped for a packet in which the condition holds nowhere.
+        """
+        return self.apply("rare", usual.dtype, condition, usual, *inputs, data=name)
+
+    def fail(self, condition: Element) -> None:
+        """Report the index of an element for which `condition` holds: the launch has failed."""
+        self.apply("fail", BOOL, condition)
+
+    def parameter(self, number: int, dtype: np.dtype) -> Element:
+        """Return a scalar that is given at the launch."""
+        return self.apply("parameter", dtype, data=number)
+
+    def index(self, axis: int) -> Element:
+        """Return the position along a loop axis, int64."""
+        return self.apply("index", INT64, data=axis)
+
+
+UNSIGNED = {1: DTYPES["uint8"], 2: DTYPES["uint16"], 4: DTYPES["uint32"], 8: DTYPES["uint64"]}
+SIGNED = {1: DTYPES["int8"], 2: DTYPES["int16"], 4: DTYPES["int32"], 8: DTYPES["int64"]}
+"""The integers of so many bytes: what the bits of a float are looked at as."""
+SIGNIFICAND = {FLOAT32: 23, FLOAT64: 52}
+"""The stored bits of a float's significand."""

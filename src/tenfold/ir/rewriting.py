@@ -1,0 +1,266 @@
+"""Rewriting: the columns of a graph while nodes of it are replaced.
+
+Takes a Graph, hands on the Graph that is left. A node is known by its position; new ones are put
+behind the last. A node whose inputs are replaced by others of the same Types stays the node it is:
+only the column of its inputs changes, so it keeps its origin and publishes its own value. `uses`
+counts the readers that are still needed, at every moment.
+
+>>> import tenfold as tn
+>>> from tenfold.ir.graph import Graph
+>>> graph = Graph.of([tn._native.node_of(tn.asarray([1.0]) * 1)])
+>>> work = Rewriting(graph, markers(graph))
+>>> work.replace(graph.outputs[0], 0)
+>>> print(work.finish()[0])
+%0 = leaf float64[1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.errors import UnsupportedError
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import Op, Params
+from tenfold.ir.pattern import Constant
+
+Origin = tuple[str, int] | None
+ORIGIN: ContextVar[Origin] = ContextVar("tenfold_origin", default=None)
+"""The user's line of what a rule replaces, while the replacement is made."""
+
+
+class Marker:
+    """What stands for the op of a node that has none, in the column of ops."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+SCALAR, LEAF = Marker("scalar"), Marker("leaf")
+Operator = Op[...] | Marker
+
+
+def markers(graph: Graph) -> list[Operator]:
+    """Return the op of each pending node; SCALAR for a Python scalar, LEAF for all else."""
+    found: list[Operator] = []
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        if inputs or node.pending:
+            found.append(node.op or LEAF)  # a part of several results has no op of its own
+        else:
+            found.append(SCALAR if node.is_scalar else LEAF)
+    return found
+
+
+class Rewriting:
+    """The columns; one thread works on them."""
+
+    def __init__(self, graph: Graph, ops: list[Operator]) -> None:
+        self.nodes = list(graph.nodes)
+        self.inputs = list(graph.inputs)
+        self.held = list(graph.held)
+        self.ops = ops
+        self.outputs = graph.outputs
+        self.count = len(self.nodes)
+        """The number of nodes there were at the beginning."""
+        self.uses = list(graph.uses)
+        for output in graph.outputs:
+            self.uses[output] += 1
+        self.opened: set[int] = set()
+        """What may be computed in part although somebody holds it or reads it twice."""
+        self.places: list[int] = []
+        """For each new node the old one in whose stead it was made."""
+        self.root = -1
+        """The node that a rule is replacing."""
+        self._forward: dict[int, int] = {}
+        self._made: dict[tuple[Any, ...], int] = {}
+        self._known: dict[Node, int] | None = None
+
+    def find(self, at: int) -> int:
+        """Return what stands now in the place of a node."""
+        forward, first = self._forward, at
+        while at in forward:
+            at = forward[at]
+        while first != at:  # so that the next look is short
+            forward[first], first = at, forward[first]
+        return at
+
+    def refresh(self, at: int) -> tuple[int, ...]:
+        """Let a node read what stands in the place of its inputs; return them."""
+        inputs, forward = self.inputs[at], self._forward
+        for i in inputs:
+            if i in forward:
+                self.inputs[at] = inputs = tuple([self.find(i) for i in inputs])
+                break
+        return inputs
+
+    def place(self, at: int) -> int:
+        """Return the old node that a node is, or in whose stead it was made."""
+        return at if at < self.count else self.places[at - self.count]
+
+    def alone(self, at: int) -> bool:
+        """Whether one node reads it and nobody else can see it: it may be taken apart."""
+        return (self.uses[at] == 1 and not self.held[at]) or at in self.opened
+
+    def unread(self, at: int) -> set[int]:
+        """Return the operations that would have to be computed for a node and for nothing else."""
+        found: set[int] = set()
+        stack = [at]
+        while stack:
+            position = stack.pop()
+            if not self.uses[position] and isinstance(self.ops[position], Op):
+                found.add(position)
+                stack.extend(i for i in self.refresh(position) if i not in found)
+        return found
+
+    def needed(self, at: int) -> bool:
+        """Whether a node is still read and stands for itself."""
+        return self.uses[at] > 0 and at not in self._forward
+
+    def replace(self, at: int, by: int) -> None:
+        """Put `by` in the place of `at`, for all its readers and for those who hold it."""
+        readers = self.uses[at]
+        self._forward[at] = by
+        self.held[by] = self.held[by] or self.held[at]
+        self._gain(by, readers)
+        self._lose(at, readers)
+
+    def _gain(self, at: int, readers: int) -> None:
+        stack = [(at, readers)]
+        while stack:
+            position, more = stack.pop()
+            if not self.uses[position]:
+                stack.extend((i, 1) for i in self.refresh(position))
+            self.uses[position] += more
+
+    def _lose(self, at: int, readers: int) -> None:
+        stack = [(at, readers)]
+        while stack:
+            position, fewer = stack.pop()
+            self.uses[position] -= fewer
+            if not self.uses[position]:
+                stack.extend((self.find(i), 1) for i in self.inputs[position])
+
+    def remember(self, at: int) -> None:
+        """Let what would be made like this node be this node."""
+        op = self.ops[at]
+        if isinstance(op, Op):
+            key = (op, self.refresh(at), repr(self.nodes[at].params))
+            self._made.setdefault(key, at)
+
+    def make(self, op: Op[...], operands: Sequence[int | Constant], params: Params = ()) -> int:
+        """Return the node of an operation on nodes and numbers: one that is there, or a new one."""
+        inputs = tuple(x if isinstance(x, Constant) else self.find(x) for x in operands)
+        shown = tuple(f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs)
+        key = (op, shown, repr(params))
+        self._refuse_root(inputs)
+        found = self.find(self._made.get(key, self.root))
+        if found != self.root:
+            return found
+        given = tuple(x.value if isinstance(x, Constant) else self.given(x) for x in inputs)
+        made = _native.apply(op.id, given, params)
+        if type(made) is not Array:
+            rule = f"{op.name} has several results"
+            raise UnsupportedError("rewrite", rule, remedy="replace by operations with one result")
+        node = _native.node_of(made)
+        if node.op is not op:  # a comparison that is known by the range of its dtype
+            return self.adopt(made)
+        positions = [
+            self._append(node.inputs[k], SCALAR, ()) if isinstance(x, Constant) else x
+            for k, x in enumerate(inputs)
+        ]
+        at = self._append(node, op, tuple(positions))
+        self._made[key] = at
+        return at
+
+    def _refuse_root(self, inputs: tuple[object, ...]) -> None:
+        if self.root in inputs:
+            rule = "a replacement reads what it replaces, so it would never end"
+            raise UnsupportedError("rewrite", rule, remedy="make it of the variables")
+
+    def given(self, at: int) -> Any:
+        """Return a node as an operand of a call: an Array, or the scalar it is."""
+        node = self.nodes[at]
+        return node.scalar if self.ops[at] is SCALAR else _native.array_of(node)
+
+    def _append(self, node: Node, op: Operator, inputs: tuple[int, ...]) -> int:
+        self.nodes.append(node)
+        self.ops.append(op)
+        self.inputs.append(inputs)
+        self.uses.append(0)
+        self.held.append(False)
+        self.places.append(self.place(self.root))
+        if self._known is not None:
+            self._known[node] = len(self.nodes) - 1
+        return len(self.nodes) - 1
+
+    def adopt(self, array: Array) -> int:
+        """Return the position of an Array that was made of nodes known here."""
+        if self._known is None:
+            self._known = {node: at for at, node in enumerate(self.nodes)}
+        known = self._known
+        stack = [_native.node_of(array)]
+        while stack:
+            node = stack[-1]
+            if node in known:
+                stack.pop()
+                continue
+            inputs = node.inputs
+            missing = [each for each in inputs if each not in known]
+            if missing:
+                stack.extend(missing)
+                continue
+            op: Operator = SCALAR if node.is_scalar else (node.op if node.pending else None) or LEAF
+            positions = tuple(self.find(known[each]) for each in inputs)
+            self._refuse_root(positions)
+            self._append(node, op, positions)
+        return self.find(known[_native.node_of(array)])
+
+    def order(self) -> list[int]:
+        """Return the nodes that are needed, inputs before users, as a walk from the outputs."""
+        seen: set[int] = set()
+        ordered: list[int] = []
+        for output in self.outputs:
+            stack = [(self.find(output), False)]
+            while stack:
+                at, entered = stack.pop()
+                if entered:
+                    ordered.append(at)
+                elif at not in seen:
+                    seen.add(at)
+                    stack.append((at, True))
+                    stack.extend((i, False) for i in reversed(self.refresh(at)) if i not in seen)
+        return ordered
+
+    def finish(self) -> tuple[Graph, list[tuple[Node, int]]]:
+        """Return the graph that is left, and where in it the value of each old node that somebody
+        holds, or asked for, stands now.
+        """
+        ordered = self.order()
+        positions = {at: position for position, at in enumerate(ordered)}
+        inputs = [tuple(positions[i] for i in self.inputs[at]) for at in ordered]
+        uses = [0] * len(ordered)
+        for row in inputs:
+            for i in row:
+                uses[i] += 1
+        outputs = tuple(positions[self.find(output)] for output in self.outputs)
+        held = [self.held[at] for at in ordered]
+        replaced = [
+            (self.nodes[at], positions[by])
+            for at in self._forward
+            if at < self.count and self.held[at] and (by := self.find(at)) in positions
+        ]
+        graph = Graph([self.nodes[at] for at in ordered], inputs, uses, held, outputs)
+        return graph, replaced
+
+    def text(self, at: int, depth: int) -> str:
+        """Return a node as text: `depth` levels of it, of what is new every level up to six."""
+        node, op = self.nodes[at], self.ops[at]
+        if op is SCALAR:
+            return repr(node.scalar)
+        if not isinstance(op, Op) or (depth <= 0 and (at < self.count or depth <= -6)):
+            return f"%{self.place(at)}"
+        inside = [self.text(self.find(i), depth - 1) for i in self.inputs[at]]
+        return f"{op.name}({', '.join([*inside, *(repr(param) for param in node.params)])})"

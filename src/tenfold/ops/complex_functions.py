@@ -1,0 +1,156 @@
+"""Kernel rules of elementary functions on complex elements, by functions of real ones.
+
+Takes a Body and a Pair, hands on a Pair. Errors are small beside the modulus of the result; a part
+that is tiny beside the other may have none of its bits right. Infinities and NaN follow C99, annex
+G.6, as NumPy does. Complex functions that are not here are computed by NumPy's.
+
+>>> from tenfold.dtypes import FLOAT64
+>>> k = Body()
+>>> exp(k, Pair(k.load(0, FLOAT64), k.load(1, FLOAT64))).real.dtype
+dtype('float64')
+
+`exp_scaled`, `sinh_scaled` and `cosh_scaled` are the functions without a power of 2, `exp_scale`:
+so exp(x) * cos(y) is finite where exp(x) alone would not be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.ir.body import Body, Element, Pair
+from tenfold.ops.parts import real_or_complex
+
+Rule = Callable[[Body, Pair], Pair]
+
+
+def by_name(name: str, of_pairs: Rule) -> Callable[..., Any]:
+    """Return the rule that calls a real function by its name, and has its own for Pairs."""
+    return real_or_complex(lambda k, x: k.call(name, x), of_pairs)
+
+
+def _where_nan(k: Body, condition: Element, value: Element | float, x: Element) -> Element:
+    """Return `x`, but `value` where it is NaN and the condition holds."""
+    return k.select(condition & (x != x), value, x)
+
+
+def exp(k: Body, z: Pair) -> Pair:
+    """Return exp(x) * (cos(y) + i * sin(y)).
+
+    The imaginary part of a real number is its own, whatever exp(x) is; exp(-inf) is 0 for any `y`,
+    and exp(inf) has an infinite real part.
+    """
+    x, y = z
+    power, scale = k.call("exp_scaled", x), k.call("exp_scale", x)
+    cosine = _where_nan(k, k.abs(x) == math.inf, 1.0, k.call("cos", y))
+    sine = _where_nan(k, x == -math.inf, 0.0, k.call("sin", y))
+    imaginary = k.select(y == 0.0, y, power * sine * scale)
+    return Pair(power * cosine * scale, imaginary)
+
+
+def exp2(k: Body, z: Pair) -> Pair:
+    """Return exp(z * log(2)), with the rounding that NumPy's has of the product."""
+    return exp(k, Pair(z.real * math.log(2), z.imaginary * math.log(2)))
+
+
+def expm1(k: Body, z: Pair) -> Pair:
+    """Return exp(z) - 1.
+
+    The real part is exp(x) * cos(y) - 1, near 0 expm1(x) * cos(y) - 2 * sin(y / 2)**2.
+    """
+    x, y = z
+    power, half, cosine = k.call("exp", x), k.call("sin", y * 0.5), k.call("cos", y)
+    near = k.fma(k.call("expm1", x), cosine, half * half * -2.0)
+    real = k.select(k.abs(x) < 0.5, near, k.fma(power, cosine, -1.0))
+    return Pair(real, power * k.call("sin", y))
+
+
+def log(k: Body, z: Pair) -> Pair:
+    """Return log|z| + i * atan2(y, x).
+
+    With a the larger and b the smaller magnitude, log|z| = log(a) + log1p((b / a)**2) / 2, which
+    cannot overflow. For a near 1 it is log1p((a - 1) * (a + 1) + b**2) / 2, whose error is small
+    beside the angle where it cancels.
+    """
+    x, y = z
+    width, height = k.abs(x), k.abs(y)
+    a = k.select(width < height, height, width)
+    b = k.select(width < height, width, height)
+    near = (a > 0.7) & (a < 1.42)
+    ratio = k.select(b == 0.0, b, b / a)
+    square = k.select(near, k.fma(a - 1.0, a + 1.0, b * b), ratio * ratio)
+    rest = k.call("log1p", square) * 0.5
+    real = k.select(near, rest, k.call("log", a) + rest)
+    infinite = (width == math.inf) | (height == math.inf)
+    return Pair(k.select(infinite, math.inf, real), k.call("atan2", y, x))
+
+
+def log2(k: Body, z: Pair) -> Pair:
+    """Return log(z) / log(2), the quotient rounded as NumPy's."""
+    real, imaginary = log(k, z)
+    return Pair(real * math.log2(math.e), imaginary * math.log2(math.e))
+
+
+def log10(k: Body, z: Pair) -> Pair:
+    """Return log(z) / log(10), as `log2`."""
+    real, imaginary = log(k, z)
+    return Pair(real * math.log10(math.e), imaginary * math.log10(math.e))
+
+
+def sqrt(k: Body, z: Pair) -> Pair:
+    """Return the square root with a real part that is not negative.
+
+    t = sqrt((|x| + |z|) / 2) is its larger part, y / (2 * t) the other (W. Kahan, Branch cuts for
+    complex elementary functions, 1987). Large numbers, and those that a square would lose, are
+    scaled by a power of 4.
+    """
+    one = k.constant(1.0, z.real.dtype)
+    top, digits = (125, 24) if z.real.dtype.itemsize == 4 else (1020, 54)
+    a, b = k.abs(z.real), k.abs(z.imaginary)
+    larger = k.select(a < b, b, a)
+    big, small = larger > 2.0**top, larger < 2.0 ** (digits - top)
+    down = k.select(big, 2.0**-4, k.select(small, 4.0**digits, one))
+    up = k.select(big, 2.0**2, k.select(small, 2.0**-digits, one))
+    x, y = z.real * down, z.imaginary * down
+    half = k.sqrt((k.abs(x) + k.call("hypot", x, y)) * 2.0) * 0.5
+    other = k.abs(y) / (half + half) * up
+    half = half * up
+    positive = x >= 0.0
+    real = k.select(positive, half, other)
+    imaginary = k.copysign(k.select(positive, other, half), y)
+    # Of 0 and of an infinite imaginary part the quotient is NaN.
+    zero, infinite = a + b == 0.0, b == math.inf
+    real = k.select(zero, 0.0, k.select(infinite, b, real))
+    return Pair(real, k.select(zero | infinite, z.imaginary, imaginary))
+
+
+def _turned(k: Body, z: Pair) -> tuple[Element, ...]:
+    """Return sin(x), cos(x), sinh(y), cosh(y) and what is missing in the scale of the last two.
+
+    Where `y` is infinite and `x` has no angle, the cosine is 1, and so one part is infinite.
+    """
+    x, y = z
+    cosine = _where_nan(k, k.abs(y) == math.inf, 1.0, k.call("cos", x))
+    scale = k.call("exp_scale", k.abs(y))
+    return k.call("sin", x), cosine, k.call("sinh_scaled", y), k.call("cosh_scaled", y), scale
+
+
+def sin(k: Body, z: Pair) -> Pair:
+    """Return sin(x) * cosh(y) + i * cos(x) * sinh(y)."""
+    x, y = z
+    sine, cosine, sinh, cosh, scale = _turned(k, z)
+    # 0 stays 0 beside what is infinite or NaN.
+    real = k.select(x == 0.0, x, sine * cosh * scale)
+    return Pair(real, _where_nan(k, y == 0.0, y, cosine * sinh * scale))
+
+
+def cos(k: Body, z: Pair) -> Pair:
+    """Return cos(x) * cosh(y) - i * sin(x) * sinh(y)."""
+    x, y = z
+    sine, cosine, sinh, cosh, scale = _turned(k, z)
+    zero, one = (k.constant(each, y.dtype) for each in (0.0, 1.0))
+    # 0 stays 0 beside what is infinite or NaN.
+    signed = k.copysign(zero, x) * k.copysign(one, y)
+    imaginary = _where_nan(k, (x == 0.0) | (y == 0.0), signed, sine * sinh * scale)
+    return Pair(cosine * cosh * scale, -imaginary)

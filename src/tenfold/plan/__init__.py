@@ -1,0 +1,1 @@
+"""Planning: which operations run together, in which loops, in which memory."""

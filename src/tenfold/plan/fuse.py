@@ -1,0 +1,404 @@
+"""Fuse: which items are computed in memory of their own, and which of those one kernel computes.
+
+Takes items, hands on groups in an order in which they can run. A *root* is an item that must be in
+memory, or a fold, around which a kernel is built; everything else is computed where it is read. A
+root joins a group whose loops go over the same space: what it reads of the group's other roots
+must be at the very index where they are made. A fold and what is read back along its axis share
+their loops, one pass after another.
+
+A map that is read at several places, or repeated by broadcasting, is computed anew at each, unless
+keeping it is cheaper: Eigen's inequality, with costs in additions per element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import Op
+from tenfold.ir.shape import Shape, product
+from tenfold.plan.access import FIXED, Access, broadcast, identity, placed, seen_through
+from tenfold.plan.items import Item
+
+INLINED = ("map", "view", "leave", "scalar", "identity")
+"""The kinds that are computed where they are read."""
+LARGEST_BODY = 300
+"""Operations of one kernel; longer expressions are split."""
+CACHED_ROW = 1 << 16
+"""Elements of a row that stay in the cache from one pass to the next."""
+STORE, LOAD = 2.0, 1.0
+"""What writing and reading an element of memory costs, in additions."""
+
+Embedding = tuple[int | None, ...]
+"""For each axis of a root the axis of its group's space."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """Something in memory, or a fold, that a root reads, and where in the root's own space."""
+
+    item: int
+    access: Access
+
+
+@dataclass
+class Group:
+    """What one kernel computes: roots, and where each stands in the space of the loops."""
+
+    number: int
+    space: Shape
+    axis: int | None = None
+    """The axis that is folded."""
+    roots: dict[int, Embedding] = field(default_factory=dict)
+    before: set[int] = field(default_factory=set)
+    """The groups that must have run, and all that those need."""
+    weight: int = 0
+    reads: set[int] = field(default_factory=set)
+    """What its roots read of memory."""
+
+
+class Fusion:
+    """The items of a graph, which of them are roots, and their groups."""
+
+    def __init__(
+        self, graph: Graph, items: Sequence[Item], kept: Iterable[int], fused: bool = True
+    ) -> None:
+        self.graph, self.items, self.fused = graph, items, fused
+        self.users: list[list[int]] = [[] for _ in items]
+        for number, item in enumerate(items):
+            for i in item.inputs:
+                self.users[i].append(number)
+        self.kept = set(kept)
+        self.reasons: dict[int, str] = {}
+        """Of what is in memory though nobody asked for it: why."""
+        self.apart: dict[int, list[str]] = {}
+        """Of groups, by number: why they did not join the loops of others."""
+        self.roots = self._roots()
+        self.windows = {number for number in self.roots if self._is_window(number)}
+        self.groups: list[Group] = []
+        self.group_of: dict[int, Group] = {}
+        self.weights: dict[int, int] = {}
+        self.behind: dict[int, frozenset[int]] = {}
+        for number in sorted(self.roots - self.windows):
+            self._place(number)
+
+    def _roots(self) -> set[int]:
+        roots: set[int] = set()
+        for number in self.kept:
+            self._keep(roots, number, "somebody can see it")
+        for number, item in enumerate(self.items):
+            if item.kind == "fold":
+                roots.add(number)
+                if self.items[item.inputs[0]].kind == "fold":
+                    self._keep(roots, item.inputs[0], "another axis is folded")
+            elif item.kind in ("call", "restride", "part"):
+                for i in item.inputs:
+                    self._keep(roots, i, f"{self._named(number)} reads it from memory")
+            if item.kind == "map" and not self.fused:
+                self._keep(roots, number, "nothing is fused")
+        self._keep_dear(roots)
+        return roots
+
+    def _keep(self, roots: set[int], number: int, why: str) -> None:
+        if self.items[number].kind in INLINED or self.items[number].kind == "fold":
+            roots.add(number)
+            self.reasons.setdefault(number, why)
+
+    def _is_window(self, number: int) -> bool:
+        """Whether a root is nothing but a view of something in memory: nothing is computed."""
+        if self.items[number].kind != "view":
+            return False
+        while self.items[number].kind == "view":
+            (number,) = self.items[number].inputs
+            if number in self.roots:
+                return self.items[number].kind != "fold" or number in self.reasons
+        return self.items[number].kind in ("value", "call", "part", "restride")
+
+    def _keep_dear(self, roots: set[int]) -> None:
+        """Keep what is dearer to compute at each reader than to store once, and split long ones."""
+        cost = [0.0] * len(self.items)
+        length = [0] * len(self.items)
+        for number, item in enumerate(self.items):
+            if item.kind not in INLINED:
+                continue
+            inlined = [i for i in dict.fromkeys(item.inputs) if i not in roots]
+            below = sum(cost[i] for i in inlined)
+            cost[number] = self._cost(item) + below
+            length[number] = (item.kind != "view") + sum(length[i] for i in inlined)
+            if length[number] > LARGEST_BODY and number not in roots:
+                self._keep(roots, number, f"a kernel has at most {LARGEST_BODY} operations")
+            if number in roots or item.kind in ("view", "scalar"):
+                continue
+            reads = self._reads(number)
+            again = cost[number] * reads
+            once = (cost[number] + STORE) * item.size + LOAD * reads
+            if reads > item.size and again > once:
+                self._keep(roots, number, _inequality(again, once))
+        self._weigh_products(cost)
+
+    def _weigh_products(self, cost: Sequence[float]) -> None:
+        """Say of what a product reads what the inequality says: an element is read many times."""
+        for item in self.items:
+            if item.kind != "call" or self.op_of(item).multiply_adds is None:
+                continue
+            node = self.graph.nodes[item.position]
+            types = tuple(self.graph.nodes[i].type for i in self.graph.inputs[item.position])
+            reads = node.op.multiply_adds(types, *node.params)
+            for i in item.inputs:
+                if i in self.reasons and self.items[i].kind == "map":
+                    again = cost[i] * reads
+                    once = (cost[i] + STORE) * self.items[i].size + LOAD * reads
+                    if again > once:
+                        self.reasons[i] = f"{node.name} reads it, {_inequality(again, once)}"
+
+    def _reads(self, number: int) -> int:
+        """How many elements of an item are read; several readers at the same index count once."""
+        item, total, plain = self.items[number], 0, False
+        stack = list(self.users[number])
+        while stack:
+            user = stack.pop()
+            if self.items[user].kind == "view":
+                if self.items[user].size > item.size:
+                    total += self.items[user].size
+                else:
+                    stack.extend(self.users[user])
+            elif self.items[user].size > item.size and self.items[user].kind == "map":
+                total += self.items[user].size
+            elif not plain:
+                total, plain = total + item.size, True
+        return total
+
+    def _cost(self, item: Item) -> float:
+        if item.kind != "map":
+            return 0.0 if item.kind == "view" else 1.0
+        return self.op_of(item).cost
+
+    def op_of(self, item: Item) -> Op[...]:
+        """The operation of an item's node."""
+        op: Op[...] = self.graph.nodes[item.position].op
+        return op
+
+    def is_root(self, number: int) -> bool:
+        """Whether an item is in memory or a fold, not computed where it is read."""
+        return number in self.roots or self.items[number].kind not in INLINED
+
+    def read_by(self, number: int, access: Access) -> Iterator[tuple[int, Access]]:
+        """The inputs of an inlined item or a root, and where they are read."""
+        item = self.items[number]
+        for i in item.inputs:
+            shape = self.items[i].shape
+            if item.kind == "view":
+                yield i, _normal(seen_through(access, item.reads), shape)
+            elif item.kind == "map":
+                yield i, broadcast(access, shape, item.shape)
+            elif item.kind != "identity":
+                yield i, access
+
+    def uses(self, root: int) -> list[Use]:
+        """What a root reads of memory and of folds, and where in its own space."""
+        space = self.space_of(root)
+        found: dict[tuple[int, Access], None] = {}
+        seen: set[tuple[int, Access]] = set()
+        stack = list(self.read_by(root, identity(space)))
+        weight = 1
+        while stack:
+            number, access = stack.pop()
+            if (number, access) in seen:
+                continue
+            seen.add((number, access))
+            if self.is_root(number):
+                found[number, access] = None
+            else:
+                weight += self.items[number].kind == "map"
+                stack.extend(self.read_by(number, access))
+        self.weights[root] = weight
+        return [Use(number, access) for number, access in found]
+
+    def space_of(self, root: int) -> Shape:
+        """The space over which a root is computed: a fold's is that of its input."""
+        item = self.items[root]
+        return self.items[item.inputs[0]].shape if item.kind == "fold" else item.shape
+
+    def _place(self, root: int) -> None:
+        """Put a root into the group it shares loops with, or into one of its own."""
+        uses = self.uses(root)
+        direct = {self.group_of[use.item].number for use in uses if use.item in self.group_of}
+        behind = {
+            number
+            for use in uses
+            if use.item not in self.group_of
+            for number in self._behind(use.item)
+        }
+        needed = direct | behind
+        apart = []
+        for group in self._candidates(root, uses):
+            embedding = self._embedded(root, uses, group)
+            if embedding is None:
+                objection = "it goes over other indices"
+            elif group.number in behind:
+                objection = "it reads what a call makes of that"
+            else:
+                objection = self._objection(root, uses, group, embedding, needed)
+            if embedding is not None and not objection:
+                self._join(root, group, embedding, needed, uses)
+                return
+            apart.append(f"{self._named(root)} apart from {self._named(*group.roots)}: {objection}")
+        group = Group(len(self.groups), self.space_of(root))
+        self.apart[group.number] = apart
+        self.groups.append(group)
+        self._join(root, group, tuple(range(len(group.space))), needed, uses)
+
+    def _behind(self, number: int) -> frozenset[int]:
+        """The groups that must have run before an item that no kernel computes."""
+        known = self.behind.get(number)
+        if known is None:
+            found: set[int] = set()
+            for i in self.items[number].inputs:
+                group = self.group_of.get(i)
+                found |= {group.number, *group.before} if group else self._behind(i)
+            known = self.behind[number] = frozenset(found)
+        return known
+
+    def _candidates(self, root: int, uses: Sequence[Use]) -> list[Group]:
+        """The groups of what it reads, the latest first; then those that read the same memory."""
+        if not self.fused and self.items[root].kind != "leave":
+            return []
+        own = {self.group_of[u.item].number for u in uses if u.item in self.group_of}
+        found = [self.groups[number] for number in sorted(own, reverse=True)]
+        space = self.space_of(root)
+        found += [
+            group
+            for group in reversed(self.groups[-8:])
+            if group.number not in own
+            and group.space == space
+            and not group.reads.isdisjoint(use.item for use in uses)
+        ]
+        return found
+
+    def _embedded(self, root: int, uses: Sequence[Use], group: Group) -> Embedding | None:
+        """How the axes of a root stand in the group's space, if all it reads there fits."""
+        space = self.space_of(root)
+        if space == group.space:
+            candidate: Embedding | None = tuple(range(len(space)))
+            if self._fits(uses, group, candidate):
+                return candidate
+        candidate = self._matched(space, uses, group)
+        if candidate is None or not self._fits(uses, group, candidate):
+            return None
+        return candidate
+
+    def _matched(self, space: Shape, uses: Sequence[Use], group: Group) -> Embedding | None:
+        """Match the axes of a root by how it reads a fold of the group."""
+        axes: dict[int, int] = {}
+        for use in uses:
+            stands = group.roots.get(use.item)
+            if stands is None or group.axis is None:
+                continue
+            for place, (axis, _, _) in zip(stands, use.access, strict=True):
+                if axis is not None and place is not None and place != group.axis:
+                    axes[axis] = place
+        left = [i for i, length in enumerate(space) if length != 1 and i not in axes]
+        if len(left) > 1 or (left and group.axis is None):
+            return None
+        if left:
+            assert group.axis is not None, "tested above"
+            if space[left[0]] != group.space[group.axis]:
+                return None
+            axes[left[0]] = group.axis
+        if any(space[i] != group.space[place] for i, place in axes.items()):
+            return None
+        if len(set(axes.values())) < len(axes):
+            return None
+        rest = set(range(len(group.space))) - set(axes.values()) - {group.axis}
+        if any(group.space[axis] != 1 for axis in rest):
+            return None
+        return tuple(axes.get(i) for i in range(len(space)))
+
+    def _fits(self, uses: Sequence[Use], group: Group, embedding: Embedding | None) -> bool:
+        """Whether everything read of the group is read at the index where it is made."""
+        assert embedding is not None, "there is a candidate"
+        return all(
+            use.item not in group.roots
+            or placed(use.access, embedding) == self.made_at(group, use.item)
+            for use in uses
+        )
+
+    def made_at(self, group: Group, number: int) -> Access:
+        """Where in the group's space a root is made."""
+        shape = self.items[number].shape
+        return tuple(
+            FIXED if length == 1 or place is None else (place, 1, 0)
+            for place, length in zip(group.roots[number], shape, strict=True)
+        )
+
+    def _named(self, *roots: int) -> str:
+        """The operations of some roots, as they were written."""
+        names = (self.graph.nodes[self.items[root].position].name for root in roots)
+        return "+".join(dict.fromkeys(names))
+
+    def _objection(
+        self,
+        root: int,
+        uses: Sequence[Use],
+        group: Group,
+        embedding: Embedding,
+        needed: set[int],
+    ) -> str:
+        """Why a root that fits may not join a group; empty where it may."""
+        others = needed - {group.number}
+        if any(group.number in self.groups[other].before for other in others):
+            return "it also reads what another step makes of that"  # together: a circle
+        if group.weight + self.weights[root] > LARGEST_BODY:
+            return f"a kernel has at most {LARGEST_BODY} operations"
+        item = self.items[root]
+        if item.kind == "fold" and group.axis not in (None, item.axis):
+            return "another axis is folded"
+        if item.kind == "fold" and embedding != tuple(range(len(group.space))):
+            return "it goes over other indices"
+        axis = group.axis if group.axis is not None else item.axis
+        ended = any(
+            use.item in group.roots and all(step[0] != axis for step in self.made_at(group, use.item))
+            for use in uses
+        )
+        along = item.kind == "fold" or axis in embedding
+        if ended and along and axis is not None and axis >= 0:
+            rows = product(group.space) // max(group.space[axis], 1)
+            if group.space[axis] > CACHED_ROW:
+                return f"{group.space[axis]:,} elements do not stay in the cache for another pass"
+            if rows <= 3 and group.space[axis] > 4096:
+                return f"{rows} long rows are better cut among the threads"
+        return ""
+
+    def _join(
+        self,
+        root: int,
+        group: Group,
+        embedding: Embedding,
+        needed: set[int],
+        uses: Sequence[Use],
+    ) -> None:
+        group.roots[root] = embedding
+        group.reads.update(use.item for use in uses if use.item not in group.roots)
+        group.weight += self.weights[root]
+        if self.items[root].kind == "fold":
+            group.axis = self.items[root].axis
+        self.group_of[root] = group
+        more = set(needed) - {group.number}
+        for number in tuple(more):
+            more |= self.groups[number].before
+        group.before |= more
+        for other in self.groups:
+            if group.number in other.before:
+                other.before |= more
+
+
+def _inequality(again: float, once: float) -> str:
+    return f"computed at each reader {again:,.0f} additions, stored once {once:,.0f}"
+
+
+def _normal(access: Access, shape: Shape) -> Access:
+    """An access in which what is read of an axis of length 1 does not depend on the loops."""
+    return tuple(
+        (None, 0, 0) if length == 1 else step for step, length in zip(access, shape, strict=True)
+    )

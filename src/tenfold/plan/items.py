@@ -1,0 +1,144 @@
+"""Items: a graph in the words of a planner.
+
+Takes a Graph, hands on a list of items, inputs before users: each node as what a plan does with it.
+A reduction becomes folds, one axis each, the innermost first, then what follows from them, then the
+view without the axes.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> x = tn.asarray([[1.0, 2.0]])
+>>> for item in items_of(Graph.of([_native.node_of(tn.sum(x + x, axis=1))])):
+...     print(item.kind, item.shape, item.inputs)
+value (1, 2) ()
+map (1, 2) (0, 0)
+fold (1, 1) (1,)
+leave (1, 1) (2,)
+view (1,) (3,)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import Kind, Op
+from tenfold.ir.shape import Shape, product
+from tenfold.plan.access import Step
+from tenfold.plan.rules import has_rule
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to plan for.
+
+    value: memory that is there; scalar: a number given at the launch; map: elements computed at
+    their own index; view: an input read at other indices, by `reads`; fold: one axis folded, which
+    stays with length 1; leave: what becomes of folds; restride: memory seen with other strides;
+    part: one result of a call; call: whatever the reference or a library computes.
+    """
+
+    kind: str
+    position: int
+    """Of the node in the graph."""
+    shape: Shape
+    dtype: np.dtype
+    inputs: tuple[int, ...] = ()
+    reads: tuple[Step, ...] = ()
+    axis: int = -1
+    first: bool = False
+    """Of a fold: whether its input is what the operation was given."""
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return product(self.shape)
+
+
+def items_of(graph: Graph, *, fma: bool = True) -> list[Item]:
+    """Return the items of a graph; the last item of a node stands for it (see `last_items`).
+
+    Without `fma` what cannot do without it is a call.
+    """
+    return _Items(graph, fma).items
+
+
+def last_items(items: list[Item]) -> dict[int, int]:
+    """Return for each node of the graph the item that has its value."""
+    return {item.position: number for number, item in enumerate(items)}
+
+
+class _Items:
+    def __init__(self, graph: Graph, fma: bool) -> None:
+        self.graph, self.fma = graph, fma
+        self.items: list[Item] = []
+        self.last: dict[int, int] = {}
+        for position in range(len(graph)):
+            self._add_node(position)
+
+    def _add(self, item: Item) -> int:
+        self.items.append(item)
+        self.last[item.position] = len(self.items) - 1
+        return len(self.items) - 1
+
+    def _add_node(self, position: int) -> None:
+        node = self.graph.nodes[position]
+        type_ = node.type
+        inputs = tuple(self.last[i] for i in self.graph.inputs[position])
+        kind, reads = _kind_of(node, self.items, inputs, self.fma)
+        if kind == "fold":
+            self._add_folds(position, node.op, inputs[0])
+            return
+        self._add(Item(kind, position, type_.shape, type_.dtype, inputs, reads))
+
+    def _add_folds(self, position: int, op: Op[...], source: int) -> None:
+        node = self.graph.nodes[position]
+        axes, keepdims = node.params[:2]
+        shape = self.items[source].shape
+        dtype = op.folding.dtype(node.operands[0])
+        number = source
+        for axis in reversed(axes):
+            kind = "fold" if shape[axis] else "identity"
+            shape = tuple(1 if i == axis else length for i, length in enumerate(shape))
+            first = number == source
+            number = self._add(Item(kind, position, shape, dtype, (number,), (), axis, first))
+        result = node.type
+        first = number == source
+        number = self._add(Item("leave", position, shape, result.dtype, (number,), first=first))
+        if not keepdims and axes:
+            kept = iter(range(len(result.shape)))
+            reads = tuple(
+                (None, 0, 0) if axis in axes else (next(kept), 1, 0) for axis in range(len(shape))
+            )
+            self._add(Item("view", position, result.shape, result.dtype, (number,), reads))
+
+
+def _kind_of(
+    node: Any, items: list[Item], inputs: tuple[int, ...], fma: bool
+) -> tuple[str, tuple[Step, ...]]:
+    if node.is_scalar:
+        return "scalar", ()
+    if not node.pending:
+        return "value", ()
+    op = node.op
+    if op is None:
+        return "part", ()
+    if op.folding is not None and _foldable(node):
+        return "fold", ()
+    if op.reads is not None:
+        return "view", op.reads(items[inputs[0]].shape, *node.params)
+    if op.view and op.strides is not None:
+        return "restride", ()
+    if op.fills is not None:
+        return "scalar", ()
+    known = node.params, node.operands, node.type.dtype
+    if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):
+        return "map", ()
+    return "call", ()
+
+
+def _foldable(node: Any) -> bool:
+    """A position in a flattened array is no fold of one axis."""
+    return not node.op.folding.positions or len(node.params[0]) == 1

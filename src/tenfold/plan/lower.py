@@ -1,0 +1,235 @@
+"""Lower: from a group of roots to a kernel and what it is launched with.
+
+Takes a Fusion, a group and where everything in memory lies, hands on a Lowered: the Kernel, which
+knows no lengths, and the memory, the sizes and the ranges of this launch. Loop axes are ordered by
+how memory lies, those that can be gone through as one are merged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tenfold.dtypes import PARTS
+from tenfold.ir.body import Body, Element, Instruction, Pair
+from tenfold.ir.body import Operand as Computed
+from tenfold.ir.shape import Shape, row_major
+from tenfold.ops.cast import constant_element, converted_element
+from tenfold.plan.access import Access, identity, placed, strides_in
+from tenfold.plan.fuse import Fusion, Group
+from tenfold.plan.items import Item
+from tenfold.plan.rules import apply_rule
+
+Layout = Callable[[int], tuple[int, ...]]
+"""The strides, in bytes, of an item in memory."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An operand before its axes are ordered: an item, bytes for each axis of the space, offset."""
+
+    item: int
+    dtype: np.dtype
+    strides: tuple[int, ...]
+    offset: int = 0
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A scalar of the launch: of which item, in which dtype, and of a complex one which part."""
+
+    item: int
+    dtype: np.dtype
+    part: int = 0
+
+
+class Lowering:
+    """The body of one group, and the memory it reads and writes."""
+
+    def __init__(self, fusion: Fusion, group: Group, stored: Iterable[int], layout: Layout) -> None:
+        self.fusion, self.group, self.layout = fusion, group, layout
+        self.items = fusion.items
+        self.body = Body()
+        self.memory: list[Memory] = []
+        self.parameters: list[Parameter] = []
+        self.stores: list[tuple[int, tuple[int, ...]]] = []
+        self._numbers: dict[object, int] = {}
+        self._made: dict[tuple[int, Access], Any] = {}
+        for root in sorted(group.roots):
+            self._compute(root)
+        for root in sorted(stored):
+            self._store(root)
+
+    def own_access(self, root: int) -> Access:
+        """Where a root's own loops stand in the space of the group."""
+        space = self.fusion.space_of(root)
+        return placed(identity(space), self.group.roots[root])
+
+    def _compute(self, root: int) -> None:
+        """Make the element of a root; what it needs first comes first, without recursion."""
+        stack = [(root, self.own_access(root))]
+        while stack:
+            number, access = stack[-1]
+            if (number, access) in self._made:
+                stack.pop()
+                continue
+            needed = [
+                each
+                for each in self._inputs(number, access)
+                if each not in self._made
+            ]
+            if needed:
+                stack.extend(needed)
+                continue
+            self._made[number, access] = self._element(number, access)
+            stack.pop()
+        made = self._made[root, self.own_access(root)]
+        self._made[root, self.fusion.made_at(self.group, root)] = made
+
+    def _inputs(self, number: int, access: Access) -> list[tuple[int, Access]]:
+        if self._in_memory(number, access):
+            return []
+        found = self.fusion.read_by(number, access)
+        return [(i, a) for i, a in found if self.items[i].kind != "scalar"]
+
+    def _in_memory(self, number: int, access: Access) -> bool:
+        """Whether an item is read from memory here; the group's own roots are at hand."""
+        if number in self.group.roots:
+            return False
+        return self.fusion.is_root(number)
+
+    def _element(self, number: int, access: Access) -> Any:
+        item = self.items[number]
+        if self._in_memory(number, access):
+            return self._load(number, access)
+        inputs = list(self.fusion.read_by(number, access))
+        if item.kind == "view":
+            return self._operand(inputs[0], item.dtype)
+        if item.kind == "scalar":
+            return self._parameter(number, item.dtype)
+        if item.kind == "map":
+            return self._mapped(item, inputs)
+        folding = self.fusion.op_of(item).folding
+        assert folding is not None, item.kind
+        node = self.fusion.graph.nodes[item.position]
+        if item.kind == "identity":
+            assert folding.identity is not None, "an empty axis has a value"
+            return constant_element(self.body, folding.identity, item.dtype)
+        if item.kind == "fold":
+            source = self._operand(inputs[0], item.dtype if not item.first else node.operands[0])
+            index = self.body.index(item.axis)
+            parts = folding.enter(self.body, source, index) if item.first else _parts(source)
+            return tuple(
+                self.body.apply("fold", part.dtype, *parts, data=(folding.kind, i))
+                for i, part in enumerate(parts)
+            )
+        made = self._made.get(inputs[0])
+        if item.first:  # no axis was folded
+            source = self._operand(inputs[0], node.operands[0])
+            made = folding.enter(self.body, source, self.body.constant(0, np.dtype(np.int64)))
+        return folding.leave(self.body, _parts(made), item.dtype)
+
+    def _mapped(self, item: Item, inputs: list[tuple[int, Access]]) -> Computed:
+        node = self.fusion.graph.nodes[item.position]
+        operands = [
+            self._operand(each, dtype) for each, dtype in zip(inputs, node.operands, strict=True)
+        ]
+        made = apply_rule(
+            self.body, node.op, node.params, operands, node.operands, node.type.dtype
+        )
+        assert made is not None, f"{node.name} has a rule"
+        return made
+
+    def _operand(self, read: tuple[int, Access], dtype: np.dtype) -> Computed:
+        number, access = read
+        if self.items[number].kind == "scalar":
+            return self._parameter(number, dtype)
+        made = self._made[number, access]
+        if isinstance(made, tuple) and not isinstance(made, Pair):
+            made = _whole(made)
+        return converted_element(self.body, made, dtype)
+
+    def _parameter(self, number: int, dtype: np.dtype) -> Computed:
+        if dtype in PARTS:
+            return Pair(*(self._scalar(Parameter(number, dtype, i)) for i in (0, 1)))
+        return self._scalar(Parameter(number, dtype))
+
+    def _scalar(self, parameter: Parameter) -> Element:
+        if parameter not in self._numbers:
+            self._numbers[parameter] = len(self.parameters)
+            self.parameters.append(parameter)
+        dtype = PARTS.get(parameter.dtype, parameter.dtype)
+        return self.body.parameter(self._numbers[parameter], dtype)
+
+    def _load(self, number: int, access: Access) -> Computed:
+        item = self.items[number]
+        strides, offset = strides_in(access, self.layout(number), len(self.group.space))
+        memory = Memory(number, item.dtype, strides, offset)
+        if memory not in self._numbers:
+            self._numbers[memory] = len(self.memory)
+            self.memory.append(memory)
+        operand = self._numbers[memory]
+        if item.dtype not in PARTS:
+            return self.body.load(operand, item.dtype)
+        part = PARTS[item.dtype]
+        return Pair(*(self.body.apply("load", part, data=(operand, i)) for i in (0, 1)))
+
+    def _store(self, root: int) -> None:
+        made = self._made[root, self.fusion.made_at(self.group, root)]
+        elements = tuple(element.position for element in _parts(made))
+        shape = self.items[root].shape
+        strides = [0] * len(self.group.space)
+        layout = self.layout(root)
+        for place, length, stride in zip(self.group.roots[root], shape, layout, strict=True):
+            if place is not None and length != 1:
+                strides[place] = stride
+        self.stores.append((len(self.memory), elements))
+        self.memory.append(Memory(root, self.items[root].dtype, tuple(strides), 0, True))
+
+
+def _parts(made: Any) -> tuple[Element, ...]:
+    """The one or two real elements of an element, or the parts of a fold as they are."""
+    return tuple(made) if isinstance(made, tuple) else (made,)
+
+
+def _whole(parts: tuple[Element, ...]) -> Computed:
+    return Pair(*parts) if len(parts) == 2 else parts[0]
+
+
+def contiguous(shape: Shape, itemsize: int) -> tuple[int, ...]:
+    """Return the strides, in bytes, of an array in row-major order."""
+    return tuple(itemsize * stride for stride in row_major(shape))
+
+
+def merged_axes(
+    order: Sequence[int], space: Shape, memory: Sequence[Memory], single: set[int]
+) -> list[list[int]]:
+    """Return axes that can be gone through as one, outer ones first; axes of length 1 are dropped.
+
+    Axes in `single` stay by themselves.
+    """
+    runs: list[list[int]] = []
+    for axis in order:
+        if space[axis] == 1 and axis not in single:
+            continue
+        if runs and axis not in single and runs[-1][-1] not in single:
+            outer = runs[-1][-1]
+            if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory):
+                runs[-1].append(axis)
+                continue
+        runs.append([axis])
+    return runs
+
+
+def with_axes(body: Sequence[Instruction], axes: Mapping[int, int]) -> tuple[Instruction, ...]:
+    """Return instructions whose indices go along the axes of the loops."""
+    return tuple(
+        Instruction(made.name, made.dtype, made.inputs, axes[int(str(made.data))])
+        if made.name == "index"
+        else made
+        for made in body
+    )

@@ -1,0 +1,329 @@
+"""Plan: the steps that compute a graph, each with what it reads, what it makes, and why.
+
+Takes a Graph and how the values that are there lie in memory, hands on a Plan: frozen, printable,
+good for every graph of the same structure and lengths. Scalars are no part of it.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> x = tn.asarray([1.0, 2.0])
+>>> print(plan_of(Graph.of([_native.node_of((x + x) * 2)])))
+kernel linear: add, multiply -> float64[2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tenfold.ir.graph import Graph
+from tenfold.ir.shape import Shape, product
+from tenfold.plan.access import identity, seen_through, strides_in
+from tenfold.plan.fuse import Fusion, Group
+from tenfold.plan.items import Item, items_of, last_items
+from tenfold.plan.layout import agreed_order, laid_out
+from tenfold.plan.lower import Lowering, contiguous
+from tenfold.plan.traverse import Launch, launch_of
+
+Layout = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Something in memory: an item, the Type of its elements, and its strides in bytes."""
+
+    item: int
+    shape: Shape
+    dtype: str
+    strides: Layout
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do: `reads` are items in memory, `makes` what is there afterwards.
+
+    kernel: a launch; call: the node at `position`, by the reference or a library; window: another
+    look at the memory of `reads[0]`, `offset` bytes in; empty: nothing, of arrays without elements.
+    """
+
+    kind: str
+    reads: tuple[int, ...]
+    makes: tuple[Made, ...]
+    names: tuple[str, ...]
+    """The operations, as they were written."""
+    position: int = -1
+    launch: Launch | None = None
+    offset: int = 0
+    reasons: tuple[str, ...] = ()
+    """For what is in memory though nobody asked for it: why."""
+    apart: tuple[str, ...] = ()
+    """Why it did not join the loops of others."""
+
+    def __str__(self) -> str:
+        results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.makes)
+        how = f" {self.launch.kernel.traversal}" if self.launch else ""
+        return f"{self.kind}{how}: {', '.join(self.names)} -> {results}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in an order in which they can run."""
+
+    steps: tuple[Step, ...]
+    items: tuple[Item, ...]
+    kept: frozenset[int]
+    """The items that somebody can see."""
+    last_use: tuple[tuple[int, ...], ...]
+    """For each step the items that nobody needs after it."""
+
+    @cached_property
+    def temporaries(self) -> frozenset[int]:
+        """The items that steps make in memory of their own and of which nobody sees anything."""
+        seen = set(self.kept)
+        for step in reversed(self.steps):
+            if step.kind in ("window", "part") and step.makes[0].item in seen:
+                seen.update(step.reads)
+        steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
+        return frozenset(made.item for step in steps for made in step.makes) - seen
+
+    def __str__(self) -> str:
+        return "\n".join(str(step) for step in self.steps)
+
+
+def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
+    """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
+    processor that lacks it, operations that need it are calls.
+    """
+    return _Planner(graph, fused, fma).plan()
+
+
+class _Planner:
+    def __init__(self, graph: Graph, fused: bool, fma: bool) -> None:
+        self.graph = graph
+        self.items = items_of(graph, fma=fma)
+        self.last = last_items(self.items)
+        kept = {
+            self.last[position]
+            for position, node in enumerate(graph.nodes)
+            if graph.held[position] and node.pending
+        }
+        self.kept = frozenset(kept)
+        self.fusion = Fusion(graph, self.items, kept, fused)
+        self.layouts: dict[int, Layout] = {}
+        self.needed = self._needed_outside()
+
+    def _needed_outside(self) -> set[int]:
+        """The roots that must be in memory once their group has run."""
+        needed = set(self.kept)
+        fusion = self.fusion
+        for number, item in enumerate(self.items):
+            if item.kind in ("call", "restride", "part") or number in fusion.windows:
+                needed.update(self._memory_inputs(number))
+        for group in fusion.groups:
+            needed |= group.reads
+        return needed
+
+    def _memory_inputs(self, number: int) -> list[int]:
+        """What a call or a window reads; a window looks through views at memory."""
+        if number not in self.fusion.windows:
+            return list(self.items[number].inputs)
+        return [self._window_base(number)[0]]
+
+    def _window_base(self, number: int) -> tuple[int, object]:
+        access = identity(self.items[number].shape)
+        while True:
+            item = self.items[number]
+            (below,) = item.inputs
+            access = seen_through(access, item.reads)
+            number = below
+            if self.fusion.is_root(number):
+                return number, access
+
+    def layout(self, number: int) -> Layout:
+        """The strides, in bytes, of an item in memory."""
+        if number not in self.layouts:
+            item = self.items[number]
+            if item.kind == "value":
+                value = self.graph.nodes[item.position].value()
+                assert value is not None, "a value is there"
+                self.layouts[number] = value.strides or contiguous(
+                    item.shape, item.dtype.itemsize
+                )
+            else:
+                self.layouts[number] = contiguous(item.shape, item.dtype.itemsize)
+        return self.layouts[number]
+
+    def plan(self) -> Plan:
+        """Order the steps: each after what makes what it reads."""
+        steps: list[Step] = []
+        done: set[int] = {
+            number for number, item in enumerate(self.items) if item.kind in ("value", "scalar")
+        }
+        todo: list[Group | int] = [*self.fusion.groups]
+        todo += [
+            number
+            for number, item in enumerate(self.items)
+            if item.kind in ("call", "restride", "part") or number in self.fusion.windows
+        ]
+        todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, Group) else unit)
+        while todo:
+            waiting: list[Group | int] = []
+            for unit in todo:
+                if self._inputs(unit) <= done:
+                    step = self._step(unit)
+                    if step is not None:
+                        steps.append(step)
+                    done |= set(unit.roots) if isinstance(unit, Group) else {unit}
+                else:
+                    waiting.append(unit)
+            assert len(waiting) < len(todo), "steps need each other in a circle"
+            todo = waiting
+        return Plan(tuple(steps), tuple(self.items), self.kept, self._last_uses(steps))
+
+    def _inputs(self, unit: Group | int) -> set[int]:
+        if isinstance(unit, Group):
+            return unit.reads - set(unit.roots)
+        return set(self._memory_inputs(unit))
+
+    def _step(self, unit: Group | int) -> Step | None:
+        if isinstance(unit, Group):
+            return self._kernel_step(unit)
+        item = self.items[unit]
+        if unit in self.fusion.windows:
+            base, access = self._window_base(unit)
+            strides, offset = strides_in(access, self.layout(base), len(item.shape))  # type: ignore[arg-type]
+            self.layouts[unit] = strides
+            return self._other("window", unit, (base,), offset=offset)
+        if item.kind == "restride":
+            return self._restride(unit)
+        return self._other(item.kind, unit, item.inputs)
+
+    def _restride(self, number: int) -> Step:
+        item = self.items[number]
+        (source,) = item.inputs
+        node = self.graph.nodes[item.position]
+        below = self.items[source]
+        strides = [stride // below.dtype.itemsize for stride in self.layout(source)]
+        found = node.op.strides(below.shape, tuple(strides), *node.params)
+        if found is None or item.size == 0:
+            return self._other("call", number, item.inputs)
+        self.layouts[number] = tuple(stride * item.dtype.itemsize for stride in found)
+        return self._other("window", number, (source,))
+
+    def _other(
+        self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0
+    ) -> Step:
+        node = self.graph.nodes[self.items[number].position]
+        return Step(
+            kind,
+            tuple(reads),
+            (self._made(number),),
+            (node.name,),
+            self.items[number].position,
+            offset=offset,
+        )
+
+    def _made(self, number: int) -> Made:
+        item = self.items[number]
+        return Made(
+            number,
+            item.shape,
+            str(item.dtype),
+            self.layout(number),
+            item.size * item.dtype.itemsize,
+        )
+
+    def _kernel_step(self, group: Group) -> Step | None:
+        stored = [root for root in group.roots if root in self.needed]
+        if not stored:
+            return None
+        names = self._names(group)
+        self._lay_out(group, stored)
+        makes = tuple(self._made(root) for root in stored)
+        reasons = tuple(
+            f"{self.graph.nodes[self.items[root].position].name}: {self.fusion.reasons[root]}"
+            if root in self.fusion.reasons
+            else f"{self.graph.nodes[self.items[root].position].name}: other loops read it"
+            for root in stored
+            if root not in self.kept
+        )
+        apart = tuple(self.fusion.apart[group.number])
+        if product(group.space) == 0:
+            return Step("empty", (), makes, names, reasons=reasons, apart=apart)
+        lowering = Lowering(self.fusion, group, stored, self.layout)
+        launch = launch_of(lowering)
+        reads = tuple(dict.fromkeys(m.item for m in launch.memory if not m.written))
+        return Step(
+            "kernel", reads, makes, names, launch=launch, reasons=reasons, apart=apart
+        )
+
+    def _lay_out(self, group: Group, stored: Sequence[int]) -> None:
+        """Let fresh results lie as what they are computed from, where that agrees."""
+        order = agreed_order(self.fusion, group, self.layout)
+        if order is not None:
+            for root in stored:
+                item = self.items[root]
+                self.layouts[root] = laid_out(item.shape, order, item.dtype.itemsize)
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        """The operations that a group computes, in the order of the graph."""
+        positions: set[int] = set()
+        stack = [(root, True) for root in group.roots]
+        seen: set[int] = set()
+        while stack:
+            number, inside = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            item = self.items[number]
+            if not inside and number not in group.roots and self.fusion.is_root(number):
+                continue
+            if item.kind not in ("value", "scalar") and not self._follows_fold(item):
+                positions.add(item.position)
+            stack.extend((i, False) for i in item.inputs)
+        return tuple(self.graph.nodes[position].name for position in sorted(positions))
+
+    def _follows_fold(self, item: Item) -> bool:
+        """Whether it only makes a result of a fold, which another kernel may have computed."""
+        op = self.graph.nodes[item.position].op
+        return op is not None and op.folding is not None and item.kind != "fold" and not item.first
+
+    def _last_uses(self, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
+        last: dict[int, int] = {}
+        for number, step in enumerate(steps):
+            for item in (*step.reads, *(made.item for made in step.makes)):
+                last[item] = number
+        found: list[list[int]] = [[] for _ in steps]
+        for item, number in last.items():
+            if item not in self.kept:
+                found[number].append(item)
+        return tuple(tuple(items) for items in found)
+
+
+def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
+    """Return what a plan depends on: two graphs with equal keys have the same plan."""
+    parts: list[object] = list(options)
+    for position, node in enumerate(graph.nodes):
+        if node.is_scalar:
+            parts.append(node.type.dtype.num)
+        elif not node.pending:
+            value = node.value()
+            type_ = node.type
+            parts.append((type_.shape, type_.dtype, value.strides if value else None))
+        else:
+            op = node.op
+            parts.append(
+                (
+                    node.name if op is None else op.id,
+                    graph.inputs[position],
+                    graph.held[position],
+                    node.params,
+                    node.type.dtype,
+                    node.operands,
+                )
+            )
+    return tuple(parts)
+
+
+__all__ = ["Made", "Plan", "Step", "key_of", "plan_of"]

@@ -1,0 +1,357 @@
+"""Traverse: how the loops of a kernel go through memory, and how they are cut into units of work.
+
+Takes a Lowering, hands on a Launch: the Kernel with its axes in order, the sizes that this launch
+gives it, how many units of work there are and how much scratch memory each thread needs. Nothing
+here changes a result: the tree of a fold depends on lengths alone, whatever the form.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tenfold.ir.body import PRIMITIVES, Instruction
+from tenfold.ir.kernel import BLOCK, LANES, Kernel, Operand, Store
+from tenfold.ir.shape import product
+from tenfold.plan.layout import loop_order
+from tenfold.plan.lower import Lowering, Memory, Parameter, merged_axes, with_axes
+
+FORMULA_WEIGHT = 25
+"""What an elementary function counts as, in instructions."""
+LONG_BODY = 40
+"""From so many instructions on one copy of a body is better than two."""
+SHORT_AXIS = 32
+"""A folded axis shorter than this leaves lanes of a row empty: packets go along another axis."""
+SHORTEST_TURNED = 16
+"""The shortest axes of which blocks are turned in registers."""
+SPLIT_ROW = 1 << 16
+"""Elements from which a row that is alone is split among units of work."""
+STREAMED_BYTES = 8 << 20
+"""Outputs larger than this are stored past the cache."""
+RANGE = 1 << 15
+"""Elements of one range of units: what a thread takes at once."""
+COLUMN_BYTES = 1 << 18
+"""Scratch memory of a part of the columns."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and everything one launch of it needs but the addresses."""
+
+    kernel: Kernel
+    memory: tuple[Memory, ...]
+    parameters: tuple[Parameter, ...]
+    sizes: bytes
+    units: int
+    grain: int
+    scratch: int
+    finish: int = 0
+    """Of split rows: how many rows are finished once all units have run."""
+    totals: tuple[int, ...] = ()
+    """Of split rows: the bytes of each table of totals."""
+    elements: int = 0
+
+
+def launch_of(lowering: Lowering) -> Launch:
+    """Choose the loops for a lowered group."""
+    return _Traversal(lowering).launch()
+
+
+class _Traversal:
+    def __init__(self, lowering: Lowering) -> None:
+        self.group = lowering.group
+        self.space = lowering.group.space
+        self.fold = lowering.group.axis
+        body, stores = _pruned(lowering.body.instructions, lowering.stores)
+        self.body, self.stores = body, stores
+        self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
+        self.form = "map"
+        self.runs = self._loops()
+        self.lengths = [product(self.space[axis] for axis in run) for run in self.runs]
+
+    def _loops(self) -> list[list[int]]:
+        """Order and merge the axes; the last run is the packet axis."""
+        axes = list(range(len(self.space)))
+        if self.fold is None:
+            written = next(memory for memory in self.memory if memory.written)
+            order = loop_order(self.space, written.strides)
+            runs = merged_axes(order, self.space, self.memory, set())
+            return self._tiled(runs) or [[]]
+        packets = self._packet_axis()
+        if packets == self.fold:
+            self.form = "row"
+            outer = [axis for axis in axes if axis != self.fold]
+            return [*merged_axes(outer, self.space, self.memory, set()), [self.fold]]
+        self.form = "column"
+        outer = [axis for axis in axes if axis not in (self.fold, *packets)]
+        merged = merged_axes(outer, self.space, self.memory, set())
+        return [*merged, [self.fold], list(packets)]
+
+    def _tiled(self, runs: list[list[int]]) -> list[list[int]]:
+        """Put before the packet axis the one along which most of what lies across is contiguous."""
+        if not runs or self._length(runs[-1]) < SHORTEST_TURNED:
+            return runs
+        last = runs[-1][-1]
+        across = [
+            m for m in self.memory if abs(m.strides[last]) not in (0, m.dtype.itemsize)
+        ]
+
+        def contiguous(run: list[int]) -> int:
+            if self._length(run) < SHORTEST_TURNED:
+                return 0
+            return sum(m.strides[run[-1]] == m.dtype.itemsize for m in across if not m.written)
+
+        best = max(runs[:-1], key=contiguous, default=None)
+        if best is None or not contiguous(best):
+            return runs
+        return [*(run for run in runs[:-1] if run is not best), best, runs[-1]]
+
+    def _length(self, run: list[int]) -> int:
+        return product(self.space[axis] for axis in run)
+
+    def _packet_axis(self) -> object:
+        """The axis of the packets: the folded one, or axes that stay and lie contiguously."""
+        assert self.fold is not None, "asked for folds"
+        others = [axis for axis in range(len(self.space)) if axis != self.fold]
+        runs = merged_axes(others, self.space, self.memory, set())
+        if not runs:
+            return self.fold
+
+        def contiguous(axis: int) -> int:
+            return sum(abs(m.strides[axis]) == m.dtype.itemsize for m in self.memory)
+
+        best = max(runs, key=lambda run: (contiguous(run[-1]), run[-1]))
+        length = product(self.space[axis] for axis in best)
+        if self.space[self.fold] < SHORT_AXIS:
+            if length >= SHORT_AXIS // 2:
+                return best
+            return self.fold
+        if contiguous(best[-1]) > contiguous(self.fold) and length > 1:
+            return best
+        return self.fold
+
+    def launch(self) -> Launch:
+        """Put it together."""
+        rows = product(self.lengths[:-1]) if self.form == "row" else 0
+        passes = self._kernel("row").passes if self.form == "row" else 0
+        if self.form == "row" and passes == 1 and rows < 8 and self.lengths[-1] >= SPLIT_ROW:
+            self.form = "split"
+        kernel = self._kernel(self.form)
+        kernel = self._kept(kernel)
+        part, units, grain, slots = self._cut(kernel)
+        elements = product(self.lengths)
+        finish, totals = 0, ()
+        if self.form == "split":
+            finish = rows
+            blocks = -(-self.lengths[-1] // BLOCK)
+            totals = tuple(
+                rows * blocks * kernel.body[i].dtype.itemsize
+                for fold in kernel.folds
+                for i in fold.inputs
+            )
+        return Launch(
+            kernel,
+            self.memory,
+            self.parameters,
+            self._sizes(kernel, part, slots),
+            units,
+            grain,
+            self._scratch(kernel, part, slots),
+            finish,
+            totals,
+            elements,
+        )
+
+    def _kernel(self, form: str) -> Kernel:
+        axes = {axis: i for i, run in enumerate(self.runs) for axis in run[:1]}
+        operands = tuple(
+            Operand(memory.dtype, self._steps(memory), memory.written) for memory in self.memory
+        )
+        weight = sum(FORMULA_WEIGHT if i.name not in PRIMITIVES else 1 for i in self.body)
+        largest = max(memory.dtype.itemsize for memory in self.memory)
+        widest = max([largest, *(made.dtype.itemsize for made in self.body)])
+        lanes = LANES
+        if form == "map":
+            registers = 4 if weight <= 12 else 2
+            lanes = min(64, 64 // widest * registers)
+        elif form == "column":
+            lanes = 32 if widest <= 4 else 16
+        written = sum(
+            memory.dtype.itemsize * product(
+                length
+                for length, stride in zip(self.space, memory.strides, strict=True)
+                if stride
+            )
+            for memory in self.memory
+            if memory.written
+        )
+        streamed = written > STREAMED_BYTES and self._aligned(form)
+        return Kernel(
+            operands,
+            with_axes(self.body, axes),
+            self.stores,
+            len(self.parameters),
+            form,
+            streamed=streamed,
+            lanes=lanes,
+            masked=weight > LONG_BODY and not streamed,
+        )
+
+    def _aligned(self, form: str) -> bool:
+        """Whether every whole packet of what is written begins at a multiple of 64 bytes."""
+        if form == "column":
+            return False
+        for memory in self.memory:
+            if not memory.written:
+                continue
+            *outer, last = [memory.strides[run[-1]] if run else 0 for run in self.runs]
+            if last not in (0, memory.dtype.itemsize) or any(stride % 64 for stride in outer):
+                return False
+        return True
+
+    def _kept(self, kernel: Kernel) -> Kernel:
+        """Keep formulas that a later pass needs again."""
+        if kernel.form != "row" or kernel.passes < 2:
+            return kernel
+        levels = kernel.levels
+        kept: dict[int, None] = {}
+        for pass_ in range(1, kernel.passes):
+            wanted = [
+                i for s in kernel.stores if kernel.pass_of(s) == 2 * pass_ for i in s.elements
+            ]
+            wanted += [
+                i
+                for fold in kernel.folds
+                if any(r >= 0 and levels[r] == 2 * pass_ + 1 for r in fold.results)
+                for i in fold.inputs
+            ]
+            seen = set()
+            while wanted:
+                i = wanted.pop()
+                if i in seen or levels[i] % 2 or levels[i] < 0:
+                    continue
+                seen.add(i)
+                made = kernel.body[i]
+                if levels[i] < 2 * pass_ and (
+                    made.name not in PRIMITIVES or made.name in ("divide", "sqrt")
+                ):
+                    kept[i] = None
+                else:
+                    wanted.extend(made.inputs)
+        return replace(kernel, kept=tuple(sorted(kept)))
+
+    def _steps(self, memory: Memory) -> str:
+        steps = ""
+        for number, run in enumerate(self.runs):
+            stride = memory.strides[run[-1]] if run else 0
+            length = product(self.space[axis] for axis in run)
+            if stride == 0 or length == 1:
+                step = "0"
+            elif number == len(self.runs) - 1 and stride == memory.dtype.itemsize:
+                step = "1"
+            elif number == len(self.runs) - 1 and stride == -memory.dtype.itemsize:
+                step = "-"
+            else:
+                step = "s"
+            if length == 1 and memory.written and number == len(self.runs) - 1:
+                step = "1" if self.form == "map" or self.form == "column" else step
+            steps += step
+        if self.form == "map" and not memory.written and steps.endswith("ss"):
+            if memory.strides[self.runs[-2][-1]] == memory.dtype.itemsize and (
+                min(self.lengths[-2:]) >= SHORTEST_TURNED
+            ):
+                return steps[:-2] + "1s"
+        return steps
+
+    def _sizes(self, kernel: Kernel, part: int, slots: int) -> bytes:
+        values = []
+        for what, first, axis in kernel.sizes:
+            if what == "length":
+                values.append(self.lengths[first])
+            elif what == "stride":
+                values.append(self.memory[first].strides[self.runs[axis][-1]])
+            else:
+                values.append(part if what == "part" else slots)
+        return struct.pack(f"{len(values)}q", *values)
+
+    def _cut(self, kernel: Kernel) -> tuple[int, int, int, int]:
+        """What one unit is, how many there are, how many make a range, and slots for blocks."""
+        last = self.lengths[-1]
+        outer = product(self.lengths[:-1])
+        if kernel.across:
+            height, width = kernel.tile
+            units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
+            return 0, units, max(1, RANGE // (height * width)), 0
+        if kernel.form == "map":
+            part = min(max(-(-last // kernel.lanes) * kernel.lanes, kernel.lanes), 4096)
+            units = outer * max(-(-last // part), 1)
+            return part, units, max(1, RANGE // max(min(part, last), 1)), 0
+        if kernel.form == "row":
+            return 0, outer, max(1, RANGE // max(last, 1)), 0
+        if kernel.form == "split":
+            blocks = -(-last // BLOCK)
+            part = 16
+            return part, outer * -(-blocks // part), 2, 0
+        folded = self.lengths[-2]
+        slots = (-(-folded // BLOCK)).bit_length() + 1
+        rows = LANES + slots
+        part = max(COLUMN_BYTES // (8 * rows) // kernel.lanes, 1) * kernel.lanes
+        part = min(part, -(-last // kernel.lanes) * kernel.lanes)
+        units = product(self.lengths[:-2]) * -(-last // part)
+        return part, units, max(1, RANGE // (part * folded)), slots
+
+    def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
+        if kernel.form == "row":
+            return 8 * len(kernel.kept) * (self.lengths[-1] + kernel.lanes) + 64
+        if kernel.across:
+            return kernel.tile_bytes * len(kernel.across)
+        if kernel.form != "column":
+            return 0
+        most = max(
+            sum(
+                len(fold.inputs)
+                for fold in kernel.folds
+                if any(r >= 0 and kernel.levels[r] == level for r in fold.results)
+            )
+            for level in range(1, 2 * kernel.passes + 1, 2)
+        )
+        values = sum(level > 0 and level % 2 == 1 for level in _expanded_levels(kernel))
+        return 8 * (part + kernel.lanes) * (most * (LANES + slots) + values) + 64
+
+
+def _expanded_levels(kernel: Kernel) -> Sequence[int]:
+    """Levels with room for what formulas become: each has at most a hundred instructions."""
+    extra = [
+        level
+        for level, made in zip(kernel.levels, kernel.body, strict=True)
+        if made.name not in PRIMITIVES
+        for _ in range(200)
+    ]
+    return [*kernel.levels, *extra]
+
+
+def _pruned(
+    body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
+) -> tuple[tuple[Instruction, ...], tuple[Store, ...]]:
+    """Drop what nothing stored needs."""
+    needed = {i for _, elements in stores for i in elements}
+    needed |= {i for i, made in enumerate(body) if made.name == "fail"}
+    for i in reversed(range(len(body))):
+        if i in needed:
+            needed.update(body[i].inputs)
+    places = {old: new for new, old in enumerate(sorted(needed))}
+    kept = tuple(
+        replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
+    )
+    return kept, tuple(
+        Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
+    )
+
+
+def parameter_bytes(parameter: Parameter, cast: np.ndarray) -> bytes:
+    """Return a scalar as the 8 bytes that the launch gives; `cast` is it in the dtype asked for."""
+    part = (cast.real, cast.imag)[parameter.part]
+    return np.asarray(part).tobytes().ljust(8, b"\0")

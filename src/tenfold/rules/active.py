@@ -1,0 +1,166 @@
+"""The rules in force: the built-in families, what users add, and what options switch off.
+
+`add` and `remove` hold for the process, `using` for a block of one thread or task. Takes rules,
+hands on the RuleSet in force, whose version is part of every key under which a plan is kept.
+
+>>> import tenfold as tn
+>>> (x,) = tn.rules.variables("x")
+>>> with tn.rules.using(tn.Rule("cube", x**3, x * x * x, exactness="fast")):
+...     tn.rules.list()[-1]
+<rule cube>
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+
+from tenfold.errors import DTypeError
+from tenfold.ir.graph import Graph
+from tenfold.ir.rewrite import Report, rewrite
+from tenfold.ir.rewriting import Rewriting
+from tenfold.ir.rule import Rule, RuleSet
+from tenfold.rules.constants import CONSTANTS
+from tenfold.rules.movement import MOVEMENT
+from tenfold.rules.parts import PARTS
+from tenfold.rules.reads import opened
+from tenfold.settings import get
+
+Rules = tuple[Rule, ...]
+
+_lock = Lock()  # protects _process and _sets
+_process: Rules = (*CONSTANTS, *MOVEMENT, *PARTS)
+_block: ContextVar[Rules] = ContextVar("tenfold_rules", default=())
+_sets: dict[tuple[Rules, Rules, bool, bool], RuleSet] = {}
+MOST_SETS = 64
+
+
+def add(rule: Rule) -> None:
+    """Put a rule in force for the process, after the others.
+
+    Raises DTypeError for what is no Rule, ValueError where one of its name is in force.
+
+    >>> import tenfold as tn
+    >>> (x,) = tn.rules.variables("x")
+    >>> tn.rules.add(tn.Rule("minus", 0 - x, -x, exactness="fast"))
+    >>> tn.rules.remove("minus")
+    """
+    global _process
+    with _lock:
+        _refuse(rule, _process)
+        _process = (*_process, rule)
+
+
+def remove(rule: Rule | str) -> None:
+    """Take a rule, or the one of that name, out of force for the process; also a built-in one.
+
+    Raises LookupError when there is none.
+    """
+    global _process
+    with _lock:
+        left = tuple(each for each in _process if rule not in (each, each.name))
+        if len(left) == len(_process):
+            raise LookupError(f"rules.remove: there is no rule {_name(rule)!r} in force")
+        _process = left
+
+
+def list() -> Rules:  # noqa: A001  # a settled name
+    """Return the rules in the order in which they are tried; options may switch some off.
+
+    >>> import tenfold as tn
+    >>> print(next(rule for rule in tn.rules.list() if rule.name == "or-itself"))
+    or-itself: bitwise_or(x, x) => x when keeps (bitwise)
+    """
+    return (*_process, *_block.get())
+
+
+@contextmanager
+def using(*rules: Rule) -> Iterator[None]:
+    """Put rules in force for a block, in this thread or task only.
+
+    Raises DTypeError for what is no Rule, ValueError where one of its name is in force.
+
+    >>> import tenfold as tn
+    >>> x, y = tn.rules.variables("x y")
+    >>> with tn.rules.using(tn.Rule("half", x / 2, x * 0.5)):
+    ...     (tn.asarray([1.0, 3.0]) / 2).tolist()
+    [0.5, 1.5]
+    """
+    for position, rule in enumerate(rules):
+        _refuse(rule, (*list(), *rules[:position]))
+    token = _block.set((*_block.get(), *rules))
+    try:
+        yield
+    finally:
+        _block.reset(token)
+
+
+def _refuse(rule: object, others: Rules) -> None:
+    if not isinstance(rule, Rule):
+        text = f"{type(rule).__name__} is no rule"
+        raise DTypeError("rules", text, remedy="make one with tn.Rule(name, pattern, replacement)")
+    if any(rule.name == other.name for other in others):
+        raise ValueError(f"rules: a rule {rule.name!r} is in force already; choose another name")
+
+
+def _name(rule: Rule | str) -> str:
+    return rule.name if isinstance(rule, Rule) else rule
+
+
+def active() -> RuleSet:
+    """Return the rules in force here, under the options in force."""
+    key = (_process, _block.get(), get("reassociate") is True, get("fast") is True)
+    found = _sets.get(key)
+    if found is None:
+        enabled = {"bitwise": True, "linear-algebra": key[2], "fast": key[3]}
+        made = RuleSet(tuple(rule for rule in (*key[0], *key[1]) if enabled[rule.exactness]))
+        with _lock:
+            if len(_sets) >= MOST_SETS:
+                _sets.pop(next(iter(_sets)))
+            found = _sets.setdefault(key, made)
+    return found
+
+
+def version() -> int:
+    """Return the number of the rule set in force: equal numbers, equal rules."""
+    return active().version
+
+
+def optimised(graph: Graph, *, describe: bool = False, look: bool = False) -> tuple[Graph, Report]:
+    """Return the graph that the rules in force leave, and what they did.
+
+    With `tn.options(optimise=False)`, and where nothing fires, the graph is handed back as it is.
+    With `describe` the report has the text of each rewrite; with `look` nothing is noted, as for
+    an explanation. Raises what `rewrite` raises.
+    """
+    if not get("optimise"):
+        return graph, Report()
+
+    def parts(work: Rewriting) -> set[int]:
+        return opened(work, look=look)
+
+    return rewrite(graph, active(), describe=describe, opened=parts)
+
+
+def lines(graph: Graph, report: Report) -> builtins.list[str]:
+    r"""Return the text of the stage: what fired, how often and where, then the graph that is left.
+
+    >>> import tenfold as tn
+    >>> y = -(-tn.asarray([1.0, 2.0])) + 1
+    >>> after, report = optimised(Graph.of([tn._native.node_of(y)]), describe=True)
+    >>> print("\n".join(lines(after, report)))
+    optimised: 3 nodes, 1 rewrite: negative-twice 1
+      negative-twice at %2: negative(negative(%0)) => %0
+      %0 = leaf float64[2]
+      %1 = scalar 1
+      %2 = add(%0, %1) float64[2]
+    """
+    number = len(report.firings)
+    fired = ", ".join(f"{name} {times}" for name, times in report.counts.items())
+    rewrites = f"{number} rewrite{'s' * (number > 1)}: {fired}" if number else "no rule fires"
+    nodes = f"{len(graph)} node{'s' * (len(graph) != 1)}"
+    shown = [f"  {graph.line(position)}" for position in range(len(graph))]
+    return [f"optimised: {nodes}, {rewrites}", *report.lines(), *shown]

@@ -1,0 +1,106 @@
+"""`tenfold bench` reports limits and shares; the bench of the repository agrees with NumPy."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.cli import bench
+from tenfold.cli.progress import Progress
+
+Command = Callable[..., Any]
+ROOT = Path(__file__).resolve().parent.parent.parent
+QUICK = ("bench", "--rounds", "1", "--size-factor", "0.0001")
+
+
+def test_report_names_every_limit_and_every_work(tenfold: Command) -> None:
+    done = tenfold(*QUICK)
+    assert done.code == 0, done.err
+    for work in (*bench.LIMITS, *bench.WORKS):
+        assert f"  {work.name} " in done.out
+    assert "GB/s" in done.out
+    assert "multiply-adds/s" in done.out
+    assert done.err == ""
+
+
+def test_json_holds_positive_rates_and_shares_of_known_limits(tenfold: Command) -> None:
+    done = tenfold(*QUICK, "--json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert list(report["limits"]) == [work.name for work in bench.LIMITS]
+    assert all(facts["rate"] > 0 for facts in report["limits"].values())
+    assert [facts["name"] for facts in report["works"]] == [work.name for work in bench.WORKS]
+    for facts in report["works"]:
+        assert facts["limit"] in report["limits"]
+        assert facts["share"] > 0
+
+
+def test_size_factor_above_one_is_refused_in_one_line(refused: Command) -> None:
+    assert "size-factor" in refused(2, "bench", "--size-factor", "2")
+
+
+def test_bytes_are_those_of_inputs_and_result() -> None:
+    copy, triad = bench.LIMITS[0], bench.LIMITS[1]
+    with Progress() as progress:
+        _, of_copy, none = bench.measure(copy, 1, 1000 / copy.elements, progress)
+        _, of_triad, _ = bench.measure(triad, 1, 1000 / triad.elements, progress)
+    assert (of_copy, of_triad, none) == (8000, 12000, 0)
+
+
+def test_multiply_adds_of_the_polynomials_are_their_fused_steps() -> None:
+    x = tn.asarray(np.linspace(0, 1, 5, dtype=np.float32))
+    text = tn.explain(bench.polynomials(x), stage="expression")
+    assert 5 * text.count(" fma") == bench.multiply_adds_of_polynomials((5,))
+
+
+def test_work_that_would_take_too_long_is_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "PATIENCE", 0.0)
+    with Progress() as progress:
+        _, moved, _ = bench.measure(bench.LIMITS[0], 1, 0.001, progress)
+    assert moved == 8  # one element
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A run of bench/kernels.py with tiny arrays, beside NumPy alone."""
+    program, file = ROOT / "bench" / "kernels.py", tmp_path_factory.mktemp("bench") / "run.json"
+    if not program.exists():
+        pytest.skip("a source distribution has no bench/")
+    words = [str(program), "--rounds", "1", "--size-factor", "0.001", "--peers", "numpy"]
+    names = runpy.run_path(str(program.parent / "kernel_work" / "rows.py"))["WORKS"]
+    only = [word for work in names for word in ("--only", work.name)]
+    done = subprocess.run(
+        [sys.executable, *words, *only, "--json", str(file)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def test_formulas_of_the_bench_give_the_values_of_numpy(report: dict[str, Any]) -> None:
+    assert len(report["rows"]) >= 14
+    assert {row["name"]: row["wrong"] for row in report["rows"] if row["wrong"]} == {}
+
+
+def test_page_and_picture_are_made_from_a_run(report: dict[str, Any]) -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "performance.py"))
+    page = made["page"](report)
+    titles = [row["title"] for row in report["rows"]]
+    assert all(title.replace("*", "\\*") in page for title in titles)
+    picture = ElementTree.fromstring(made["picture"](report))
+    words = [element.text for element in picture.iter() if element.tag.endswith("text")]
+    assert set(titles) <= set(words)
+    circles = [element for element in picture.iter() if element.tag.endswith("circle")]
+    assert (
+        len(circles) == len(titles) + 1
+    )  # a dot of NumPy in each row, and its place in the legend

@@ -1,0 +1,88 @@
+"""How the loops of a kernel go through memory: the traversal each expression gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.ir.graph import Graph
+from tenfold.plan.plan import Plan, plan_of
+
+
+@pytest.fixture(autouse=True)
+def _on_cpu():
+    with tn.options(device="cpu"):
+        yield
+
+
+def planned(array: tn.Array) -> Plan:
+    """Return the plan of a pending array."""
+    return plan_of(Graph.of([_native.node_of(array)]))
+
+
+def traversals(array: tn.Array) -> list[str]:
+    """Return the traversals of the kernels that compute an array."""
+    return [step.launch.kernel.traversal for step in planned(array).steps if step.launch]
+
+
+def matrix(rows: int, columns: int, dtype: str = "float32") -> tn.Array:
+    """Return a matrix of different numbers."""
+    return tn.asarray(np.arange(rows * columns).reshape(rows, columns).astype(dtype))
+
+
+def test_contiguous_operands_are_gone_through_as_one():
+    assert traversals(matrix(30, 40) + matrix(30, 40)) == ["linear"]
+
+
+def test_block_of_a_matrix_is_gone_through_row_by_row():
+    assert traversals(matrix(30, 40)[3:20, 5:30] * 2) == ["inner"]
+
+
+def test_operands_that_disagree_are_read_by_tiles():
+    assert traversals(matrix(30, 40) + matrix(40, 30).T) == ["tiled"]
+
+
+def test_short_axes_are_not_worth_tiles():
+    assert traversals(matrix(3, 40) + matrix(40, 3).T) == ["inner"]
+
+
+def test_transposed_operands_that_agree_are_gone_through_as_one():
+    x, y = matrix(30, 40), matrix(30, 40)
+    assert traversals(x.T + y.T) == ["linear"]
+
+
+@pytest.mark.parametrize("axes", [(1, 0, 2), (2, 0, 1), (2, 1, 0)])
+def test_result_lies_as_the_operands_agree(axes):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    permuted = tn.permute_dims(tn.asarray(x), axes)
+    result = np.asarray(permuted * permuted)
+    assert result.strides == (x.transpose(axes) ** 2).strides
+    assert np.array_equal(result, x.transpose(axes) ** 2)
+
+
+def test_row_repeated_over_transposed_operands_leaves_their_order():
+    x, row = np.ones((30, 40)), np.arange(30.0)
+    result = tn.asarray(x).T + tn.asarray(row)
+    assert traversals(result) == ["inner"]
+    assert np.array_equal(np.asarray(result), x.T + row)
+
+
+def test_result_in_another_order_can_be_reshaped_and_sliced():
+    x = np.arange(24.0).reshape(4, 6)
+    twice = tn.asarray(x).T * 2
+    expected = x.T * 2
+    assert np.array_equal(np.asarray(tn.reshape(twice, (3, 8))), expected.reshape(3, 8))
+    assert np.array_equal(np.asarray(tn.flip(twice) + 1), np.flip(expected) + 1)
+    assert np.array_equal(np.asarray(twice[1::2, ::3]), expected[1::2, ::3])
+    assert np.array_equal(np.asarray(twice @ twice.T), expected @ expected.T)
+
+
+def test_assignment_into_a_result_in_another_order_is_seen():
+    x = np.arange(12.0).reshape(3, 4)
+    twice, expected = tn.asarray(x).T * 2, x.T * 2
+    tn.eval(twice)
+    twice[1] = 7
+    expected[1] = 7
+    assert np.array_equal(np.asarray(twice), expected)
