@@ -19,9 +19,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tenfold import _native
+from tenfold._native import Type
 from tenfold.devices import blas, products
 from tenfold.devices.product_forms import Factor
 from tenfold.devices.products import ProductStep, product_step
+from tenfold.ops.contract import matmul
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 _kept: list[object] = []
@@ -53,7 +55,9 @@ def launcher(
 ) -> tuple[ProductStep, Callable[[], None]]:
     """Return the step of a matrix product and what launches it."""
     factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
-    step = product_step("matmul", (), *factors, width=width)
+    types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
+    assert matmul.contraction is not None, "a product says what it contracts"
+    step = product_step(matmul.contraction(types), *factors, width=width)
     address, sizes = compiled(step.text, width), struct.pack(f"{len(step.sizes)}q", *step.sizes)
     arrays = [(x1, x2)[i] for i in step.operands]
     buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]
@@ -71,7 +75,7 @@ def forced(limit: int | None, width: int) -> None:
     """Let every matrix be a library call, or none."""
     products.LIBRARY.clear()
     if limit is not None:
-        products.LIBRARY[width] = {False: limit, True: limit}
+        products.LIBRARY[width] = limit
 
 
 def squares(width: int, threads: int) -> None:

@@ -1,34 +1,62 @@
-"""Explain reads, computes nothing, and says what will run and what ran."""
+"""Explain reads, computes nothing, and says what will run, why, and what ran."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.explain import limits
+from tenfold.profile import Profile
+
+
+def filled(*shape: int, dtype: str = "float64") -> tn.Array:
+    return tn.asarray(np.ones(shape, dtype))
+
+
+def counted(*arrays: tn.Array) -> tuple[str, Profile]:
+    """Return the plan as text and the counters of computing by it."""
+    text = tn.explain(*arrays, stage="planned")
+    with tn.profile() as p:
+        tn.eval(*arrays)
+        for array in arrays:
+            array.wait()
+    return text, p
+
+
+def agrees(text: str, p: Profile) -> bool:
+    """Whether a plan's first line says what the counters counted."""
+    found = re.match(r"planned: (\d+) kernels?, (\d+) calls?, (\d+) temporar", text)
+    assert found is not None, text
+    return tuple(map(int, found.groups())) == (p.kernels, p.calls, p.temporaries)
 
 
 def test_explain_computes_nothing() -> None:
     x = tn.asarray([1.0, 2.0]) + 1
     with tn.profile() as p:
         text = x.explain()
-    assert p.launches == 0
+    assert (p.launches, p.compiles) == (0, 0)
     assert repr(x).startswith("<Array float64[2] pending")
     assert "add(%0, %1) float64[2]" in text
 
 
-def test_counters_agree_with_the_steps_that_were_named() -> None:
-    x = tn.asarray(np.ones((4, 4)))
-    y = tn.sum(tn.exp(x @ x) + x, axis=0)
-    steps = y.explain("executed").splitlines()[1:]
-    with tn.profile() as p:
-        y.wait()
-    assert p.launches == len(steps) == 4
-    assert p.multiply_adds == 64
-    assert "64 multiply-adds" in steps[0]
-    assert [event.name for event in p.events] == [step.split()[0] for step in steps]
+def test_explaining_a_part_does_not_count_as_reading_it() -> None:
+    whole = filled(1000) + 1
+    parts = [whole[:10] for _ in range(3)]
+    for part in parts:
+        part.explain()
+    parts[0].wait()
+    assert repr(whole).startswith("<Array float64[1000] pending")
+
+
+def test_all_stages_stand_in_the_order_of_the_pipeline() -> None:
+    heads = [
+        line.split(":")[0] for line in (filled(2) + 1).explain().splitlines() if line[0] != " "
+    ]
+    assert heads == ["expression", "optimised", "planned", "rendered", "executed"]
 
 
 def test_shared_node_stands_once() -> None:
@@ -43,21 +71,258 @@ def test_several_roots_are_explained_together() -> None:
     assert tn.explain(x + 1, x + 2).startswith("expression: 6 nodes, 3 operations, kind MAP")
 
 
-def test_computed_array_says_that_nothing_is_left() -> None:
-    x = (tn.asarray([1.0]) + 1).wait()
-    assert "nothing is left to run" in x.explain()
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_computed_array_says_that_nothing_is_left(device: str) -> None:
+    with tn.options(device=device):
+        x = (tn.asarray([1.0]) + 1).wait()
+    for stage in (None, "planned", "rendered", "executed"):
+        assert "nothing is left to run" in x.explain(stage)
+
+
+def test_rules_that_fire_are_told_with_place_before_and_after() -> None:
+    negated = -filled(3)
+    text = (-negated + 1).explain("optimised")
+    assert text.startswith("optimised: 3 nodes, 1 rewrite: negative-twice 1\n")
+    assert "negative-twice at %2: negative(negative(%0)) => %0" in text
+    assert (filled(3) + filled(3)).explain("optimised") == "optimised: no rule fires"
+    with tn.options(optimise=False):
+        text = (-negated).explain("optimised")
+    assert text == "optimised: not at all, the option optimise is off"
+
+
+# -------------------------------------------------------------------------------------------------
+# The plan, beside the counters
+
+
+def test_sum_of_two_arrays_is_one_linear_kernel() -> None:
+    text, p = counted(filled(1000) + filled(1000))
+    assert "1. kernel, linear: add -> float64[1000]" in text
+    assert "must move 24,000 bytes, moves 24,000" in text
+    assert agrees(text, p)
+    assert (p.kernels, p.temporaries) == (1, 0)
+
+
+def test_chain_of_maps_and_broadcasts_is_one_kernel() -> None:
+    a, b, row = filled(100, 200), filled(100, 200), filled(200)
+    text, p = counted((a + b) * row - a / 2)
+    assert ": add, multiply, divide, subtract -> float64[100, 200]" in text
+    assert agrees(text, p)
+    assert (p.kernels, p.temporaries) == (1, 0)
+
+
+def test_block_of_a_matrix_is_gone_through_by_rows() -> None:
+    x = filled(100, 200)
+    assert "kernel, inner: " in (x[1:50, 2:60] + 1).explain("planned")
+
+
+def test_several_outputs_share_one_pass() -> None:
+    x = filled(50, 60)
+    text, p = counted(tn.mean(x, axis=1), tn.var(x, axis=1))
+    assert agrees(text, p)
+    assert p.temporaries == 0
+
+
+def test_softmax_of_rows_is_one_kernel_in_passes() -> None:
+    text, p = counted(tn.softmax(filled(30, 100, dtype="float32"), axis=1))
+    assert "3 passes" in text
+    assert "must move 24,000 bytes, moves 36,000: later passes find their 100 elements" in text
+    assert agrees(text, p)
+    assert (p.kernels, p.temporaries) == (1, 0)
+
+
+def test_operand_of_a_product_is_kept_and_both_costs_are_told() -> None:
+    a, b = filled(64, 64), filled(64, 64)
+    text, p = counted((tn.exp(a) + 1) @ b)
+    assert "exp, add -> temporary float64[64, 64]" in text
+    costs = re.search(r"computed at each reader ([\d,]+) additions, stored once ([\d,]+)", text)
+    assert costs is not None, text
+    again, once = (int(cost.replace(",", "")) for cost in costs.groups())
+    assert again > once
+    assert "262,144 multiply-adds" in text
+    assert agrees(text, p)
+    assert p.temporaries == 1
+
+
+def test_operand_of_a_map_is_not_kept() -> None:
+    a, b = filled(64, 64), filled(64, 64)
+    text, p = counted((tn.exp(a) + 1) + b)
+    assert agrees(text, p)
+    assert (p.kernels, p.temporaries) == (1, 0)
+    assert "temporary " not in text
+
+
+def test_epilogue_of_a_product_is_one_kernel_behind_one_call() -> None:
+    a, b, c = filled(20, 30), filled(30, 40), filled(20, 40)
+    text, p = counted(tn.maximum(a @ b + c, 0))
+    assert agrees(text, p)
+    assert p.launches == len((a @ b + c).explain("executed").splitlines()) - 1 == 2
+
+
+def test_what_is_repeated_often_is_computed_once_and_both_costs_are_told() -> None:
+    text, p = counted(tn.exp(tn.sin(filled(200))) + filled(100, 200))
+    assert "kept, exp: computed at each reader" in text
+    assert "add apart from exp: it goes over other indices" in text
+    assert agrees(text, p)
+    assert (p.kernels, p.temporaries) == (2, 1)
+
+
+def test_folds_of_different_axes_say_why_they_are_apart() -> None:
+    x = filled(100, 200)
+    text, p = counted(tn.sum(x, axis=0) + tn.sum(x, axis=1, keepdims=True))
+    assert "sum apart from sum: another axis is folded" in text
+    assert agrees(text, p)
+
+
+def test_view_of_memory_moves_nothing() -> None:
+    text, p = counted(tn.permute_dims(filled(20, 30), (1, 0))[3:])
+    assert "nothing moves" in text
+    assert agrees(text, p)
+    assert p.launches == 0
+    executed = filled(20, 30)[3:].explain("executed")
+    assert executed == "executed: nothing is to be launched on cpu"
+
+
+def test_reshaped_result_is_no_temporary() -> None:
+    text, p = counted(tn.reshape(filled(20, 30) + 1, (600,)))
+    assert agrees(text, p)
+    assert p.temporaries == 0
+
+
+def test_small_work_stays_on_one_thread() -> None:
+    with tn.options(threads=2):
+        assert "on 1 thread\n" in (filled(100) + 1).explain("planned")
+        assert "on 2 threads\n" in (filled(1_000_000) + 1).explain("planned")
+
+
+def test_large_results_pass_the_cache() -> None:
+    assert "past the cache" not in (filled(1000) + 1).explain("planned")
+    assert "past the cache" in (filled(2_000_000) + 1).explain("planned")
+
+
+def test_operand_read_at_two_places_moves_more_than_it_must() -> None:
+    x = filled(1000)
+    text = (x[1:] - x[:-1]).explain("planned")
+    assert "must move 15,992 bytes, moves 23,976: something is read at several places" in text
+
+
+def test_source_text_is_readable_and_names_its_step() -> None:
+    text = (filled(10) * 2).explain("rendered")
+    assert text.startswith("rendered: 1 kernel in LLVM's language\n; step 1\n; kernel of 1 axis")
+    assert "define i64 @kernel(" in text
+    assert "fmul" in text
+
+
+def test_tier_of_a_launch_is_told() -> None:
+    small, large = filled(5) - 3, filled(100_000) - 3
+    with tn.options(tier="auto"):
+        assert "(tier 0)" in small.explain("executed")
+        assert "(tier 1)" in large.explain("executed")
+    with tn.options(tier="1"):
+        assert "(tier 1)" in small.explain("executed")
+    large.wait()
+    assert "compiled with optimisation (tier 1)" in (filled(100_000) - 4).explain("executed")
+    assert "to be compiled" not in (filled(100_000) - 4).explain("executed")
+
+
+# -------------------------------------------------------------------------------------------------
+# Measured
 
 
 def test_analyze_computes_and_says_what_each_step_took() -> None:
-    x = tn.asarray([1.0, 2.0]) + 1
-    text = x.explain(analyze=True)
-    assert re.search(r"measured: [\d.]+ us in 1 step\n  add: [\d.]+ us", text)
-    assert repr(x) == "Array([2., 3.], dtype=float64)"
+    x = filled(64, 64)
+    y = (tn.exp(x) + 7) @ x
+    text = y.explain("planned", analyze=True)
+    assert re.search(r"measured: [\d.]+ [um]s in 2 steps", text)
+    assert re.search(r"\n  1\. exp\+add: [\d.]+ [um]s, [\d.]+ GB/s", text)
+    assert re.search(r"\n  2\. matmul: [\d.]+ [um]s, [\d.]+ GFLOP/s", text)
+    assert repr(y).startswith("Array(")
+
+
+def test_analyze_runs_what_runs_without_it() -> None:
+    x = filled(1000)
+    counts = []
+    for run in (tn.Array.wait, tn.Array.wait, lambda y: tn.explain(y, analyze=True)):
+        y = tn.exp(x) * 3 - x
+        with tn.profile() as p:
+            run(y)
+        counts.append(p.counters() | {"syncs": 0})
+    assert counts[1] == counts[2]  # the first may compile
+    assert counts[1]["allocations"] == 1
+
+
+def test_analyze_compiles_before_it_measures() -> None:
+    x = filled(77)
+    first = (tn.cbrt(x) / 3 - tn.sinh(x) * x).explain("expression", analyze=True)
+    assert re.search(r"after compiling 1 kernel in [\d.]+ [um]s", first)
+    again = (tn.cbrt(x) / 3 - tn.sinh(x) * x).explain("expression", analyze=True)
+    assert "compiling" not in again
+
+
+def test_analyze_of_a_failure_raises_it() -> None:
+    singular = tn.asarray(np.zeros((2, 2)))
+    with pytest.raises(np.linalg.LinAlgError):
+        tn.linalg.inv(singular).explain(analyze=True)
+
+
+def test_share_of_the_limit_is_told_where_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert limits.known() == {}
+    assert "`tenfold bench` measures" in (filled(3) + 1).explain(analyze=True)
+    limits.keep({"copy": 1e9})
+    assert limits.known() == {"copy": 1e9}
+    assert re.search(r"GB/s \(\d+% of the limit\)", (filled(3) + 1).explain(analyze=True))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"rates": {"copy": -1}}', '{"rates": {"copy": 1}}'])
+def test_limits_in_doubt_count_as_none(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    limits.keep({"copy": 1e9})
+    limits.place().write_text(text, encoding="utf-8")
+    assert limits.known() == {}
+
+
+# -------------------------------------------------------------------------------------------------
+# The reference device
+
+
+def test_reference_device_takes_one_operation_at_a_time() -> None:
+    with tn.options(device="reference"):
+        x = tn.asarray(np.ones((4, 4)))
+        y = tn.sum(tn.exp(x @ x) + x, axis=0)
+        steps = y.explain("executed").splitlines()[1:]
+        with tn.profile() as p:
+            y.wait()
+    assert p.launches == len(steps) == 4
+    assert p.multiply_adds == 64
+    assert "64 multiply-adds" in steps[0]
+    assert [event.name for event in p.events] == [step.split()[0] for step in steps]
+
+
+def test_reference_device_says_that_it_has_no_plan() -> None:
+    with tn.options(device="reference"):
+        x = tn.asarray([1.0]) + 1
+    for stage in ("planned", "rendered"):
+        expected = f"{stage}: device reference has no plan, it takes one operation at a time"
+        assert x.explain(stage) == expected
+    assert "planned" not in x.explain()
+    assert "device reference computes what was written" in x.explain("optimised")
+    assert re.search(
+        r"measured: [\d.]+ us in 1 step\n  1\. add: [\d.]+ us", x.explain(analyze=True)
+    )
 
 
 def test_movement_moves_what_it_takes_be_its_input_as_large_as_it_may() -> None:
-    x = tn.asarray(np.ones(1000))[:10]
+    with tn.options(device="reference"):
+        x = tn.asarray(np.ones(1000))[:10]
     assert "index -> float64[10]: 160 bytes" in x.explain("executed")
+
+
+# -------------------------------------------------------------------------------------------------
+# DOT, and what is refused
 
 
 def test_dot_has_a_box_for_each_node_and_an_edge_for_each_use() -> None:
@@ -79,20 +344,39 @@ def test_labels_of_dot_are_quoted() -> None:
     assert not re.search(r'(?<!\\)(\\\\)*"', label)
 
 
-def test_long_graphs_are_shown_by_their_ends() -> None:
-    x = tn.asarray([1.0])
-    with tn.options(pending_depth=0):
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_long_graphs_are_shown_by_their_ends(device: str) -> None:
+    with tn.options(pending_depth=0, device=device):
+        x = tn.asarray([1.0])
         for _ in range(5_000):
             x = x + x
-    for stage in ("expression", "executed"):
-        lines = x.explain(stage).splitlines()
-        assert len(lines) < 1_100
-        assert any("more" in line for line in lines)
+        texts = [x.explain(stage).splitlines() for stage in ("expression", "planned", "rendered")]
+    assert all(len(lines) < 1_100 for lines in texts)
+    assert any("more nodes" in line for line in texts[0])
+
+
+def test_long_source_text_is_shown_by_its_ends() -> None:
+    x = y = filled(10)
+    for _ in range(40):
+        y = tn.exp(y) * x
+    lines = y.explain("rendered").splitlines()
+    assert len(lines) < 1_100
+    assert any("more lines" in line for line in lines)
+
+
+def test_graph_that_is_computed_in_pieces_says_so() -> None:
+    x = tn.asarray([1.0])
+    for _ in range(2_000):
+        x = x + 1
+    text = x.explain()
+    assert re.search(r"planned: \d+ nodes are computed in \d+ pieces, each with a plan", text)
+    assert "executed" not in text
+    assert x.explain("executed", analyze=True).count(" add") >= 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "rule"),
-    [({"stage": "planned"}, "no stage 'planned'"), ({"format": "html"}, "no format 'html'")],
+    [({"stage": "dreamt"}, "no stage 'dreamt'"), ({"format": "html"}, "no format 'html'")],
 )
 def test_what_does_not_exist_is_refused(arguments: dict[str, str], rule: str) -> None:
     with pytest.raises(tn.errors.UnsupportedError, match=rf"(?s)explain: there is {rule}.*remedy"):

@@ -1,4 +1,8 @@
-"""An operation's name stands in one hand-written source file: the page that declares it."""
+"""An operation's name stands in one hand-written source file: the page that declares it.
+
+An elementary function has a formula besides, which kernels compute: by that name on real floats in
+`render/vecmath`, on complex ones in `ops/complex_functions.py`. Nothing else spells it.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,19 @@ GENERATED = {"__init__.pyi", "linalg.pyi", "operators.pyi", "_methods.pyi"}
 
 
 def names_spelled(path: Path) -> Iterator[str]:
-    """Yield every name that a file defines as a function or spells as a string."""
+    """Yield every name that a file defines as a function or spells as a string.
+
+    A method of a class is no function of that name: its class says what it is about.
+    """
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield from re.findall(r'"(\w+)"', text)
         return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
+    tree = ast.parse(text)
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    methods = {id(each) for node in classes for each in node.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and id(node) not in methods:
             yield node.name
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -37,8 +47,26 @@ def hand_written() -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("name", ["sin", "matmul", "softmax", "take", "concat", "argmax"])
+def files_that_spell(name: str) -> list[str]:
+    """Return the hand-written files in which a name stands."""
+    return [str(path.relative_to(ROOT)) for path in hand_written() if name in names_spelled(path)]
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "take", "concat", "argmax", "mean", "tril"])
 def test_name_of_an_operation_stands_in_one_source_file(name: str) -> None:
-    files = [str(path.relative_to(ROOT)) for path in hand_written() if name in names_spelled(path)]
+    files = files_that_spell(name)
     assert len(files) == 1, files
     assert files[0].startswith("src/tenfold/ops/")
+
+
+@pytest.mark.parametrize("name", ["sin", "tanh", "asin", "erf", "log1p", "atan2"])
+def test_name_of_an_elementary_function_stands_in_its_declaration_and_its_formulas(
+    name: str,
+) -> None:
+    files = files_that_spell(name)
+    complex_formula = "src/tenfold/ops/complex_functions.py"
+    formulas = [file for file in files if file.startswith("src/tenfold/render/vecmath/")]
+    declared = [file for file in files if file not in (*formulas, complex_formula)]
+    assert len(formulas) == 1, files
+    assert len(declared) == 1, files
+    assert declared[0].startswith("src/tenfold/ops/")

@@ -160,6 +160,7 @@ void declare_launch(nb::module_& module) {
     module.def("set_threads", set_threads, "threads"_a);
     module.def("threads", threads);
     module.def("fail_allocation", fail_allocation, "n"_a);
+    module.def("live_bytes", [] { return pool_statistics().live_bytes; });
 }
 
 } // namespace tenfold::bindings

@@ -217,3 +217,6 @@ def set_threads(threads: int) -> None:
 def threads() -> int: ...
 def fail_allocation(n: int) -> None:
     """Let the n-th allocation of the pool from now fail, once; 0 takes that back."""
+
+def live_bytes() -> int:
+    """Bytes of the pool that Values hold."""

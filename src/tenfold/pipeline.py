@@ -14,12 +14,12 @@ device's own: the reference has neither, and computes what was written, unchange
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from tenfold import _native
 from tenfold._native import Array, Node
+from tenfold.devices import forks
 from tenfold.devices.device import DEVICES
 from tenfold.devices.timeline import debug
 from tenfold.ir.graph import Graph
@@ -82,13 +82,13 @@ def expression(arrays: Sequence[Array]) -> Graph:
 
 
 # The lock protects the keys of the structures that no rule changes.
-_lock = threading.Lock()
+_lock = forks.lock()
 _quiet: OrderedDict[tuple[object, ...], None] = OrderedDict()
 
 
 def optimised(graph: Graph) -> tuple[Graph, Report]:
     """Stage two: the graph that the rules in force leave, and what they did."""
-    if len(graph) > MOST_NODES or not get("optimise"):
+    if len(graph) > MOST_NODES or not get("optimise") or get("check_nans"):
         return graph, Report()
     views = any(graph.nodes[output].op.view for output in graph.outputs if graph.nodes[output].op)
     if views:  # a part that is read once more is computed otherwise

@@ -2,7 +2,7 @@
 
 Counters are totals of the process, raised where the work is done; a profile is their difference
 between the block's end (or now) and its beginning. `save` writes a timeline for Perfetto or
-chrome://tracing.
+chrome://tracing: an event for each launch, named as the operations that it computes, joined by "+".
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0])
@@ -10,6 +10,10 @@ chrome://tracing.
 ...     y = (x + 1) * 2
 >>> p.kernels
 0
+>>> with tn.profile() as p:
+...     y = y.wait()
+>>> p.kernels, p.temporaries, [event.name for event in p.events]
+(1, 0, ['add+multiply'])
 """
 
 from __future__ import annotations
@@ -26,8 +30,21 @@ from tenfold.devices.timeline import Event, recording
 class Profile:
     """The counters of a block, as attributes, and its events.
 
-    `kernels`, `calls`, `launches`, `batches`, `temporaries`, `gathers`, `copies`, `allocations`,
-    `bytes_allocated` (bytes), `compiles`, `generic_compiles`, `multiply_adds`, `syncs` are ints.
+    | Counter | Counts |
+    |---|---|
+    | `kernels` | fused loops that ran |
+    | `calls` | operations that a library or NumPy computed |
+    | `launches` | kernels and calls, a batch of either as one |
+    | `batches`, `gathers` | launches for several pushed operators, and copies made for them |
+    | `temporaries` | arrays made by a step of which nobody sees anything: no input, no result |
+    | `copies` | arrays copied at import or export |
+    | `allocations`, `bytes_allocated` | memory taken for arrays: how often, how many bytes |
+    | `compiles` | fused kernels that LLVM compiled |
+    | `generic_compiles` | kernels of one operation that it compiled |
+    | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
+    | `syncs` | waits of this program for values |
+
+    All are ints, of the whole process while the block was open.
     """
 
     def __init__(self) -> None:
@@ -112,7 +129,7 @@ def profile() -> Profile:
     >>> import tenfold as tn
     >>> with tn.profile() as p:
     ...     total = tn.sum(tn.asarray([1.0, 2.0])).item()
-    >>> p.calls, p.syncs
+    >>> p.kernels, p.syncs
     (1, 1)
     """
     return Profile()

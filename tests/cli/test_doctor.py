@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ import pytest
 import tenfold as tn
 from tenfold import settings
 from tenfold.cli import doctor
+from tenfold.explain import limits
 
 Command = Callable[..., Any]
 
 
 def test_report_as_json_has_every_setting_with_its_source(tenfold: Command) -> None:
     facts = json.loads(tenfold("doctor", "--json").out)
-    assert list(facts) == ["machine", "versions", "settings", "problems"]
+    assert list(facts) == ["machine", "limits", "versions", "settings", "problems"]
     assert list(facts["versions"])[:2] == ["python", "tenfold"]
     assert facts["versions"]["numpy"]
     assert facts["machine"]["processors"] >= 1
@@ -38,10 +40,21 @@ def test_report_as_text_has_a_line_for_each_fact(tenfold: Command) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
-        "machine", "versions", "settings", "problems",
+        "machine", "limits", "versions", "settings", "problems",
     ]  # fmt: skip
     for word in ("processor", "memory_available", "numpy", "strict_dtypes"):
         assert any(line.split()[0] == word for line in lines if line.startswith(" "))
+
+
+def test_limits_are_those_that_were_measured(
+    tenfold: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "tenfold bench measures them" in tenfold("doctor").out
+    limits.keep({"copy": 2.5e9, "multiply-add float32": 1e9})
+    out = tenfold("doctor").out
+    assert "2.50 GB/s" in out
+    assert "1.00 G multiply-adds/s" in out
 
 
 def test_missing_distribution_is_a_problem(

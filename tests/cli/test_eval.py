@@ -76,6 +76,13 @@ def test_explain_shows_the_stages_and_writes_nothing(folder: Path, tenfold: Comm
     assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npz", "n.npy"]
 
 
+def test_explain_shows_one_stage_and_what_each_step_took(folder: Path, tenfold: Command) -> None:
+    done = tenfold("explain", "sqrt(x) * 2", "x=a.npy", "--stage", "planned", "--analyze")
+    assert done.code == 0
+    assert done.out.startswith("planned: 1 kernel")
+    assert "measured: " in done.out
+
+
 def test_the_output_may_be_an_input(folder: Path, tenfold: Command) -> None:
     assert tenfold("eval", "x[::-1] + x", "x=a.npy", "-o", "a.npy").code == 0
     np.testing.assert_array_equal(np.load("a.npy"), A[::-1] + A)

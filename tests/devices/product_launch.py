@@ -11,11 +11,14 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tenfold import _native
+from tenfold._native import Type
 from tenfold.devices import blas
 from tenfold.devices.product_forms import Factor, copy_orders
 from tenfold.devices.products import ProductStep, product_step
+from tenfold.ir.op import Contraction
+from tenfold.ops import contract
 
-CPUS = {32: "x86-64-v3", 64: "x86-64-v4"}
+CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 _kept: list[object] = []
 
 
@@ -46,7 +49,14 @@ def compiled(text: str, width: int) -> int:
 def step_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any, width: int) -> ProductStep:
     """Return the step of a product of two arrays."""
     factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
-    return product_step(operation, params, *factors, width=width)
+    return product_step(contraction_of(operation, params, x1, x2), *factors, width=width)
+
+
+def contraction_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any) -> Contraction:
+    """Return what the declaration of an operation says of two arrays."""
+    op: Any = getattr(contract, operation)
+    types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
+    return op.contraction(types, *params)  # type: ignore[no-any-return]  # an Op's field
 
 
 def _copied(x: np.ndarray, order: tuple[int, ...] | None) -> np.ndarray:
@@ -67,7 +77,7 @@ def multiply(
 ) -> np.ndarray:
     """Return a product of two arrays of one dtype; its memory held other values before."""
     factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
-    orders = copy_orders(operation, params, *factors)
+    orders = copy_orders(contraction_of(operation, params, x1, x2), *factors)
     arrays = [_copied(x, order) for x, order in zip((x1, x2), orders, strict=True)]
     step = step_of(operation, params, *arrays, width)
     result = np.full(shape, -1, np.int8).astype(x1.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,7 +29,7 @@ def width(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Whether matrices of floating dtypes are multiplied by packet code or by BLAS."""
-    limits = {} if request.param == "packets" else {32: {False: 0, True: 0}}
+    limits = {} if request.param == "packets" else {32: 0}
     monkeypatch.setattr(products, "LIBRARY", limits)
     return str(request.param)
 
@@ -97,6 +98,13 @@ def test_every_dtype_has_the_exact_sums_in_small_stacks(dtype: np.dtype, width: 
         x1, x2 = values(dtype, 100, m, k), values(dtype, 100, k, n)
         assert "small" in str(step_of("matmul", (), x1, x2, width))
         check(x1, x2, width)
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+def test_every_dtype_has_the_exact_sums_in_narrow_registers(dtype: np.dtype) -> None:
+    check(values(dtype, 13, 9), values(dtype, 9, 35), 16)
+    check(values(dtype, 70, 3, 4), values(dtype, 70, 4, 5), 16)
+    check(values(dtype, 20, 37), values(dtype, 37), 16)
 
 
 def layouts(dtype: np.dtype, *shape: int) -> Iterator[np.ndarray]:
@@ -233,7 +241,7 @@ def test_bits_depend_on_neither_threads_nor_registers(
 def test_library_calls_have_the_same_bits_for_any_number_of_threads(
     monkeypatch: pytest.MonkeyPatch, seven_threads: None
 ) -> None:
-    monkeypatch.setattr(products, "LIBRARY", {32: {False: 0, True: 0}})
+    monkeypatch.setattr(products, "LIBRARY", {32: 0})
     draw = np.random.default_rng(0)
     x1, x2 = draw.normal(size=(600, 301)), draw.normal(size=(301, 200))
     assert step_of("matmul", (), x1, x2, 32).units == 3
@@ -323,3 +331,14 @@ def test_blas_gets_its_threads_back() -> None:
             assert {library.get_num_threads() for library in libraries} == {1}
         assert {library.get_num_threads() for library in libraries} == {1}
     assert [library.get_num_threads() for library in libraries] == before
+
+
+def test_a_child_of_a_fork_gets_the_threads_of_blas_back() -> None:
+    libraries = blas._libraries()
+    before = [library.get_num_threads() for library in libraries]
+    with blas.held():
+        child = os.fork()
+        if child == 0:
+            found = [library.get_num_threads() for library in libraries]
+            os._exit(0 if found == before else 1)
+        assert os.waitpid(child, 0)[1] == 0

@@ -145,7 +145,7 @@ def test_shared_operations_are_walked_once() -> None:
     x = ladder(MILLION // 10)
     assert repr(pickle.loads(pickle.dumps(x))) == repr(x)
     assert f"{MILLION // 10} operations" in tn.explain(x, stage="expression")
-    with tn.profile() as p:
+    with tn.profile() as p, tn.options(optimise=False):  # a rule knows maximum(x, x)
         assert x.tolist() == [0.0, 1.0, 2.0]
     assert p.kernels == MILLION // 10
 

@@ -77,12 +77,3 @@ def test_result_in_another_order_can_be_reshaped_and_sliced():
     assert np.array_equal(np.asarray(tn.flip(twice) + 1), np.flip(expected) + 1)
     assert np.array_equal(np.asarray(twice[1::2, ::3]), expected[1::2, ::3])
     assert np.array_equal(np.asarray(twice @ twice.T), expected @ expected.T)
-
-
-def test_assignment_into_a_result_in_another_order_is_seen():
-    x = np.arange(12.0).reshape(3, 4)
-    twice, expected = tn.asarray(x).T * 2, x.T * 2
-    tn.eval(twice)
-    twice[1] = 7
-    expected[1] = 7
-    assert np.array_equal(np.asarray(twice), expected)

@@ -165,7 +165,7 @@ def test_failing_guard_is_named() -> None:
 
 def test_replacement_that_is_no_array_is_refused() -> None:
     with pytest.raises(tn.errors.DTypeError, match=r"'text'.*it returned str"):
-        rewritten(A * 1, tn.Rule("text", x * 1, lambda match: "x"))  # type: ignore[arg-type,return-value]
+        rewritten(A * 1, tn.Rule("text", x * 1, lambda match: "x"))
 
 
 @pytest.mark.parametrize(
@@ -343,10 +343,10 @@ def test_long_chains_are_rewritten() -> None:
 
 
 def test_parts_of_many_things_are_found_in_linear_time() -> None:
-    wholes = [A * number for number in range(3_000)]
+    wholes = [A - number for number in range(1, 3_001)]
     graph, report = optimised(graph_of(*[whole[0, 1] for whole in wholes]))
     assert report.counts == {"index-map": 3_000}
-    assert sum(node.type.size for node in graph.nodes if node.name == "multiply") == 3_000
+    assert sum(node.type.size for node in graph.nodes if node.name == "subtract") == 3_000
 
 
 def test_active_rules_are_those_that_are_listed() -> None:

@@ -24,6 +24,8 @@ import numpy as np
 import tenfold as tn
 from tenfold import settings
 from tenfold.cli.progress import Progress
+from tenfold.explain import limits
+from tenfold.io.errors import because
 from tenfold.io.machine import available_memory, processor
 
 ELEMENTS = 1 << 25
@@ -147,20 +149,31 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
     """Measure the limits of this machine, and works as shares of them.
 
     A limit is the best of the rounds: bytes moved, or fused multiply-adds, in a second. The share
-    of a work is the time that the limit allows it by the median of its rounds.
+    of a work is the time that the limit allows it by the median of its rounds. Limits of full size
+    are kept in the user's cache, and explain(analyze=True) shows shares of them.
     """
     with Progress() as progress:
-        limits = {work.name: limit(work, rounds, size_factor, progress) for work in LIMITS}
-        rates = {name: float(facts["rate"]) for name, facts in limits.items()}
+        found = {work.name: limit(work, rounds, size_factor, progress) for work in LIMITS}
+        rates = {name: float(facts["rate"]) for name, facts in found.items()}
         works = [compare(work, rates, rounds, size_factor, progress) for work in WORKS]
+    if size_factor == 1:
+        remember(rates)
     report = {
         "machine": processor()[0] or platform.processor() or "unknown",
         "device": settings.get("device"),
         "rounds": rounds,
-        "limits": limits,
+        "limits": found,
         "works": works,
     }
     click.echo(json.dumps(report, indent=2) if as_json else "\n".join(lines(report)))
+
+
+def remember(rates: dict[str, float]) -> None:
+    """Keep the limits for later processes; the report does not need that they can be kept."""
+    try:
+        limits.keep(rates)
+    except OSError as error:
+        click.echo(f"tenfold: the limits are not kept: {because(error)}", err=True)
 
 
 def limit(work: Work, rounds: int, factor: float, progress: Progress) -> Facts:

@@ -102,8 +102,9 @@ def eval_command(
 @NAMED
 @click.option("--stage", metavar="STAGE", help=f"One only of {', '.join(STAGES)}.")
 @click.option("--format", "form", type=click.Choice(["text", "dot"]), default="text")
+@click.option("--analyze", is_flag=True, help="Compute it as well, and show what each step took.")
 def explain_command(
-    words: Sequence[str], named: Sequence[str], stage: str | None, form: str
+    words: Sequence[str], named: Sequence[str], stage: str | None, form: str, analyze: bool
 ) -> None:
     """Show how EXPR would be computed, without computing it.
 
@@ -111,12 +112,13 @@ def explain_command(
 
     \b
     tenfold explain "sum(x * 2, axis=0)" x=a.npy
+    tenfold explain "sum(x * 2, axis=0)" x=a.npy --stage planned --analyze
     """  # noqa: D301  # as above
     task = read_task(words, named)
     with Progress() as progress:
         results = build(task, vocabulary(), progress)
     try:
-        text = tn.explain(*results.values(), stage=stage, format=form)
+        text = tn.explain(*results.values(), stage=stage, format=form, analyze=analyze)
     except UnsupportedError as error:  # a stage that does not exist
         raise click.UsageError(str(error)) from error
     click.echo(text)

@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from tenfold import settings
+from tenfold.explain import limits
 from tenfold.io.machine import affinity, available_memory, group_processors, processor
 
 REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
@@ -36,7 +37,12 @@ FEATURES = (
 )
 """Processor features that decide how wide a packet can be, narrowest first."""
 GIB = 2**30
-SECTIONS = {"machine": "no limit", "versions": "not installed", "settings": "none"}
+SECTIONS = {
+    "machine": "no limit",
+    "limits": "no; tenfold bench measures them",
+    "versions": "not installed",
+    "settings": "none",
+}
 """The tables of the report, and what a value that is not there means in each."""
 
 Facts = dict[str, object]
@@ -45,9 +51,10 @@ Facts = dict[str, object]
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor_command(as_json: bool) -> None:
-    """Report the machine, the versions and the settings.
+    """Report the machine, its limits, the versions and the settings.
 
-    Of each setting it says where its value came from.
+    Of each setting it says where its value came from. The limits are those that `tenfold bench`
+    has measured.
     """
     facts = examine()
     if as_json:
@@ -61,6 +68,7 @@ def examine() -> dict[str, Facts | list[str]]:
     versions = installed()
     return {
         "machine": machine(),
+        "limits": measured(),
         "versions": versions,
         "settings": configured(),
         "problems": problems(versions),
@@ -80,6 +88,11 @@ def machine() -> Facts:
         "cgroup_processors": group_processors(),
         "memory_available": available_memory(),
     }
+
+
+def measured() -> Facts:
+    """What `tenfold bench` has measured on this machine: bytes or multiply-adds per second."""
+    return dict(limits.known()) or {"measured": None}
 
 
 def installed() -> Facts:
@@ -136,9 +149,12 @@ def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:
 
 
 def shown(name: str, value: object, nothing: str) -> str:
-    """One fact as text: memory in GiB, a setting with its source, a list in a row, or nothing."""
+    """One fact as text: memory in GiB, a rate, a setting with its source, a list, or nothing."""
     if name.startswith("memory_") and isinstance(value, int):
         return f"{value / GIB:.1f} GiB"
+    if isinstance(value, float):
+        unit = "G multiply-adds/s" if name.startswith("multiply-add") else "GB/s"
+        return f"{value * 1e-9:.2f} {unit}"
     if isinstance(value, dict):
         return f"{value['value']!s:20} {value['source']}"
     if isinstance(value, list):

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tenfold.devices import forks
 
 
 @cache
@@ -51,31 +52,48 @@ class _Holders:
     """How many launches hold BLAS now; the lock protects that and the threads it had before."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = forks.lock()
         self.count = 0
         self.threads: list[int] = []
 
+    def enter(self) -> None:
+        """Hold the libraries, if nobody does."""
+        libraries = _libraries()
+        with self.lock:
+            if self.count == 0:
+                self.threads = [library.get_num_threads() for library in libraries]
+                for library in libraries:
+                    library.set_num_threads(1)
+            self.count += 1
+
+    def leave(self) -> None:
+        """Let the libraries go, if nobody else holds them."""
+        with self.lock:
+            self.count = max(0, self.count - 1)
+            if self.count == 0:
+                self.release()
+
+    def release(self) -> None:
+        """Give the libraries their threads back."""
+        for library, threads in zip(_libraries(), self.threads, strict=True):
+            library.set_num_threads(threads)
+
+    def forget(self) -> None:
+        """In the child of a fork: the launches of other threads are gone."""
+        if self.count > 0:
+            self.count = 0
+            self.release()
+
 
 _holders = _Holders()
-# A child of fork has none of the threads that may hold the lock.
-os.register_at_fork(after_in_child=_holders.__init__)  # type: ignore[misc]  # begins anew
+os.register_at_fork(after_in_child=_holders.forget)
 
 
 @contextmanager
 def held() -> Iterator[None]:
     """Hold BLAS to one thread inside; the threads it had are given back by the last to leave."""
-    libraries = _libraries()
-    with _holders.lock:
-        if _holders.count == 0:
-            _holders.threads = [library.get_num_threads() for library in libraries]
-            for library in libraries:
-                library.set_num_threads(1)
-        _holders.count += 1
+    _holders.enter()
     try:
         yield
     finally:
-        with _holders.lock:
-            _holders.count -= 1
-            if _holders.count == 0:
-                for library, threads in zip(libraries, _holders.threads, strict=True):
-                    library.set_num_threads(threads)
+        _holders.leave()

@@ -12,21 +12,21 @@ thinks once for each structure: plans are cached by it.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import OrderedDict
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.devices import reference, timeline
+from tenfold.devices import forks, reference, timeline
 from tenfold.devices.device import declare
-from tenfold.devices.program import Program, is_baseline, program_of
+from tenfold.devices.multiply import multiply
+from tenfold.devices.pieces import Pieces
+from tenfold.devices.program import PROGRAMS, Program, is_baseline, program_of
 from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
-from tenfold.plan.lower import contiguous
 from tenfold.plan.items import last_items
+from tenfold.plan.lower import contiguous
 from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of
 from tenfold.plan.traverse import Launch, parameter_bytes
 from tenfold.settings import get
@@ -34,6 +34,8 @@ from tenfold.storage import dense
 
 MOST_PLANS = 4096
 """Plans that are kept; the one not used for longest goes first."""
+LONGEST, PIECE = 1024, 256
+"""Nodes of a graph that is planned as a whole, and of the pieces that a longer one is cut into."""
 SMALL = 1 << 15
 """Elements up to which a launch stays on its caller's thread."""
 
@@ -45,14 +47,8 @@ class Cpu:
     rewrites = True
 
     def __init__(self) -> None:
-        # Protects the plans. A fork waits for it; a signal handler may fork where it is held.
-        self._lock = threading.RLock()
+        self._lock = forks.lock()  # protects the plans
         self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
-        os.register_at_fork(
-            before=self._lock.acquire,
-            after_in_parent=self._lock.release,
-            after_in_child=self._lock.release,
-        )
 
     def plan(self, graph: Graph) -> Plan:
         """Return the plan of a graph, from the cache where there is one."""
@@ -72,6 +68,14 @@ class Cpu:
                     self._plans.popitem(last=False)
         return plan
 
+    def compile(self, graph: Graph) -> list[Program]:
+        """Plan a graph anew and compile its kernels, with optimisation; nothing is run."""
+        fma = not is_baseline(str(get("cpu")))
+        plan = plan_of(graph, fused=bool(get("fuse")), fma=fma)
+        launches = [step.launch for step in plan.steps if step.launch is not None]
+        kernels = dict.fromkeys(launch.kernel for launch in launches)
+        return [PROGRAMS.compiled(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
+
     def forget(self) -> None:
         """Forget all plans."""
         with self._lock:
@@ -79,18 +83,45 @@ class Cpu:
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph; what depends on a failure is left alone."""
-        return self._one_by_one(graph) if get("check_nans") else self._run(graph)
+        if get("check_nans"):
+            return self._one_by_one(graph)
+        return self._run(graph) if len(graph) <= LONGEST else self._in_pieces(graph)
+
+    def _in_pieces(self, graph: Graph) -> Exception | None:
+        """Compute a long graph piece by piece; equal pieces have one plan."""
+        pieces = Pieces(graph, PIECE)
+        for begin in pieces.begins():
+            piece, wanted = pieces.take(begin)
+            if not wanted:
+                continue
+            run = _Run(self, piece, self.plan(piece))
+            for number, step in enumerate(run.plan.steps):
+                try:
+                    if not run.step(step):
+                        return _with_reference(graph)
+                except (MemoryError, reference.Failure):
+                    return _with_reference(graph)
+                run.drop(run.plan.last_use[number])
+            items = run.plan.items_at
+            for position, place in wanted.items():
+                pieces.made(position, run.values[items[place]])
+        return None
 
     def _run(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
         run = _Run(self, graph, self.plan(graph))
+        failure: Exception | None = None
         for number, step in enumerate(run.plan.steps):
-            if not run.step(step):
-                return _with_reference(graph)
+            try:
+                if run.can(step) and not run.step(step):
+                    return _with_reference(graph)
+            except (MemoryError, reference.Failure) as error:
+                run.without(step)
+                failure = failure or _named(step, error)
             run.drop(run.plan.last_use[number])
-        if check_nans and (failure := run.nan_failure()) is not None:
-            return failure.error
+        if check_nans and (born := run.nan_failure()) is not None:
+            return born.error
         run.publish()
-        return None
+        return failure
 
     def _one_by_one(self, graph: Graph) -> Exception | None:
         """Compute each node by itself, and look whether it has made NaN of other numbers."""
@@ -102,8 +133,17 @@ class Cpu:
         return first
 
 
+def _named(step: Step, error: MemoryError | reference.Failure) -> Exception:
+    """What those who wait for a step are to see: it names the operations."""
+    if isinstance(error, reference.Failure):
+        return error.error
+    made = MemoryError(f"{', '.join(step.names)}: {error}")
+    made.__cause__ = error
+    return made
+
+
 def _with_reference(graph: Graph) -> Exception | None:
-    """A step has failed for its values: node by node the reference says which, and does the rest."""
+    """A step has failed for its values: the reference says which, and does what is left."""
     return reference.Reference("cpu").run(graph)
 
 
@@ -113,7 +153,22 @@ class _Run:
     def __init__(self, device: Cpu, graph: Graph, plan: Plan) -> None:
         self.device, self.graph, self.plan = device, graph, plan
         self.values: dict[int, tuple[Value, ...]] = {}
-        self.addresses: dict[int, int] = {}
+        self.over = dict(plan.over)
+        self.missing: set[int] = set()
+        """What a step has failed to make, and what depends on it."""
+
+    def can(self, step: Step) -> bool:
+        """Whether everything that a step reads is there; if not, what it makes is missing too."""
+        if self.missing.isdisjoint(step.reads):
+            return True
+        self.without(step)
+        return False
+
+    def without(self, step: Step) -> None:
+        """Go on without what a step makes."""
+        for made in step.makes:
+            self.missing.add(made.item)
+            self.values.pop(made.item, None)
 
     def value(self, item: int, index: int = 0) -> Value:
         """The value of an item: a step has made it, or it was there."""
@@ -141,9 +196,7 @@ class _Run:
         elif step.kind == "window":
             self._window(step)
         elif step.kind == "part":
-            (made,) = step.makes
-            index = self.graph.nodes[step.position].params[0]
-            self.values[made.item] = (self.value(step.reads[0], index),)
+            self._part(step)
         elif not self._call(step):
             return False
         else:
@@ -163,9 +216,21 @@ class _Run:
         source = self.value(step.reads[0])
         self.values[made.item] = (source.view(type_, made.strides, step.offset),)
 
+    def _part(self, step: Step) -> None:
+        (made,) = step.makes
+        source = self.value(step.reads[0], self.graph.nodes[step.position].params[0])
+        strides = source.strides or made.strides
+        # a value of its own: the results of one call are chained, each to the next
+        self.values[made.item] = (source.view(source.type, strides, 0),)
+
     def _kernel(self, step: Step, launch: Launch) -> bool:
         program = program_of(launch.kernel, launch.elements)
         for made in step.makes:
+            if made.item in self.over:
+                self.values[made.item] = self.values[self.over[made.item]]
+                continue
+            if made.item in self.values:
+                continue  # an earlier step has made another piece of it
             self.values[made.item] = (self._allocated(made),)
             if made.item in self.plan.temporaries:
                 _native.count("temporaries")
@@ -205,6 +270,9 @@ class _Run:
     def _scalars(self, launch: Launch) -> list[bytes]:
         found = []
         for parameter in launch.parameters:
+            if parameter.item < 0:
+                found.append(parameter_bytes(parameter, np.asarray(parameter.number)))
+                continue
             node = self.graph.nodes[self.plan.items[parameter.item].position]
             if node.is_scalar:
                 value = np.asarray(node.scalar)
@@ -218,22 +286,32 @@ class _Run:
     def _call(self, step: Step) -> bool:
         node = self.graph.nodes[step.position]
         inputs = [self._exported(i) for i in step.reads]
+        made = step.makes[0]
+        if node.op.contraction is not None:
+            first, second = inputs
+            product = multiply(node.op, node.params, first, second, node.type)
+            self.values[made.item] = (product,)
+            self._count_call(step)
+            return True
         try:
             results = reference.run_op(node, inputs)
         except reference.Failure:
             return False
+        self._count_call(step)
+        # a plan takes it that results lie in row-major order
+        ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in results]
+        self.values[made.item] = tuple(dense.adopt(x, self.device.name) for x in ordered)
+        return True
+
+    def _count_call(self, step: Step) -> None:
+        node = self.graph.nodes[step.position]
         _native.count("calls")
         _native.count("launches")
         if node.op.multiply_adds is not None:
             types = tuple(self.graph.nodes[i].type for i in self.graph.inputs[step.position])
             _native.count("multiply_adds", node.op.multiply_adds(types, *node.params))
-        made = step.makes[0]
-        if made.item in self.plan.temporaries:
+        if step.makes[0].item in self.plan.temporaries:
             _native.count("temporaries")
-        # a plan takes it that results lie in row-major order
-        ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in results]
-        self.values[made.item] = tuple(dense.adopt(x, self.device.name) for x in ordered)
-        return True
 
     def _exported(self, item: int) -> np.ndarray:
         node = self.graph.nodes[self.plan.items[item].position]
@@ -249,12 +327,12 @@ class _Run:
         (output,) = self.graph.outputs
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
         items = last_items(list(self.plan.items))
-        results = [dense.export(value) for value in self.values[items[output]]]
+        results = tuple(dense.export(value) for value in self.values[items[output]])
         return reference.nan_failure(node, [self._exported(items[i]) for i in inputs], results)
 
     def publish(self) -> None:
         """Give every node that somebody can see its value."""
-        for item in self.plan.kept:
+        for item in self.plan.kept - self.missing:
             node = self.graph.nodes[self.plan.items[item].position]
             if node.pending:
                 node.publish([*self.values[item]])

@@ -1,13 +1,13 @@
 """The common form of products: a stack of (m, k) @ (k, n).
 
-Takes an operation (`matmul`, `vecdot`, `tensordot`), its parameters and the shapes and strides of
-its operands, hands on a Form: axes that can be walked as one are one, and a stack that shares its
-second operand is one tall matrix.
+Takes which axes of two operands a product contracts and keeps, and the operands' shapes and
+strides, hands on a Form: axes that can be walked as one are one, and a stack that shares its second
+operand is one tall matrix.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x1 = Factor((10, 3, 4), (96, 32, 8), FLOAT64)
 >>> x2 = Factor((4, 5), (40, 8), FLOAT64)
->>> form = form_of("matmul", (), x1, x2)
+>>> form = form_of(Contraction(((2,), (0,)), ((1,), (1,))), x1, x2)
 >>> form.stack.lengths, form.m, form.k, form.n
 ((), 30, 4, 5)
 """
@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tenfold.dtypes import PARTS
+from tenfold.ir.op import Contraction
 from tenfold.ir.shape import Shape, broadcast, product
 
 
@@ -111,91 +112,76 @@ def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> 
     return "column" if lies(columns, column, rows, row) else "any"
 
 
-Params = tuple[Any, ...]
 Axis = tuple[int, int, int]
 """Of a stack: its length, its stride in bytes in the first operand and in the second."""
 
 
-def form_of(operation: str, params: Params, x1: Factor, x2: Factor) -> Form:
-    """Return the form of a product; operands for which `copy_orders` asks for it are copied."""
+def form_of(contraction: Contraction, x1: Factor, x2: Factor) -> Form:
+    """Return the form of a product; operands for which `copy_orders` asks for it are copied.
+
+    The rows of the first operand begin as axes of the stack along which the second does not move.
+    """
     assert x1.dtype == x2.dtype, "the operands are in the common dtype"
-    if operation == "matmul":
-        return _matmul(x1, x2)
-    if operation == "vecdot":
-        return _vecdot(x1, x2, *params)
-    return _tensordot(x1, x2, *params)
-
-
-def _matmul(x1: Factor, x2: Factor) -> Form:
-    left, right = x1, x2
-    if len(x1.shape) == 1:
-        left = x1._replace(shape=(1, *x1.shape), strides=(0, *x1.strides))
-    if len(x2.shape) == 1:
-        right = x2._replace(shape=(*x2.shape, 1), strides=(*x2.strides, 0))
-    (m, k), n = left.shape[-2:], right.shape[-1]
-    rows = (left.strides[-2], left.strides[-1]), (right.strides[-2], right.strides[-1])
-    stack = _stack((left.shape[:-2], left.strides[:-2]), (right.shape[:-2], right.strides[:-2]))
-    return _tall(Form(x1.dtype, _merged(stack), m, k, n, *rows))
-
-
-def _vecdot(x1: Factor, x2: Factor, axis: int) -> Form:
-    def without(factor: Factor) -> tuple[Shape, tuple[int, ...]]:
-        at = len(factor.shape) + axis
-        return tuple(
-            sequence[:at] + sequence[at + 1 :] for sequence in (factor.shape, factor.strides)
-        )  # type: ignore[return-value]  # a pair, as it was
-
-    first, second = x1.strides[axis], x2.strides[axis]
-    stack = _merged(_stack(without(x1), without(x2)))
-    strides = (0, first), (second, 0)
-    return Form(x1.dtype, stack, 1, x1.shape[axis], 1, *strides, conjugated=x1.dtype in PARTS)
-
-
-def _tensordot(x1: Factor, x2: Factor, axes: tuple[Sequence[int], Sequence[int]]) -> Form:
-    first, second = _paired(x1, axes)
-    free = [axis for axis in range(len(x1.shape)) if axis not in first]
-    kept = [axis for axis in range(len(x2.shape)) if axis not in second]
-    contracted, other, columns = (
-        _walked(factor, chosen) for factor, chosen in ((x1, first), (x2, second), (x2, kept))
-    )
-    assert contracted is not None, "the caller has copied x1"
-    assert other is not None, "the caller has copied x2"
+    first, second = _paired(x1, contraction)
+    left, right = _walked(x1, first), _walked(x2, second)
+    columns = _walked(x2, contraction.kept[1])
+    assert left is not None, "the caller has copied x1"
+    assert right is not None, "the caller has copied x2"
     assert columns is not None, "the caller has copied x2"
-    stack = _merged([(x1.shape[axis], x1.strides[axis], 0) for axis in free])
-    strides = (0, contracted[1]), (other[1], columns[1])
-    return _tall(Form(x1.dtype, stack, 1, contracted[0], columns[0], *strides))
+    rows = [(x1.shape[axis], x1.strides[axis], 0) for axis in contraction.kept[0]]
+    stacks = (
+        _stacked(x, axes) for x, axes in zip((x1, x2), stack_axes(contraction, x1, x2), strict=True)
+    )
+    stack = _merged([*_broadcast(*stacks), *rows])
+    strides = (0, left[1]), (right[1], columns[1])
+    conjugated = contraction.conjugated and x1.dtype in PARTS
+    return _tall(Form(x1.dtype, stack, 1, left[0], columns[0], *strides, conjugated))
 
 
-def _paired(x1: Factor, axes: tuple[Sequence[int], Sequence[int]]) -> tuple[list[int], list[int]]:
+def stack_axes(
+    contraction: Contraction, x1: Factor, x2: Factor
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes of each operand that are neither contracted nor kept."""
+    taken = zip(contraction.contracted, contraction.kept, strict=True)
+    first, second = (
+        tuple(axis for axis in range(len(x.shape)) if axis not in contracted + kept)
+        for x, (contracted, kept) in zip((x1, x2), taken, strict=True)
+    )
+    return first, second
+
+
+def _paired(x1: Factor, contraction: Contraction) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the contracted axes, pairs in the order in which `x1` lies, where that helps."""
-    pairs = sorted(zip(*axes, strict=True), key=lambda pair: -abs(x1.strides[pair[0]]))
-    if _walked(x1, [one for one, _ in pairs]) is None:
-        pairs = list(zip(*axes, strict=True))
-    return [one for one, _ in pairs], [other for _, other in pairs]
+    pairs = list(zip(*contraction.contracted, strict=True))
+    falling = sorted(pairs, key=lambda pair: -abs(x1.strides[pair[0]]))
+    if _walked(x1, [one for one, _ in falling]) is not None:
+        pairs = falling
+    return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
 
 
 def copy_orders(
-    operation: str, params: Params, x1: Factor, x2: Factor
+    contraction: Contraction, x1: Factor, x2: Factor
 ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """Return for each operand None, or the order of its axes in which it must be copied first.
 
-    Only `tensordot` of axes that cannot be walked as one needs a copy.
+    Only where several axes are contracted, or kept of the second, a copy can be needed.
 
     >>> from tenfold.dtypes import FLOAT64
     >>> x = Factor((2, 3, 4), (96, 32, 8), FLOAT64)
-    >>> copy_orders("tensordot", (((1, 2), (1, 2)),), x, x)
+    >>> copy_orders(Contraction(((1, 2), (1, 2)), ((0,), (0,))), x, x)
     (None, None)
-    >>> copy_orders("tensordot", (((0, 2), (0, 2)),), x, x)
+    >>> copy_orders(Contraction(((0, 2), (0, 2)), ((1,), (1,))), x, x)
     ((1, 0, 2), (0, 2, 1))
     """
-    if operation != "tensordot":
-        return None, None
-    first, second = _paired(x1, params[0])
-    free = [axis for axis in range(len(x1.shape)) if axis not in first]
-    kept = [axis for axis in range(len(x2.shape)) if axis not in second]
+    first, second = _paired(x1, contraction)
+    kept, columns = contraction.kept
+    stacks = stack_axes(contraction, x1, x2)
     left = _walked(x1, first) is None
-    right = _walked(x2, second) is None or _walked(x2, kept) is None
-    return (*free, *first) if left else None, (*second, *kept) if right else None
+    right = _walked(x2, second) is None or _walked(x2, columns) is None
+    return (
+        (*stacks[0], *kept, *first) if left else None,
+        (*stacks[1], *second, *columns) if right else None,
+    )
 
 
 def _walked(factor: Factor, axes: Sequence[int]) -> tuple[int, int] | None:
@@ -208,17 +194,21 @@ def _walked(factor: Factor, axes: Sequence[int]) -> tuple[int, int] | None:
     return (merged.lengths[0], merged.first[0]) if merged.lengths else (1, 0)
 
 
-def _stack(
-    first: tuple[Shape, tuple[int, ...]], second: tuple[Shape, tuple[int, ...]]
-) -> list[Axis]:
-    """Return the axes of a broadcast stack; an operand does not move along what it repeats."""
+Walk = tuple[Shape, tuple[int, ...]]
+"""Lengths and strides of some axes."""
+
+
+def _stacked(factor: Factor, axes: Sequence[int]) -> Walk:
+    """Return lengths and strides of the axes of a stack; nothing moves along what is repeated."""
+    lengths = tuple(factor.shape[axis] for axis in axes)
+    return lengths, tuple(0 if factor.shape[axis] == 1 else factor.strides[axis] for axis in axes)
+
+
+def _broadcast(first: Walk, second: Walk) -> list[Axis]:
+    """Return the axes of a stack whose operands have these, aligned at the last."""
     lengths = broadcast(first[0], second[0])
-
-    def strides(shape: Shape, given: tuple[int, ...]) -> list[int]:
-        moving = [0 if length == 1 else stride for length, stride in zip(shape, given, strict=True)]
-        return [0] * (len(lengths) - len(shape)) + moving
-
-    return list(zip(lengths, strides(*first), strides(*second), strict=True))
+    moves = ([0] * (len(lengths) - len(shape)) + [*strides] for shape, strides in (first, second))
+    return list(zip(lengths, *moves, strict=True))
 
 
 def _merged(axes: Sequence[Axis]) -> Stack:
@@ -236,15 +226,12 @@ def _merged(axes: Sequence[Axis]) -> Stack:
 
 
 def _tall(form: Form) -> Form:
-    """Make rows of the last axis of a stack that shares its second operand."""
+    """Make rows of the last axis of the stack, where the second operand does not move along it."""
     lengths, first, second = form.stack
     if not lengths or second[-1] != 0:
         return form
-    if form.m != 1 and first[-1] != form.m * form.first[0]:
-        return form
-    row = first[-1] if form.m == 1 else form.first[0]
     rest = Stack(lengths[:-1], first[:-1], second[:-1])
-    return replace(form, stack=rest, m=form.m * lengths[-1], first=(row, form.first[1]))
+    return replace(form, stack=rest, m=lengths[-1], first=(first[-1], form.first[1]))
 
 
 def rows_stacked(form: Form) -> Form:

@@ -1,17 +1,18 @@
-"""Products: how `matmul`, `vecdot` and `tensordot` of dense operands are computed.
+"""Products: how those of two dense operands are computed.
 
-Takes the operation, its parameters and the operands' shapes, strides and dtype, hands on a
-ProductStep: which kernel, launched with which sizes. All three are brought to one form, a stack of
+Takes what an operation contracts and the operands' shapes, strides and dtype, hands on a
+ProductStep: which kernel, launched with which sizes. All are brought to one form, a stack of
 (m, k) @ (k, n). Stacks of small ones, integers, halves and products of a vector are always packet
 code; large products of floating dtypes are a library call where BLAS was measured to be faster and
 a flag of BLAS expresses the strides.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x = Factor((512, 512), (4096, 8), FLOAT64)
->>> step = product_step("matmul", (), x, x, width=32)
+>>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
+>>> step = product_step(matrices, x, x, width=32)
 >>> step.kind, step.reason, step.multiply_adds
 ('library call', '134217728 multiply-adds, from 134217728 on by BLAS', 134217728)
->>> step = product_step("matmul", (), x, x, width=64)
+>>> step = product_step(matrices, x, x, width=64)
 >>> step.kind, step.reason
 ('packet code', 'faster than BLAS at every size with registers of 64 bytes')
 """
@@ -21,15 +22,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tenfold.devices import blas
-from tenfold.devices.product_forms import Factor, Form, Params, form_of, rows_stacked
-from tenfold.dtypes import PARTS
+from tenfold.devices.product_forms import Factor, Form, form_of, rows_stacked
+from tenfold.ir.op import Contraction
 from tenfold.render.blocked_product import BlockedProduct, Tile
 from tenfold.render.dot_product import DotProduct
 from tenfold.render.library_product import ROUTINES, LibraryProduct
 from tenfold.render.product import Arithmetic
 from tenfold.render.small_product import SmallProduct
 
-Kernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
+ProductKernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
 
 WRITTEN_OUT = 512
 """Up to so many multiply-adds of packets a small product is written out."""
@@ -37,12 +38,9 @@ STACKED = 64
 """From so many products on a stack is worth a program for its very lengths."""
 SHORT = 8
 """Rows of fewer elements are no work for packets along them."""
-LIBRARY = {
-    16: {False: 32**3, True: 32**3},
-    32: {False: 512**3, True: 128**3},
-}
-"""By the bytes of a register, for real and for complex dtypes: from so many multiply-adds on BLAS
-was as fast or faster (bench/products.py). With registers of 64 bytes it never was."""
+LIBRARY = {16: 32**3, 32: 512**3}
+"""By the bytes of a register: from so many multiply-adds on BLAS was as fast or faster
+(bench/products.py). With registers of 64 bytes it never was."""
 PANEL = 256
 """The rows that one call of gemm is given."""
 LARGEST = 2**31 - 1
@@ -58,7 +56,7 @@ class ProductStep:
     The buffers of the launch are the kernel's x1 and x2, the contiguous result, then `addresses`.
     """
 
-    kernel: Kernel
+    kernel: ProductKernel
     operands: tuple[int, int]
     """Which operands of the operation are the kernel's x1 and x2: (0, 1) or (1, 0)."""
     sizes: tuple[int, ...]
@@ -97,15 +95,13 @@ class ProductStep:
         )
 
 
-def product_step(
-    operation: str, params: Params, x1: Factor, x2: Factor, *, width: int
-) -> ProductStep:
+def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int) -> ProductStep:
     """Return how a product is computed on a processor with vector registers of `width` bytes.
 
-    `operation` is "matmul", "vecdot" or "tensordot", `params` what its call has bound. Both
-    operands are in the dtype of the result, and copied in the order that `copy_orders` asks for.
+    Both operands are in the dtype of the result (halves as they are), and have been copied in the
+    order that `copy_orders` asks for. Nothing here can fail.
     """
-    form = form_of(operation, params, x1, x2)
+    form = form_of(contraction, x1, x2)
     return (
         _small(form, width)
         or _vectors(form, width)
@@ -164,9 +160,7 @@ def _library(form: Form, width: int) -> ProductStep | None:
 
 def _limit(form: Form, width: int) -> int | None:
     """From how many multiply-adds on BLAS computes a product, if ever."""
-    if form.dtype not in ROUTINES or width not in LIBRARY:
-        return None
-    return LIBRARY[width][form.dtype in PARTS]
+    return LIBRARY.get(width) if form.dtype in ROUTINES else None
 
 
 def _inner(form: Form) -> list[int]:
@@ -214,7 +208,7 @@ def _why_packets(form: Form, width: int) -> str:
 
 def _step(
     form: Form,
-    kernel: Kernel,
+    kernel: ProductKernel,
     sizes: tuple[int, ...],
     units: int,
     scratch: int,

@@ -6,13 +6,13 @@ are compiled once. llvmlite is imported when the first one is.
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from tenfold import _native
+from tenfold.devices import forks
+from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
 from tenfold.errors import CompileError
 from tenfold.ir.kernel import Kernel
@@ -30,6 +30,8 @@ class Program:
     """That rendering and compiling it took."""
 
 
+Source = Kernel | ProductKernel
+
 WORTH_OPTIMISING = 1 << 14
 """Elements of one launch from which a kernel is compiled with optimisation at once."""
 USES_WORTH_OPTIMISING = 8
@@ -43,30 +45,27 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        # Protects everything here, and LLVM: one kernel is compiled at a time. A fork waits for it.
-        self._lock = threading.RLock()
-        self._quick: dict[tuple[Kernel, str], tuple[Program, int]] = {}
-        self._optimised: dict[tuple[Kernel, str], Program] = {}
+        # Protects everything here, and LLVM: one kernel is compiled at a time.
+        self._lock = forks.lock()
+        self._quick: dict[tuple[Source, str], tuple[Program, int]] = {}
+        self._optimised: dict[tuple[Source, str], Program] = {}
         self._engines: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._count = 0
-        os.register_at_fork(
-            before=self._lock.acquire,
-            after_in_parent=self._lock.release,
-            after_in_child=self._lock.release,
-        )
 
-    def of(self, kernel: Kernel, elements: int, tier: str, cpu: str) -> Program:
+    def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of so many elements, on one processor."""
         key = kernel, cpu
         found = self._optimised.get(key)
-        if found is not None:
+        if found is not None and tier != "0":
             return found
         with self._lock:
             quick, uses = self._quick.get(key, (None, 0))
-            if tier == "1" or elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING:
-                if tier != "0":
-                    made = self._optimised[key] = self.compiled(kernel, cpu, optimised=True)
-                    return made
+            much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
+            if tier == "1" or (tier == "auto" and much):
+                # looked up again: another thread may have compiled it while this one waited
+                if key not in self._optimised:
+                    self._optimised[key] = self.compiled(kernel, cpu, optimised=True)
+                return self._optimised[key]
             quick = quick or self.compiled(kernel, cpu, optimised=False)
             self._quick[key] = (quick, uses + 1)
             return quick
@@ -74,16 +73,21 @@ class Programs:
     def state(self, kernel: Kernel, elements: int, tier: str, cpu: str) -> tuple[int, bool]:
         """Return the tier at which such a launch would run, and whether its program is there."""
         key = kernel, cpu
-        if key in self._optimised:
-            return 1, True
         _, uses = self._quick.get(key, (None, 0))
-        worth = tier == "1" or elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
-        return (1, False) if worth and tier != "0" else (0, uses > 0)
+        much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
+        if tier == "1" or (tier == "auto" and (much or key in self._optimised)):
+            return 1, key in self._optimised
+        return 0, uses > 0
 
-    def compiled(self, kernel: Kernel, cpu: str, *, optimised: bool) -> Program:
+    def compiled(self, kernel: Source, cpu: str, *, optimised: bool) -> Program:
         """Compile a kernel. Raises CompileError when LLVM refuses it."""
         begun = time.perf_counter()
-        text = render(kernel, baseline=is_baseline(cpu))
+        named = str(kernel).partition("\n")[0]
+        if isinstance(kernel, Kernel):
+            text = render(kernel, baseline=is_baseline(cpu))
+            named = f"a {kernel.traversal} kernel"
+        else:
+            text = kernel.text()
         debug(4, text)
         with self._lock:
             self._count += 1
@@ -101,12 +105,12 @@ class Programs:
                 remedy = "report it, with what TENFOLD_DEBUG=4 prints"
                 raise CompileError("compile", rule, remedy=remedy) from error
             addresses = [engine.get_function_address(names["kernel"]), 0]
-            if kernel.form == "split":
+            if isinstance(kernel, Kernel) and kernel.form == "split":
                 addresses[1] = engine.get_function_address(names["finish"])
         _native.count("compiles")
         seconds = time.perf_counter() - begun
-        debug(1, f"compiled a {kernel.traversal} kernel in {seconds * 1e3:.1f} ms")
-        return Program(*addresses, seconds)
+        debug(1, f"compiled {named} in {seconds * 1e3:.1f} ms")
+        return Program(addresses[0], addresses[1], seconds)
 
     def _engine(self, cpu: str, level: int) -> tuple[Any, Any]:
         if (cpu, level) not in self._engines:
@@ -146,7 +150,7 @@ def _features(binding: Any) -> str:
 PROGRAMS = Programs()
 
 
-def program_of(kernel: Kernel, elements: int) -> Program:
+def program_of(kernel: Source, elements: int) -> Program:
     """Return the program of a kernel for a launch of so many elements: compiled, or known."""
     return PROGRAMS.of(kernel, elements, str(get("tier")), str(get("cpu")))
 

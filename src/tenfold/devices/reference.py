@@ -186,9 +186,9 @@ def nan_failure(node: Node, inputs: Sequence[np.ndarray], results: Values) -> Fa
     if node.op is None or node.op.kind == Kind.VIEW:
         return None
     given = [_nans(x) for x in [*inputs, *(x for x in node.params if isinstance(x, float))]]
+    if node.op.kind != Kind.MAP:
+        given = [np.asarray(x.any()) for x in given]
     for nans in map(_nans, results):
-        if node.op.kind != Kind.MAP:
-            given = [np.any(x) for x in given]
         born = nans.copy()
         for x in given:
             born &= ~x

@@ -29,7 +29,7 @@ from tenfold.errors import UnsupportedError
 from tenfold.explain import plans
 from tenfold.explain.graphs import dot, expression_text, one_by_one_text, optimised_text
 from tenfold.explain.look import Look
-from tenfold.explain.measured import measured_text
+from tenfold.explain.measured import measured_text, prepared
 
 
 def explain(
@@ -42,11 +42,12 @@ def explain(
 
     "expression" lists the nodes as they were written; "optimised" the rules that fire and what they
     leave; "planned" the steps: kernels with what they fuse and how they go through memory, calls,
-    temporaries and the reasons, and the bytes that each must move; "rendered" the source text of the
-    kernels; "executed" what is to be launched. Of an array that is computed its value is left.
+    temporaries and the reasons, and the bytes that each must move; "rendered" the source text of
+    the kernels; "executed" what is to be launched. Of an array that is computed its value is left.
     `stage` names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed,
-    and each step's time is shown with its GB/s (10**9 bytes that it must move, in a second). Raises
-    UnsupportedError for a stage or a format that does not exist.
+    and each step's time is shown with its GB/s: 10**9 bytes that it must move, in a second.
+
+    Raises UnsupportedError for a stage or a format that does not exist.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([1.0, 2.0, 3.0])
@@ -67,7 +68,9 @@ def explain(
         return dot(look.graph)
     texts = [STAGES[stage](look)] if stage is not None else _all(look)
     if analyze:
-        texts.append(measured_text(arrays, look))
+        steps = prepared(look)
+        del look  # whoever holds a node counts as somebody who wants its value
+        texts.append(measured_text(arrays, steps))
     return "\n".join(texts)
 
 
@@ -75,9 +78,9 @@ def _all(look: Look) -> list[str]:
     """The stages that there are, short where their text would be in the way."""
     if not look.operations:
         return [expression_text(look), executed_text(look)]
-    if (text := plans.too_long(look)) is not None:
-        return [expression_text(look), text]
     texts = [expression_text(look), optimised_text(look)]
+    if look.plans and look.pieces > 1:
+        return [*texts, plans.planned_text(look)]
     if look.plans:
         texts += [plans.planned_text(look), plans.rendered_hint(look)]
     return [*texts, executed_text(look)]

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from tenfold._native import Node
 from tenfold.explain.look import Look
-from tenfold.explain.text import counted, ends, shortened, with_gap
+from tenfold.explain.text import counted, ends, in_bytes, shortened, with_gap
 from tenfold.ir.graph import Graph, type_text
 from tenfold.ir.op import Kind, Op
-from tenfold.settings import get
 
 
 def expression_text(look: Look) -> str:
@@ -39,8 +38,8 @@ def expression_text(look: Look) -> str:
 
 def optimised_text(look: Look) -> str:
     """Return which rules fired, how often and where, and the graph that they leave."""
-    if not get("optimise"):
-        return "optimised: no, it is computed as written (option optimise)"
+    if look.as_written:
+        return f"optimised: not at all, {look.as_written}"
     after, report = look.rewritten
     if not report.firings:
         return "optimised: no rule fires"
@@ -72,7 +71,7 @@ def _step(graph: Graph, position: int) -> str:
     results = ", ".join(type_text(type_) for type_ in node.types)
     work = multiply_adds_of(graph, position)
     told = f", {counted(work, 'multiply-add')}" if work else ""
-    return f"  {node.name} -> {results}: {counted(bytes_of(graph, position), 'byte')}{told}"
+    return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{told}"
 
 
 def bytes_of(graph: Graph, position: int) -> int:

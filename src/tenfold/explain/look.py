@@ -1,7 +1,8 @@
 """Look: what there is to explain of some arrays; each part is made when it is asked for.
 
 Takes a Graph as it was written, hands on what the pipeline makes of it. A look computes nothing and
-notes nothing: the next evaluation finds everything as it would have without it.
+notes nothing: the next evaluation finds everything as it would have without it, once the look is
+gone. (Whoever holds a node counts as somebody who wants its value.)
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
@@ -16,15 +17,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from tenfold.devices.cpu import Cpu
+from tenfold.devices.cpu import LONGEST, PIECE, Cpu
 from tenfold.devices.device import DEVICES
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report
+from tenfold.pipeline import MOST_NODES
 from tenfold.plan.plan import Plan
 from tenfold.rules import active
-
-MOST_PLANNED = 20_000
-"""Operations up to which a look at all stages makes a plan; it takes some 50 us each."""
+from tenfold.settings import get
 
 
 class Look:
@@ -39,9 +39,22 @@ class Look:
         """How many nodes are still to be computed."""
         return sum(node.pending for node in self.graph.nodes)
 
+    @property
+    def as_written(self) -> str:
+        """Why rules are not asked, where they are not."""
+        if not DEVICES[self.device].rewrites:
+            return f"device {self.device} computes what was written"
+        if not get("optimise"):
+            return "the option optimise is off"
+        if len(self.graph) > MOST_NODES:
+            return f"it has more than {MOST_NODES} nodes"
+        return ""
+
     @cached_property
     def rewritten(self) -> tuple[Graph, Report]:
         """The graph that the rules in force leave, and what they did."""
+        if self.as_written:
+            return self.graph, Report()
         return active.optimised(self.graph, describe=True, look=True)
 
     @property
@@ -53,6 +66,12 @@ class Look:
     def plans(self) -> bool:
         """Whether the device computes by a plan."""
         return isinstance(DEVICES[self.device], Cpu)
+
+    @property
+    def pieces(self) -> int:
+        """In how many pieces, each with a plan of its own, a device that plans computes it."""
+        nodes = len(self.optimised)
+        return 1 if nodes <= LONGEST else -(-nodes // PIECE)
 
     @cached_property
     def plan(self) -> Plan:

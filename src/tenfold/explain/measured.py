@@ -1,11 +1,11 @@
 """Measured: a computation run and timed, each step beside what this machine can do.
 
-Takes arrays and a Look at them, computes the arrays, hands on text. What a step moves in a second is
-taken of the bytes that it must move; the limits are those that `tenfold bench` has measured here.
+Takes arrays and what a Look has said of them, computes them, hands on text. What a step moves in
+a second is taken of the bytes that it must move; the limits are what `tenfold bench` has measured.
 
 >>> import tenfold as tn
 >>> text = (tn.asarray([1.0, 2.0]) + 1).explain(analyze=True)
->>> text.splitlines()[-1].startswith("  1. add: ")
+>>> "GB/s" in text
 True
 """
 
@@ -23,39 +23,70 @@ from tenfold.devices.timeline import Event, recording
 from tenfold.explain import limits
 from tenfold.explain.graphs import bytes_of, multiply_adds_of, operations_of
 from tenfold.explain.look import Look
-from tenfold.explain.text import counted, in_time, shortened
+from tenfold.explain.text import counted, ends, in_time, operations, shortened, with_gap
 from tenfold.explain.traffic import must_move
+from tenfold.ir.graph import Graph
 
 
 class Expected(NamedTuple):
-    """A step that will be timed: its name in the timeline, and what it must do."""
+    """A step that will be timed: its number in the plan, its operations, and what it must do."""
 
-    name: str
+    number: int
+    names: tuple[str, ...]
     nbytes: int
     multiply_adds: int = 0
     dtype: str = ""
     """Of the multiply-adds."""
 
 
-def measured_text(arrays: Sequence[Array], look: Look) -> str:
-    """Compute the arrays and return what each step took.
+class Prepared(NamedTuple):
+    """What is to be measured, and what was said of compiling it."""
 
-    Kernels are compiled first, so that the times are those of running. Raises what computing raises.
+    expected: list[Expected] | None
+    """None where there is no one plan to compare with."""
+    compiled: str = ""
+
+
+def prepared(look: Look) -> Prepared:
+    """Compile the kernels, so that the times will be those of running."""
+    if look.plans and look.operations and look.pieces > 1:
+        return Prepared(None)
+    return Prepared(_expected(look), _compiled(look))
+
+
+def measured_text(arrays: Sequence[Array], prepared: Prepared) -> str:
+    """Compute the arrays and return what each step took. Raises what computing raises.
+
+    No Look at them may be left: it holds every node, which would all be computed to be kept.
     """
-    expected = _expected(look)  # before the nodes drop their inputs
-    compiled = _compiled(look)
+    expected, compiled = prepared
     with recording() as events:
         failure = pipeline.evaluate(arrays)
     if failure is not None:
         raise failure
-    steps = _matched(expected, events)
+    own = [event for event in events if event.thread == threading.get_ident()]
+    if expected is None:
+        return _times(own)
+    steps = _matched(expected, own)
     rates = limits.known()
     total = sum(event.end - event.begin for _, event in steps)
     head = f"measured: {in_time(total)} in {counted(len(steps), 'step')}{compiled}"
-    lines = [f"  {number}. {_line(*step, rates)}" for number, step in enumerate(steps, 1)]
+    lines = [f"  {step.number}. {_line(step, event, rates)}" for step, event in steps]
     if steps and not rates:
         lines.append("  `tenfold bench` measures what this machine can do; then shares are shown")
     return "\n".join([head, *shortened(lines)])
+
+
+def _times(events: list[Event]) -> str:
+    """What each launch took, where what it must move is not known."""
+    total = in_time(sum(event.end - event.begin for event in events))
+    lines = [
+        f"  {number}. {operations(events[number - 1].name.split('+'), '+')}: "
+        f"{in_time(events[number - 1].end - events[number - 1].begin)}"
+        for number in ends(range(1, len(events) + 1))
+    ]
+    head = f"measured: {total} in {counted(len(events), 'launch')}"
+    return "\n".join([head, *with_gap(lines, len(events), "launch")])
 
 
 def _expected(look: Look) -> list[Expected]:
@@ -63,20 +94,20 @@ def _expected(look: Look) -> list[Expected]:
     if not look.operations:
         return []
     if not look.plans:
-        return [_operation(look, graph.nodes[i].name, i) for i in operations_of(graph)]
+        return [_operation(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
     return [
-        Expected("+".join(step.names), must_move(look.plan, step.launch))
+        Expected(number, step.names, must_move(look.plan, step.launch))
         if step.launch
-        else _operation(look, step.names[0], step.position)
-        for step in look.plan.steps
+        else _operation(graph, number, step.position)
+        for number, step in enumerate(look.plan.steps, 1)
         if step.kind not in ("window", "part", "empty")
     ]
 
 
-def _operation(look: Look, name: str, position: int) -> Expected:
-    graph = look.optimised
-    dtype = str(graph.nodes[position].type.dtype)
-    return Expected(name, bytes_of(graph, position), multiply_adds_of(graph, position), dtype)
+def _operation(graph: Graph, number: int, position: int) -> Expected:
+    node, work = graph.nodes[position], multiply_adds_of(graph, position)
+    dtype = str(node.type.dtype)
+    return Expected(number, (node.name,), bytes_of(graph, position), work, dtype)
 
 
 def _compiled(look: Look) -> str:
@@ -95,11 +126,10 @@ def _compiled(look: Look) -> str:
 
 
 def _matched(expected: list[Expected], events: list[Event]) -> list[tuple[Expected, Event]]:
-    """Pair steps with events: other threads, and functions inside a call, have some of their own."""
-    own = iter([event for event in events if event.thread == threading.get_ident()])
-    found = []
+    """Pair steps with events: functions inside a call have events of their own."""
+    own, found = iter(events), []
     for step in expected:
-        event = next((event for event in own if event.name == step.name), None)
+        event = next((event for event in own if event.name == "+".join(step.names)), None)
         if event is not None:
             found.append((step, event))
     return found
@@ -112,7 +142,7 @@ def _line(step: Expected, event: Event, rates: dict[str, float]) -> str:
         rate = _rate("GFLOP/s", 2 * step.multiply_adds, nanoseconds, limit and 2 * limit)
     else:
         rate = _rate("GB/s", step.nbytes, nanoseconds, rates.get("copy"))
-    return f"{step.name}: {in_time(nanoseconds)}, {rate}"
+    return f"{operations(step.names, '+')}: {in_time(nanoseconds)}, {rate}"
 
 
 def _rate(unit: str, amount: int, nanoseconds: int, limit: float | None) -> str:

@@ -5,12 +5,12 @@ and "executed". Numbers say what the counters of tn.profile() will say.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
->>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
->>> print(planned_text(Look(pipeline.expression([tn.sum(x * x, axis=1)]))))
+>>> x = tn.asarray([1.0, 2.0, 3.0])
+>>> print(planned_text(Look(pipeline.expression([tn.sqrt(x * x + 1)]))))
 planned: 1 kernel, 0 calls, 0 temporaries
-  1. kernel, row: multiply, sum -> float64[2]
-     row by row, packets along the axis that is folded
-     packets of 32 elements, 2 units of work on 1 thread
+  1. kernel, linear: multiply, add, sqrt -> float64[3]
+     memory from end to end
+     packets of 32 elements, 1 unit of work on 1 thread
      must move 48 bytes, moves 48
 """
 
@@ -21,13 +21,16 @@ from collections.abc import Iterator
 from tenfold.devices.cpu import threads_of
 from tenfold.devices.program import source_of, state_of
 from tenfold.explain.graphs import bytes_of, multiply_adds_of
-from tenfold.explain.look import MOST_PLANNED, Look
-from tenfold.explain.text import counted, shortened
+from tenfold.explain.look import Look
+from tenfold.explain.text import counted, in_bytes, operations, shortened
 from tenfold.explain.traffic import does_move, lengths_of, must_move
 from tenfold.ir.kernel import Kernel
 from tenfold.plan.plan import Made, Step
 from tenfold.plan.traverse import Launch
+from tenfold.settings import get
 
+LITTLE = 64
+"""Bytes of scratch memory that are not worth a line."""
 TRAVERSALS = {
     "linear": "memory from end to end",
     "inner": "rows, each from end to end or by a stride",
@@ -47,10 +50,8 @@ def planned_text(look: Look) -> str:
     plan = look.plan
     kernels = sum(step.kind == "kernel" for step in plan.steps)
     calls = sum(_is_call(step) for step in plan.steps)
-    head = (
-        f"planned: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, "
-        + (f"{len(plan.temporaries)} temporar{'y' if len(plan.temporaries) == 1 else 'ies'}")
-    )
+    temporaries = counted(len(plan.temporaries), "temporary")
+    head = f"planned: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, {temporaries}"
     lines = [
         line for number, step in enumerate(plan.steps, 1) for line in _planned(look, number, step)
     ]
@@ -63,15 +64,10 @@ def _unplanned(stage: str, look: Look) -> str | None:
         return f"{stage}: nothing is left to run on {look.device}, the values are there"
     if not look.plans:
         return f"{stage}: device {look.device} has no plan, it takes one operation at a time"
+    if look.pieces > 1:
+        nodes = f"{len(look.optimised)} nodes are computed in {look.pieces} pieces"
+        return f"{stage}: {nodes}, each with a plan of its own"
     return None
-
-
-def too_long(look: Look) -> str | None:
-    """Say that a graph is too long for a look at all its stages, where it is."""
-    if not look.plans or look.operations <= MOST_PLANNED:
-        return None
-    ask = 'explain("planned") makes the plan'
-    return f"planned: {counted(look.operations, 'operation')}, too many for a look; {ask}"
 
 
 def _is_call(step: Step) -> bool:
@@ -82,7 +78,7 @@ def _planned(look: Look, number: int, step: Step) -> Iterator[str]:
     """The lines of a step."""
     results = ", ".join(_result(look, made) for made in step.makes)
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
-    yield f"  {number}. {step.kind}{traversal}: {', '.join(step.names)} -> {results}"
+    yield f"  {number}. {step.kind}{traversal}: {operations(step.names, ', ')} -> {results}"
     notes = _kernel_notes if step.launch else _other_notes
     lines = [*notes(look, step), *(f"kept, {why}" for why in step.reasons), *step.apart]
     yield from (f"     {line}" for line in lines)
@@ -103,8 +99,8 @@ def _kernel_notes(look: Look, step: Step) -> Iterator[str]:
     yield _moved(look, launch)
     if kernel.streamed:
         yield "results are stored past the cache, which they would only fill"
-    if launch.scratch:
-        yield f"scratch memory: {counted(launch.scratch, 'byte')} a thread"
+    if launch.scratch > LITTLE:
+        yield f"scratch memory: {in_bytes(launch.scratch)} a thread"
 
 
 def _units(launch: Launch) -> str:
@@ -115,7 +111,7 @@ def _units(launch: Launch) -> str:
 
 def _moved(look: Look, launch: Launch) -> str:
     must, does = must_move(look.plan, launch), does_move(launch)
-    text = f"must move {counted(must, 'byte')}, moves {does:,}"
+    text = f"must move {in_bytes(must)}, moves {does:,}"
     if does <= must:
         return text
     passes = launch.kernel.passes
@@ -136,8 +132,8 @@ def _other_notes(look: Look, step: Step) -> Iterator[str]:
         graph = look.optimised
         yield "a library or NumPy computes it"
         if work := multiply_adds_of(graph, step.position):
-            yield counted(work, "multiply-add")
-        yield f"must move {counted(bytes_of(graph, step.position), 'byte')}"
+            yield f"{work:,} multiply-adds"
+        yield f"must move {in_bytes(bytes_of(graph, step.position))}"
 
 
 def rendered_text(look: Look) -> str:
@@ -160,7 +156,7 @@ def rendered_hint(look: Look) -> str:
     kernels = len({step.launch.kernel for step in look.plan.steps if step.launch})
     if not kernels:
         return "rendered: nothing"
-    return f"rendered: {counted(kernels, 'kernel')} in LLVM's language, see explain(\"rendered\")"
+    return f'rendered: {counted(kernels, "kernel")} in LLVM\'s language, see explain("rendered")'
 
 
 def executed_text(look: Look) -> str:
@@ -172,12 +168,16 @@ def executed_text(look: Look) -> str:
         for number, step in enumerate(look.plan.steps, 1)
         if step.launch or _is_call(step)
     ]
-    lines = [f"  {number}. {'+'.join(step.names)}: {_ready(step)}" for number, step in launches]
+    lines = [
+        f"  {number}. {operations(step.names, '+')}: {_ready(step)}" for number, step in launches
+    ]
     head = f"executed: {counted(len(launches), 'launch')[: None if len(launches) == 1 else -1]}"
     if not lines:
         return f"executed: nothing is to be launched on {look.device}"
-    head = f"executed: {len(launches)} launch{'' if len(launches) == 1 else 'es'} to come"
-    return "\n".join([f"{head} on {look.device}", *shortened(lines)])
+    head = f"executed: {counted(len(launches), 'launch')} to come on {look.device}"
+    if get("check_nans"):
+        head += ", each operation by itself (option check_nans)"
+    return "\n".join([head, *shortened(lines)])
 
 
 def _ready(step: Step) -> str:
@@ -189,5 +189,3 @@ def _ready(step: Step) -> str:
     there = "compiled" if known else "to be compiled"
     how = "with optimisation" if tier else "quickly"
     return f"a kernel, {there} {how} (tier {tier})"
-
-

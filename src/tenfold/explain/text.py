@@ -2,8 +2,8 @@
 
 Takes counts and positions, hands on what is shown of them.
 
->>> counted(1, "kernel"), counted(2, "kernel")
-('1 kernel', '2 kernels')
+>>> counted(1, "kernel"), counted(0, "temporary"), in_bytes(2000)
+('1 kernel', '0 temporaries', '2,000 bytes')
 >>> in_time(2_500)
 '2.5 us'
 """
@@ -12,13 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+MOST_NAMES = 12
+"""Operations of one step that are named."""
 LONGEST = 1000
 """Lines of one stage that are shown; of a longer one the beginning and the end are."""
+
+PLURALS = {"temporary": "temporaries", "launch": "launches"}
 
 
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count} {noun if count == 1 else PLURALS.get(noun, f'{noun}s')}"
+
+
+def in_bytes(count: int) -> str:
+    """Return a number of bytes, in groups of three digits."""
+    return "1 byte" if count == 1 else f"{count:,} bytes"
 
 
 def ends(positions: Sequence[int]) -> Sequence[int]:
@@ -33,7 +42,11 @@ def with_gap(lines: list[str], count: int, noun: str) -> list[str]:
     if len(lines) == count:
         return lines
     half = len(lines) // 2
-    return [*lines[:half], f"  ... {counted(count - len(lines), f'more {noun}')} ...", *lines[half:]]
+    return [
+        *lines[:half],
+        f"  ... {counted(count - len(lines), f'more {noun}')} ...",
+        *lines[half:],
+    ]
 
 
 def shortened(lines: list[str]) -> list[str]:
@@ -42,8 +55,19 @@ def shortened(lines: list[str]) -> list[str]:
     return with_gap(shown, len(lines), "line")
 
 
+def operations(names: Sequence[str], joint: str) -> str:
+    """Return the names of operations, joined; of many the first, and how many there are.
+
+    >>> operations(["add"] * 20, "+")
+    'add+add+add+add+add+add+add+add+add+add+add+add+... (20 operations)'
+    """
+    if len(names) <= MOST_NAMES:
+        return joint.join(names)
+    return f"{joint.join([*names[:MOST_NAMES], '...'])} ({len(names)} operations)"
+
+
 def in_time(nanoseconds: float) -> str:
-    """Return a time in microseconds, or in milliseconds from ten of them on."""
-    if nanoseconds >= 1e7:
-        return f"{nanoseconds / 1e6:.1f} ms"
+    """Return a time in microseconds, or in milliseconds from one of them on."""
+    if nanoseconds >= 1e6:
+        return f"{nanoseconds / 1e6:.2f} ms"
     return f"{nanoseconds / 1e3:.1f} us"

@@ -1,8 +1,8 @@
 """Traffic: the bytes that a kernel must move, and those that its loops do.
 
-Takes a Launch, hands on bytes. A kernel *must* read every element that it needs once and write every
-result once. Its loops *do* more where an operand is read at two places or gone through in several
-passes; what is near in time comes from the cache then.
+Takes a Launch, hands on bytes. A kernel *must* read every element that it needs once and write
+every result once. Its loops *do* more where an operand is read at two places or gone through in
+several passes; what is near in time comes from the cache then.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
@@ -53,9 +53,7 @@ def elements_touched(launch: Launch) -> list[int]:
     """Return for each operand how many places the loops take it to."""
     lengths = lengths_of(launch)
     return [
-        product(
-            length for length, step in zip(lengths, operand.steps, strict=True) if step != "0"
-        )
+        product(length for length, step in zip(lengths, operand.steps, strict=True) if step != "0")
         for operand in launch.kernel.operands
     ]
 

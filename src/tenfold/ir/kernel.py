@@ -66,7 +66,8 @@ class Store:
 @dataclass(frozen=True, slots=True)
 class Fold:
     """One fold: how it combines (ir/combine.py), what it folds, and which instructions name its
-    results (-1: none does)."""
+    results (-1: none does).
+    """
 
     kind: str
     inputs: tuple[int, ...]
@@ -107,7 +108,8 @@ class Kernel:
     @property
     def tile(self) -> tuple[int, int]:
         """The rows and columns of a tile, of which one is a unit of work where operands lie across:
-        it fits the first cache, and its columns are whole packets."""
+        it fits the first cache, and its columns are whole packets.
+        """
         largest = max(self.operands[number].dtype.itemsize for number in self.across)
         return TILE, min(TILE, TILE_ROW // largest)
 
@@ -121,7 +123,8 @@ class Kernel:
     def sizes(self) -> tuple[tuple[str, int, int], ...]:
         """What the launch gives as sizes: ("length", axis, 0), ("stride", operand, axis) in bytes,
         ("part", 0, 0): how much of the packet axis (split: how many blocks) is one unit of work,
-        and ("slots", 0, 0): room for partial results of blocks, in a column."""
+        and ("slots", 0, 0): room for partial results of blocks, in a column.
+        """
         lengths = [("length", axis, 0) for axis in range(self.axes)]
         strides = [
             ("stride", number, axis)
@@ -135,7 +138,8 @@ class Kernel:
     def levels(self) -> tuple[int, ...]:
         """For each instruction the pass over the folded axis in which it is known first, doubled:
         even numbers 2p are elements of pass p, odd ones 2p + 1 are known once pass p has ended
-        (-1: before the first)."""
+        (-1: before the first).
+        """
         found: list[int] = []
         for instruction in self.body:
             inputs = [found[i] for i in instruction.inputs]
@@ -206,7 +210,7 @@ class Kernel:
 
     @property
     def traversal(self) -> str:
-        """How the memory is gone through: linear, inner, tiled or gather; folds say row or column."""
+        """How memory is gone through: linear, inner, tiled or gather; folds say row or column."""
         if any(made.name == "gather" for made in self.body):
             return "gather"
         if self.form != "map":

@@ -77,6 +77,19 @@ class Folding(NamedTuple):
     """Whether it finds a position, along one axis."""
 
 
+class Contraction(NamedTuple):
+    """Which axes of two operands a product sums over, and which it keeps of one alone.
+
+    The others are a stack, and broadcast. The result has the axes of the stack, then those that are
+    kept of the first, then those of the second. Each is given for both operands, from 0.
+    """
+
+    contracted: tuple[tuple[int, ...], tuple[int, ...]]
+    kept: tuple[tuple[int, ...], tuple[int, ...]]
+    conjugated: bool = False
+    """Whether the first operand is conjugated, if it is complex."""
+
+
 class Sample(NamedTuple):
     """A call for the table-driven tests: shapes of the inputs, and the other arguments."""
 
@@ -185,6 +198,12 @@ class Op(Operation[P]):
     reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
     """For a view whose index is affine in the result's: `reads(shape, *params)` gives for each axis
     of the input (axis of the result or None, coefficient, start)."""
+    element_at: Callable[..., Any] | None = None
+    """For what reads its inputs at other indices: the element at an index, for kernels:
+    `element_at(body, position, *sources, *params)` (ir/locate.py). It may return NotImplemented."""
+    pieces: Callable[..., Any] | None = None
+    """For what sets blocks side by side: `pieces(shapes of the inputs, *params)` gives the blocks
+    (ir/locate.py), which cover the result, or NotImplemented."""
     fills: Callable[..., complex] | None = None
     """For a creation of equal elements: their value, from the params."""
     commutes: bool = False
@@ -198,6 +217,8 @@ class Op(Operation[P]):
     out_of_range: Callable[[tuple[Type, ...], int, bool], Array] | None = None
     """For comparisons: the answer when an integer scalar is beyond its dtype, given the Types, the
     scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
+    contraction: Callable[..., Contraction] | None = None
+    """For products of two operands: `contraction(types, *params)` says which axes meet."""
     multiply_adds: Callable[..., int] | None = None
     """The multiply-adds of a call with these Types and params, for products and solves."""
     result_type: Callable[..., Any] | None = None

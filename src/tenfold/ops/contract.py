@@ -18,7 +18,7 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import promote, wide
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
-from tenfold.ir.op import Call, Inferred, Sample
+from tenfold.ir.op import Call, Contraction, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, normalize_axis, product
 from tenfold.ops.arithmetic import multiply
 from tenfold.ops.reshaping import reshape
@@ -59,8 +59,16 @@ def _matmul_multiply_adds(types: tuple[Type, ...]) -> int:
     return product(stack) * inner * product(matrix)
 
 
+def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
+    first, second = (type_.ndim for type_ in types)
+    rows = (first - 2,) if first > 1 else ()
+    columns = (second - 1,) if second > 1 else ()
+    return Contraction(((first - 1,), (max(0, second - 2),)), (rows, columns))
+
+
 @operation(
     rule=_matmul_rule,
+    contraction=_matmul_contraction,
     reference=np.matmul,
     symbol="@",
     promotes=True,
@@ -114,8 +122,14 @@ def _vecdot(x1: np.ndarray, x2: np.ndarray, axis: int) -> np.ndarray:
     return np.asarray(np.vecdot(np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)))
 
 
+def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
+    first, second = (type_.ndim + axis for type_ in types)
+    return Contraction(((first,), (second,)), ((), ()), conjugated=True)
+
+
 @operation(
     rule=_vecdot_rule,
+    contraction=_vecdot_contraction,
     reference=_vecdot,
     promotes=True,
     multiply_adds=lambda types, axis: (
@@ -225,8 +239,17 @@ def _tensordot_multiply_adds(types: tuple[Type, ...], axes: Pairing) -> int:
     return product(types[0].shape) * product(_kept(types[1].shape, axes[1]))
 
 
+def _tensordot_contraction(types: tuple[Type, ...], axes: Pairing) -> Contraction:
+    free, kept = (
+        tuple(axis for axis in range(type_.ndim) if axis not in paired)
+        for type_, paired in zip(types, axes, strict=True)
+    )
+    return Contraction(axes, (free, kept))
+
+
 @operation(
     rule=_tensordot_rule,
+    contraction=_tensordot_contraction,
     reference=np.tensordot,
     promotes=True,
     multiply_adds=_tensordot_multiply_adds,

@@ -13,10 +13,12 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import BOOL, COMPLEX128, FLOAT64, INT64, PYTHON_TYPES, canonical, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.ir.body import Body, Operand
 from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.locate import Position, either
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape, checked_shape
-from tenfold.ops.cast import cast_values
+from tenfold.ops.cast import cast_values, constant_element
 from tenfold.settings import checked_device
 
 
@@ -215,9 +217,17 @@ def _eye(rows: int, columns: int, offset: int, dtype: np.dtype, device: str) -> 
     return np.eye(rows, columns, offset, dtype)
 
 
+def _eye_at(
+    k: Body, at: Position, rows: int, columns: int, offset: int, dtype: np.dtype, device: str
+) -> Operand:
+    on = at[1] - at[0] == at.number(offset)
+    return either(k, on, constant_element(k, 1, dtype), constant_element(k, 0, dtype))
+
+
 @operation(
     rule=_square,
     reference=_eye,
+    element_at=_eye_at,
     kind=Kind.VALUE,
     samples=[
         Sample((), positional=(3,)),

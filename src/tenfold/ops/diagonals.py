@@ -9,7 +9,9 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.errors import ShapeError
+from tenfold.ir.body import Body, Operand
 from tenfold.ir.declare import array, derived, movement
+from tenfold.ir.locate import Position, Source, inside
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Shape, normalize_axis
 
@@ -98,9 +100,17 @@ def _on_diagonal(x: np.ndarray, offset: int) -> np.ndarray:
     return result
 
 
+def _on_diagonal_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+    row, column = at.axes[-2:]
+    place = row - at.number(max(-offset, 0))
+    on = (column - row == at.number(offset)) & inside(at, place, x.shape[-1])
+    return x.at((*at.axes[:-2], place), on)
+
+
 @movement(
     shape=_square,
     reference=_on_diagonal,
+    element_at=_on_diagonal_at,
     samples=[
         Sample(((3,),)),
         Sample(((2, 3),), {"offset": -2}),
@@ -164,7 +174,19 @@ TRIANGLES = [
 ]
 
 
-@movement(shape=_same, reference=np.tril, numpy=(np.tril,), samples=TRIANGLES)
+def _lower_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+    row, column = at.axes[-2:]
+    return x.at(at, column - row <= at.number(offset))
+
+
+def _upper_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+    row, column = at.axes[-2:]
+    return x.at(at, column - row >= at.number(offset))
+
+
+@movement(
+    shape=_same, reference=np.tril, element_at=_lower_at, numpy=(np.tril,), samples=TRIANGLES
+)
 def tril(x: Array, /, k: int = 0) -> Call:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
 
@@ -175,7 +197,9 @@ def tril(x: Array, /, k: int = 0) -> Call:
     return _matrices(x, k)
 
 
-@movement(shape=_same, reference=np.triu, numpy=(np.triu,), samples=TRIANGLES)
+@movement(
+    shape=_same, reference=np.triu, element_at=_upper_at, numpy=(np.triu,), samples=TRIANGLES
+)
 def triu(x: Array, /, k: int = 0) -> Call:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.
 

@@ -11,7 +11,9 @@ from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.body import Body, Operand
 from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.locate import Position, Source, counted_from_end, moved
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape, broadcast, normalize_axis
 from tenfold.ops import bounds
@@ -44,9 +46,23 @@ def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
     return np.moveaxis(picked, range(among), range(place, place + among))
 
 
+def _gather_at(k: Body, at: Position, x: Source, *rest: Any) -> Operand:
+    *indices, axes, place = rest
+    among = len(broadcast(*(index.shape for index in indices)))
+    picks = at.axes[place : place + among]
+    found = {
+        axis: counted_from_end(k, at, index.at(picks[among - len(index.shape) :]), x.shape[axis])
+        for index, axis in zip(indices, axes, strict=True)
+    }
+    left = iter((*at.axes[:place], *at.axes[place + among :]))
+    where = [found[axis] if axis in found else next(left) for axis in range(len(x.shape))]
+    return x.at(where)
+
+
 @operation(
     rule=_gathered,
     reference=_gather,
+    element_at=_gather_at,
     kind=Kind.VIEW,
     can_fail=True,
     samples=[
@@ -160,9 +176,15 @@ def _take_along(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     )
 
 
+def _take_along_at(k: Body, at: Position, x: Source, indices: Source, axis: int) -> Operand:
+    index = counted_from_end(k, at, indices.at(at), x.shape[axis])
+    return x.at(moved(at, axis, index))
+
+
 @operation(
     rule=_along,
     reference=_take_along,
+    element_at=_take_along_at,
     kind=Kind.VIEW,
     can_fail=True,
     numpy=(np.take_along_axis,),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import promote
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.locate import Piece
 from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import normalize_axis, normalize_slice, whole_axes
+from tenfold.ir.shape import Shape, normalize_axis, product, normalize_slice, whole_axes
 from tenfold.ops.indexing import viewed
 from tenfold.ops.reshaping import reshape
 
@@ -60,9 +62,25 @@ def _several(arrays: Sequence[Array]) -> list[Array]:
     return made
 
 
+MOST_JOINED = 16
+"""Arrays that are joined by kernels of their own each."""
+
+
+def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
+    if len(shapes) > MOST_JOINED:
+        return NotImplemented
+    ends = list(accumulate(shape[axis] for shape in shapes))
+    starts = [end - shape[axis] for end, shape in zip(ends, shapes, strict=True)]
+    return [
+        Piece(tuple(start if a == axis else 0 for a in range(len(shape))), shape, number)
+        for number, (start, shape) in enumerate(zip(starts, shapes, strict=True))
+    ]
+
+
 @operation(
     rule=_concatenated,
     reference=_concatenate,
+    pieces=_concat_pieces,
     kind=Kind.VIEW,
     promotes=True,
     numpy=(np.concatenate,),
@@ -112,9 +130,22 @@ def _stack(*rest: Any) -> np.ndarray:
     return np.stack(arrays, axis)
 
 
+def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
+    (first, *_), last = shapes, len(shapes[0])
+    if len(shapes) > MOST_JOINED or (axis == last and product(first) > 1):
+        return NotImplemented  # single elements side by side
+    shape = (*first[:axis], 1, *first[axis:])
+    reads = tuple((a + (a >= axis), 1, 0) for a in range(last))
+    return [
+        Piece(tuple(number if a == axis else 0 for a in range(last + 1)), shape, number, reads)
+        for number in range(len(shapes))
+    ]
+
+
 @operation(
     rule=_stacked,
     reference=_stack,
+    pieces=_stack_pieces,
     kind=Kind.VIEW,
     promotes=True,
     numpy=(np.stack,),

@@ -4,6 +4,7 @@ on.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.body import Body, Element
 from tenfold.ir.declare import array, derived, movement
+from tenfold.ir.locate import Piece, Position, Source
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Shape, checked_shape, normalize_slice
 from tenfold.ops.create import default_dtype, number, number_of
@@ -42,9 +45,51 @@ def _pad(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.ndarray:
     return np.pad(x, widths, mode, **options) if widths else x
 
 
+def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) -> Any:
+    """The input, and around it two slabs for each axis."""
+    if mode != "constant":
+        return NotImplemented
+    (inner,) = shapes
+    pieces = [Piece(tuple(before for before, _ in widths), inner, 0)]
+    start, shape = [0] * len(inner), list(_padded(inner, widths, mode, value))
+    for axis, (before, after) in enumerate(widths):
+        for width, begin in ((before, 0), (after, before + inner[axis])):
+            slab = (*shape[:axis], width, *shape[axis + 1 :])
+            pieces.append(Piece((*start[:axis], begin, *start[axis + 1 :]), slab, fill=value))
+        start[axis], shape[axis] = before, inner[axis]
+    return pieces
+
+
+def _pad_at(k: Body, at: Position, x: Source, widths: Widths, mode: str, value: Any) -> Any:
+    farthest = {"edge": math.inf, "reflect": -1, "symmetric": 0, "wrap": 0}.get(mode, -math.inf)
+    if any(max(pair) > n + farthest for pair, n in zip(widths, x.shape, strict=True)):
+        return NotImplemented  # more than once around
+    index = [
+        _folded_back(k, at, i - at.number(before), n, mode) if before or after else i
+        for i, (before, after), n in zip(at, widths, x.shape, strict=True)
+    ]
+    return x.at(index)
+
+
+def _folded_back(k: Body, at: Position, i: Element, length: int, mode: str) -> Element:
+    """Where the element of a position outside of an axis stands inside it."""
+    last = at.number(length - 1)
+    if mode == "edge":
+        i = k.select(i < 0, 0, i)
+        return k.select(i > last, last, i)
+    if mode == "wrap":
+        i = k.select(i < 0, i + at.number(length), i)
+        return k.select(i > last, i - at.number(length), i)
+    again = 0 if mode == "reflect" else 1  # whether the edge itself is mirrored
+    i = k.select(i < 0, -again - i, i)
+    return k.select(i > last, at.number(2 * (length - 1) + again) - i, i)
+
+
 @movement(
     shape=_padded,
     reference=_pad,
+    pieces=_pad_pieces,
+    element_at=_pad_at,
     numpy=(np.pad,),
     samples=[
         Sample(((2, 3),), positional=(1,)),

@@ -12,6 +12,8 @@ dtype('int8')
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tenfold.dtypes import FLOAT32, FLOAT64, kind_of
@@ -242,7 +244,7 @@ def _high_power(k: Body, power: Element, x: Element, y: Element) -> Element:
     return power
 
 
-FORMULAS = {
+FORMULAS: dict[str, Callable[..., Element]] = {
     "far_narrow_remainder": _far_narrow_remainder,
     "far_remainder": _far_remainder,
     "high_power": _high_power,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +15,7 @@ from tenfold._native import Array
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived, movement, values
+from tenfold.ir.locate import Piece
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axis
 from tenfold.ops.gathering import gather, integers
@@ -26,8 +29,25 @@ def _tiled(shape: Shape, counts: tuple[int, ...]) -> Shape:
     return tuple(length * count for length, count in zip(padded, counts, strict=True))
 
 
+MOST_PARTS = 8
+"""Blocks that are set side by side by kernels of their own each."""
+
+
+def _tile_pieces(shapes: Sequence[Shape], counts: tuple[int, ...]) -> Any:
+    (shape,) = shapes
+    if math.prod(counts) > MOST_PARTS:
+        return NotImplemented
+    whole = (*(1,) * (len(counts) - len(shape)), *shape)
+    reads = tuple((axis + len(counts) - len(shape), 1, 0) for axis in range(len(shape)))
+    return [
+        Piece(tuple(map(operator.mul, place, whole)), whole, 0, reads)
+        for place in itertools.product(*map(range, counts))
+    ]
+
+
 @movement(
     shape=_tiled,
+    pieces=_tile_pieces,
     reference=np.tile,
     numpy=(np.tile,),
     samples=[
@@ -119,9 +139,36 @@ def _kept(shape: Shape, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -
     return shape
 
 
+def _rolled_pieces(
+    shapes: Sequence[Shape], shifts: tuple[int, ...], axes: tuple[int, ...] | None
+) -> Any:
+    """Along each axis that moves the end of the input and the rest."""
+    (shape,) = shapes
+    if axes is None and len(shape) != 1:
+        return NotImplemented  # one line of several axes
+    moves = dict(zip((0,) if axes is None else axes, shifts, strict=True))
+    blocks = [_blocks(length, moves.get(axis, 0)) for axis, length in enumerate(shape)]
+    if 2 ** len(moves) > MOST_PARTS:
+        return NotImplemented
+    return [_piece(block) for block in itertools.product(*blocks)]
+
+
+def _blocks(length: int, shift: int) -> list[tuple[int, int, int]]:
+    """Blocks of an axis: where each begins in the result, how long it is, where it is read."""
+    return [(shift, length - shift, 0), *([(0, shift, length - shift)] if shift else [])]
+
+
+def _piece(blocks: Sequence[tuple[int, int, int]]) -> Piece:
+    """A block of the only input, from those of the axes."""
+    start, shape = (tuple(block[i] for block in blocks) for i in (0, 1))
+    reads = tuple((axis, 1, block[2]) for axis, block in enumerate(blocks))
+    return Piece(start, shape, 0, reads)
+
+
 @movement(
     shape=_kept,
     reference=_rolled,
+    pieces=_rolled_pieces,
     numpy=(np.roll,),
     samples=[
         Sample(((2, 3),), positional=(1,)),

@@ -16,6 +16,8 @@ from tenfold.ir.shape import Shape
 Step = tuple[int | None, int, int]
 Access = tuple[Step, ...]
 FIXED: Step = (None, 0, 0)
+ELSEWHERE: Access = ((None, -1, 0),)
+"""Of what is read at indices that are computed: it must be in memory before."""
 
 
 def identity(shape: Shape) -> Access:

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
-from tenfold.plan.access import FIXED, Access, broadcast, identity, placed, seen_through
+from tenfold.plan.access import ELSEWHERE, FIXED, Access, broadcast, identity, placed, seen_through
 from tenfold.plan.items import Item
 
-INLINED = ("map", "view", "leave", "scalar", "identity")
+INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "constant")
 """The kinds that are computed where they are read."""
 LARGEST_BODY = 300
 """Operations of one kernel; longer expressions are split."""
@@ -74,6 +74,8 @@ class Fusion:
         """Of what is in memory though nobody asked for it: why."""
         self.apart: dict[int, list[str]] = {}
         """Of groups, by number: why they did not join the loops of others."""
+        self.whole: dict[int, int] = {}
+        """Of pieces: what they are parts of."""
         self.roots = self._roots()
         self.windows = {number for number in self.roots if self._is_window(number)}
         self.groups: list[Group] = []
@@ -88,6 +90,8 @@ class Fusion:
         for number in self.kept:
             self._keep(roots, number, "somebody can see it")
         for number, item in enumerate(self.items):
+            if item.kind == "leave":
+                roots.add(number)  # who reads it at another index must not look at the folds
             if item.kind == "fold":
                 roots.add(number)
                 if self.items[item.inputs[0]].kind == "fold":
@@ -95,12 +99,22 @@ class Fusion:
             elif item.kind in ("call", "restride", "part"):
                 for i in item.inputs:
                     self._keep(roots, i, f"{self._named(number)} reads it from memory")
-            if item.kind == "map" and not self.fused:
+            elif item.kind == "join":
+                for i in item.inputs:
+                    self._keep(roots, i, "it is a part of a whole")
+                    self.whole[i] = number
+            elif item.kind == "located":
+                for i in item.inputs:
+                    if self.items[i].kind != "scalar":
+                        self._keep(roots, i, f"{self._named(number)} reads it at other indices")
+            if item.kind in ("map", "located") and not self.fused:
                 self._keep(roots, number, "nothing is fused")
         self._keep_dear(roots)
         return roots
 
     def _keep(self, roots: set[int], number: int, why: str) -> None:
+        if self.graph.nodes[self.items[number].position].is_scalar:
+            return  # a call takes a number as it is
         if self.items[number].kind in INLINED or self.items[number].kind == "fold":
             roots.add(number)
             self.reasons.setdefault(number, why)
@@ -113,7 +127,7 @@ class Fusion:
             (number,) = self.items[number].inputs
             if number in self.roots:
                 return self.items[number].kind != "fold" or number in self.reasons
-        return self.items[number].kind in ("value", "call", "part", "restride")
+        return self.items[number].kind in ("value", "call", "part", "restride", "join")
 
     def _keep_dear(self, roots: set[int]) -> None:
         """Keep what is dearer to compute at each reader than to store once, and split long ones."""
@@ -171,7 +185,7 @@ class Fusion:
 
     def _cost(self, item: Item) -> float:
         if item.kind != "map":
-            return 0.0 if item.kind == "view" else 1.0
+            return 0.0 if item.kind in ("view", "scalar") else 1.0
         return self.op_of(item).cost
 
     def op_of(self, item: Item) -> Op[...]:
@@ -192,6 +206,8 @@ class Fusion:
                 yield i, _normal(seen_through(access, item.reads), shape)
             elif item.kind == "map":
                 yield i, broadcast(access, shape, item.shape)
+            elif item.kind == "located":
+                yield i, ELSEWHERE
             elif item.kind != "identity":
                 yield i, access
 
@@ -223,21 +239,30 @@ class Fusion:
     def _place(self, root: int) -> None:
         """Put a root into the group it shares loops with, or into one of its own."""
         uses = self.uses(root)
-        direct = {self.group_of[use.item].number for use in uses if use.item in self.group_of}
+        direct = {
+            self.group_of[use.item].number
+            for use in uses
+            if use.item in self.group_of and use.access != ELSEWHERE
+        }
         behind = {
             number
             for use in uses
             if use.item not in self.group_of
             for number in self._behind(use.item)
         }
+        for use in uses:
+            if use.item in self.group_of and use.access == ELSEWHERE:
+                group = self.group_of[use.item]
+                behind |= {group.number, *group.before}
         needed = direct | behind
         apart = []
         for group in self._candidates(root, uses):
-            embedding = self._embedded(root, uses, group)
-            if embedding is None:
+            inside = group.number not in behind
+            embedding = self._embedded(root, uses, group) if inside else None
+            if not inside:
+                objection = "it reads what is made of that, or reads it at other indices"
+            elif embedding is None:
                 objection = "it goes over other indices"
-            elif group.number in behind:
-                objection = "it reads what a call makes of that"
             else:
                 objection = self._objection(root, uses, group, embedding, needed)
             if embedding is not None and not objection:

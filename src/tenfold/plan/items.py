@@ -18,6 +18,7 @@ view (1,) (3,)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op
 from tenfold.ir.shape import Shape, product
 from tenfold.plan.access import Step
+from tenfold.plan.locate import has_element
 from tenfold.plan.rules import has_rule
 
 
@@ -37,7 +39,8 @@ class Item:
     value: memory that is there; scalar: a number given at the launch; map: elements computed at
     their own index; view: an input read at other indices, by `reads`; fold: one axis folded, which
     stays with length 1; leave: what becomes of folds; restride: memory seen with other strides;
-    part: one result of a call; call: whatever the reference or a library computes.
+    join: blocks side by side; piece: one of them, computed where it is to lie; constant: elements
+    of one known value; located: an input or another read at computed indices; part: one result of a call; call: whatever the reference or a library computes.
     """
 
     kind: str
@@ -50,6 +53,10 @@ class Item:
     axis: int = -1
     first: bool = False
     """Of a fold: whether its input is what the operation was given."""
+    start: tuple[int, ...] = ()
+    """Of a piece: where it begins in the whole."""
+    fill: complex = 0
+    """Of a constant: its value."""
 
     @property
     def size(self) -> int:
@@ -91,7 +98,24 @@ class _Items:
         if kind == "fold":
             self._add_folds(position, node.op, inputs[0])
             return
+        if kind == "join":
+            inputs = tuple(self._add_pieces(position, node, inputs))
         self._add(Item(kind, position, type_.shape, type_.dtype, inputs, reads))
+
+    def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
+        dtype = node.type.dtype
+        for piece in node.op.pieces([self.items[i].shape for i in inputs], *node.params):
+            shape, number = piece.shape, -1
+            if product(shape) == 0:
+                continue
+            if piece.source is None:
+                number = self._add(Item("constant", position, shape, dtype, fill=piece.fill))
+            else:
+                number = inputs[piece.source]
+            if piece.reads is not None:
+                source = self.items[number].dtype
+                number = self._add(Item("view", position, shape, source, (number,), piece.reads))
+            yield self._add(Item("piece", position, shape, dtype, (number,), start=piece.start))
 
     def _add_folds(self, position: int, op: Op[...], source: int) -> None:
         node = self.graph.nodes[position]
@@ -134,6 +158,12 @@ def _kind_of(
     if op.fills is not None:
         return "scalar", ()
     known = node.params, node.operands, node.type.dtype
+    shapes = [items[i].shape for i in inputs]
+    if op.pieces is not None and product(node.type.shape):
+        if op.pieces(shapes, *node.params) is not NotImplemented:
+            return "join", ()
+    if op.element_at is not None and has_element(node, shapes):
+        return "located", ()
     if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):
         return "map", ()
     return "call", ()

@@ -11,9 +11,10 @@ as one, and nothing is read across.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from tenfold.ir.shape import Shape
-from tenfold.plan.access import placed, strides_in
+from tenfold.plan.access import ELSEWHERE, placed, strides_in
 from tenfold.plan.fuse import Fusion, Group
 
 
@@ -41,6 +42,8 @@ def agreed_order(
         for use in fusion.uses(root):
             if use.item in group.roots:
                 continue
+            if use.access == ELSEWHERE:
+                return None
             access = placed(use.access, group.roots[root])
             found.append(strides_in(access, layout(use.item), len(space))[0])
     whole = [strides for strides in found if all(strides[axis] for axis in long)]
@@ -55,7 +58,7 @@ def agreed_order(
 def _falls(strides: Sequence[int], order: Sequence[int]) -> bool:
     """Whether strides fall in this order; where something is repeated it has none."""
     left = [abs(strides[axis]) for axis in order if strides[axis]]
-    return all(outer >= inner for outer, inner in zip(left, left[1:], strict=False))
+    return all(outer >= inner for outer, inner in pairwise(left))
 
 
 def loop_order(space: Shape, strides: Sequence[int]) -> list[int]:

@@ -7,18 +7,21 @@ how memory lies, those that can be gone through as one are merged.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import BOOL, INT64, PARTS
 from tenfold.ir.body import Body, Element, Instruction, Pair
 from tenfold.ir.body import Operand as Computed
+from tenfold.ir.locate import Position, Source
 from tenfold.ir.shape import Shape, row_major
 from tenfold.ops.cast import constant_element, converted_element
-from tenfold.plan.access import Access, identity, placed, strides_in
+from tenfold.plan.access import Access, Step, identity, placed, strides_in
 from tenfold.plan.fuse import Fusion, Group
 from tenfold.plan.items import Item
 from tenfold.plan.rules import apply_rule
@@ -40,11 +43,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A scalar of the launch: of which item, in which dtype, and of a complex one which part."""
+    """A scalar of the launch: of which item, in which dtype, and of a complex one which part.
+
+    A number that follows from shapes, an int64, is of no item.
+    """
 
     item: int
     dtype: np.dtype
     part: int = 0
+    number: int = 0
 
 
 class Lowering:
@@ -91,7 +98,7 @@ class Lowering:
         self._made[root, self.fusion.made_at(self.group, root)] = made
 
     def _inputs(self, number: int, access: Access) -> list[tuple[int, Access]]:
-        if self._in_memory(number, access):
+        if self._in_memory(number, access) or self.items[number].kind == "located":
             return []
         found = self.fusion.read_by(number, access)
         return [(i, a) for i, a in found if self.items[i].kind != "scalar"]
@@ -107,12 +114,16 @@ class Lowering:
         if self._in_memory(number, access):
             return self._load(number, access)
         inputs = list(self.fusion.read_by(number, access))
-        if item.kind == "view":
+        if item.kind == "constant":
+            return constant_element(self.body, item.fill, item.dtype)
+        if item.kind in ("view", "piece"):
             return self._operand(inputs[0], item.dtype)
         if item.kind == "scalar":
             return self._parameter(number, item.dtype)
         if item.kind == "map":
             return self._mapped(item, inputs)
+        if item.kind == "located":
+            return self._located(item, access)
         folding = self.fusion.op_of(item).folding
         assert folding is not None, item.kind
         node = self.fusion.graph.nodes[item.position]
@@ -144,6 +155,66 @@ class Lowering:
         assert made is not None, f"{node.name} has a rule"
         return made
 
+    def _located(self, item: Item, access: Access) -> Computed:
+        node = self.fusion.graph.nodes[item.position]
+        at = Position(tuple(map(self._index, access)), item.shape, self._number)
+        sources = [
+            Source(self.items[i].shape, dtype, partial(self._read_at, i, dtype))
+            for i, dtype in zip(item.inputs, node.operands, strict=True)
+        ]
+        made: Computed = node.op.element_at(self.body, at, *sources, *node.params)
+        return made
+
+    def _index(self, step: Step) -> Element:
+        """The index along an axis of an array, where the loops stand."""
+        axis, coefficient, start = step
+        if axis is None:
+            return self._number(start)
+        index = self.body.index(axis)
+        if coefficient == -1:
+            return self._number(start) - index
+        if coefficient != 1:
+            index = index * self._number(coefficient)
+        return index + self._number(start) if start else index
+
+    def _number(self, value: int) -> Element:
+        """A number that follows from shapes: given at the launch, so that kernels are shared."""
+        if value in (0, 1):
+            return self.body.constant(value, INT64)
+        return self._scalar(Parameter(-1, INT64, number=value))
+
+    def _read_at(
+        self, number: int, dtype: np.dtype, index: Sequence[Element], valid: Element | None
+    ) -> Computed:
+        """Read an item in memory at a computed index."""
+        item = self.items[number]
+        if item.kind == "scalar":
+            return self._parameter(number, dtype)
+        memory = Memory(number, item.dtype, (0,) * len(self.group.space))
+        operand = self._operand_number(memory)
+        if valid is None:
+            valid = self.body.constant(True, BOOL)
+        nothing = offset = self.body.constant(0, INT64)
+        steps = zip(index, self.layout(number), item.shape, strict=True)
+        for place, stride, length in sorted(steps, key=lambda step: -abs(step[1])):
+            if length > 1 and stride:
+                assert stride % item.dtype.itemsize == 0, "elements lie at whole distances"
+                each = stride // item.dtype.itemsize
+                jump = place if each == 1 else place * self._number(each)
+                offset = jump if offset is nothing else offset + jump
+        return converted_element(self.body, self._gathered(operand, item.dtype, offset, valid), dtype)
+
+    def _gathered(
+        self, operand: int, dtype: np.dtype, offset: Element, valid: Element
+    ) -> Computed:
+        if dtype not in PARTS:
+            return self.body.gather(operand, dtype, offset, valid)
+        part = PARTS[dtype]
+        parts = [
+            self.body.apply("gather", part, offset, valid, data=(operand, i)) for i in (0, 1)
+        ]
+        return Pair(*parts)
+
     def _operand(self, read: tuple[int, Access], dtype: np.dtype) -> Computed:
         number, access = read
         if self.items[number].kind == "scalar":
@@ -168,27 +239,31 @@ class Lowering:
     def _load(self, number: int, access: Access) -> Computed:
         item = self.items[number]
         strides, offset = strides_in(access, self.layout(number), len(self.group.space))
-        memory = Memory(number, item.dtype, strides, offset)
-        if memory not in self._numbers:
-            self._numbers[memory] = len(self.memory)
-            self.memory.append(memory)
-        operand = self._numbers[memory]
+        operand = self._operand_number(Memory(number, item.dtype, strides, offset))
         if item.dtype not in PARTS:
             return self.body.load(operand, item.dtype)
         part = PARTS[item.dtype]
         return Pair(*(self.body.apply("load", part, data=(operand, i)) for i in (0, 1)))
+
+    def _operand_number(self, memory: Memory) -> int:
+        if memory not in self._numbers:
+            self._numbers[memory] = len(self.memory)
+            self.memory.append(memory)
+        return self._numbers[memory]
 
     def _store(self, root: int) -> None:
         made = self._made[root, self.fusion.made_at(self.group, root)]
         elements = tuple(element.position for element in _parts(made))
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
-        layout = self.layout(root)
+        whole = self.fusion.whole.get(root, root)
+        layout = self.layout(whole)
+        offset = sum(map(operator.mul, self.items[root].start, layout))
         for place, length, stride in zip(self.group.roots[root], shape, layout, strict=True):
             if place is not None and length != 1:
                 strides[place] = stride
         self.stores.append((len(self.memory), elements))
-        self.memory.append(Memory(root, self.items[root].dtype, tuple(strides), 0, True))
+        self.memory.append(Memory(whole, self.items[root].dtype, tuple(strides), offset, True))
 
 
 def _parts(made: Any) -> tuple[Element, ...]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from functools import cached_property
 
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import Shape, product
@@ -23,6 +24,7 @@ from tenfold.plan.fuse import Fusion, Group
 from tenfold.plan.items import Item, items_of, last_items
 from tenfold.plan.layout import agreed_order, laid_out
 from tenfold.plan.lower import Lowering, contiguous
+from tenfold.plan.memory import Pairs, written_over
 from tenfold.plan.traverse import Launch, launch_of
 
 Layout = tuple[int, ...]
@@ -76,6 +78,8 @@ class Plan:
     """The items that somebody can see."""
     last_use: tuple[tuple[int, ...], ...]
     """For each step the items that nobody needs after it."""
+    over: Pairs
+    """Results that are written over an operand which nobody needs after that step."""
 
     @cached_property
     def temporaries(self) -> frozenset[int]:
@@ -86,6 +90,11 @@ class Plan:
                 seen.update(step.reads)
         steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
         return frozenset(made.item for step in steps for made in step.makes) - seen
+
+    @cached_property
+    def items_at(self) -> dict[int, int]:
+        """For each node of the graph the item that has its value."""
+        return {item.position: number for number, item in enumerate(self.items)}
 
     def __str__(self) -> str:
         return "\n".join(str(step) for step in self.steps)
@@ -111,6 +120,8 @@ class _Planner:
         self.kept = frozenset(kept)
         self.fusion = Fusion(graph, self.items, kept, fused)
         self.layouts: dict[int, Layout] = {}
+        self.begun: set[int] = set()
+        """What an earlier step has made a piece of."""
         self.needed = self._needed_outside()
 
     def _needed_outside(self) -> set[int]:
@@ -118,7 +129,7 @@ class _Planner:
         needed = set(self.kept)
         fusion = self.fusion
         for number, item in enumerate(self.items):
-            if item.kind in ("call", "restride", "part") or number in fusion.windows:
+            if item.kind in ("call", "restride", "part", "join") or number in fusion.windows:
                 needed.update(self._memory_inputs(number))
         for group in fusion.groups:
             needed |= group.reads
@@ -146,10 +157,9 @@ class _Planner:
             item = self.items[number]
             if item.kind == "value":
                 value = self.graph.nodes[item.position].value()
-                assert value is not None, "a value is there"
-                self.layouts[number] = value.strides or contiguous(
-                    item.shape, item.dtype.itemsize
-                )
+                # a placeholder of a traced rule has none: the device says so when it is read
+                strides = value.strides if value is not None else ()
+                self.layouts[number] = strides or contiguous(item.shape, item.dtype.itemsize)
             else:
                 self.layouts[number] = contiguous(item.shape, item.dtype.itemsize)
         return self.layouts[number]
@@ -164,7 +174,7 @@ class _Planner:
         todo += [
             number
             for number, item in enumerate(self.items)
-            if item.kind in ("call", "restride", "part") or number in self.fusion.windows
+            if item.kind in ("call", "restride", "part", "join") or number in self.fusion.windows
         ]
         todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, Group) else unit)
         while todo:
@@ -179,7 +189,9 @@ class _Planner:
                     waiting.append(unit)
             assert len(waiting) < len(todo), "steps need each other in a circle"
             todo = waiting
-        return Plan(tuple(steps), tuple(self.items), self.kept, self._last_uses(steps))
+        last_uses = self._last_uses(steps)
+        over = written_over(steps, last_uses)
+        return Plan(tuple(steps), tuple(self.items), self.kept, last_uses, over)
 
     def _inputs(self, unit: Group | int) -> set[int]:
         if isinstance(unit, Group):
@@ -197,6 +209,8 @@ class _Planner:
             return self._other("window", unit, (base,), offset=offset)
         if item.kind == "restride":
             return self._restride(unit)
+        if item.kind == "join":
+            return None  # its pieces have been computed where they lie
         return self._other(item.kind, unit, item.inputs)
 
     def _restride(self, number: int) -> Step:
@@ -240,20 +254,21 @@ class _Planner:
             return None
         names = self._names(group)
         self._lay_out(group, stored)
-        makes = tuple(self._made(root) for root in stored)
+        wholes = dict.fromkeys(self.fusion.whole.get(root, root) for root in stored)
+        makes = tuple(self._made(number) for number in wholes)
         reasons = tuple(
-            f"{self.graph.nodes[self.items[root].position].name}: {self.fusion.reasons[root]}"
-            if root in self.fusion.reasons
-            else f"{self.graph.nodes[self.items[root].position].name}: other loops read it"
+            f"{self.graph.nodes[self.items[root].position].name}: {why}"
             for root in stored
-            if root not in self.kept
+            if root not in self.kept and root not in self.fusion.whole and (why := self._why_stored(root))
         )
         apart = tuple(self.fusion.apart[group.number])
         if product(group.space) == 0:
             return Step("empty", (), makes, names, reasons=reasons, apart=apart)
         lowering = Lowering(self.fusion, group, stored, self.layout)
         launch = launch_of(lowering)
-        reads = tuple(dict.fromkeys(m.item for m in launch.memory if not m.written))
+        begun = [number for number in wholes if number in self.begun]
+        self.begun.update(wholes)
+        reads = tuple(dict.fromkeys([*(m.item for m in launch.memory if not m.written), *begun]))
         return Step(
             "kernel", reads, makes, names, launch=launch, reasons=reasons, apart=apart
         )
@@ -265,6 +280,13 @@ class _Planner:
             for root in stored:
                 item = self.items[root]
                 self.layouts[root] = laid_out(item.shape, order, item.dtype.itemsize)
+
+    def _why_stored(self, root: int) -> str:
+        """Why something nobody asked for is in memory; of what only a window shows: nothing."""
+        if root in self.fusion.reasons:
+            return self.fusion.reasons[root]
+        read = any(root in group.reads for group in self.fusion.groups)
+        return "other loops read it" if read else ""
 
     def _names(self, group: Group) -> tuple[str, ...]:
         """The operations that a group computes, in the order of the graph."""

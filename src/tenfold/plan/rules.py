@@ -19,7 +19,7 @@ it takes their bits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -114,8 +114,7 @@ def has_rule(
     *,
     fma: bool = True,
 ) -> bool:
-    """Whether an operation on these dtypes has a rule (without `fma` one that does not need it), or
-    takes a call."""
+    """Whether an operation on these dtypes has a rule, without `fma` one that does not need it."""
     if op.dtypes is None and op.kernel is None:
         return False
     k, operands = Body(), []
@@ -136,7 +135,7 @@ def _needs_fma(body: Sequence[Instruction]) -> bool:
             return True
         if name in PRIMITIVES:
             continue
-        formula = quotients.FORMULAS.get(str(name))
+        formula: Callable[..., Element] | None = quotients.FORMULAS.get(str(name))
         if formula is None:
             return True
         inner = Body()

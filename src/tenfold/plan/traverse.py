@@ -29,10 +29,14 @@ SHORTEST_TURNED = 16
 """The shortest axes of which blocks are turned in registers."""
 SPLIT_ROW = 1 << 16
 """Elements from which a row that is alone is split among units of work."""
-STREAMED_BYTES = 8 << 20
-"""Outputs larger than this are stored past the cache."""
+STREAMED_BYTES = 24 << 20
+"""Outputs of a kernel that reads and writes more than this are stored past the cache."""
+STREAMED_SHARE = 8
+"""One part in so many must be written: fewer bytes are better left where the next step reads."""
 RANGE = 1 << 15
 """Elements of one range of units: what a thread takes at once."""
+LONGEST_RANGE = 1 << 17
+"""The same for a map of many elements, of which there are ranges enough."""
 COLUMN_BYTES = 1 << 18
 """Scratch memory of a part of the columns."""
 
@@ -75,29 +79,29 @@ class _Traversal:
     def _loops(self) -> list[list[int]]:
         """Order and merge the axes; the last run is the packet axis."""
         axes = list(range(len(self.space)))
+        single = {int(str(made.data)) for made in self.body if made.name == "index"}
+        self.single = single - {self.fold}
         if self.fold is None:
             written = next(memory for memory in self.memory if memory.written)
             order = loop_order(self.space, written.strides)
-            runs = merged_axes(order, self.space, self.memory, set())
+            runs = merged_axes(order, self.space, self.memory, self.single)
             return self._tiled(runs) or [[]]
         packets = self._packet_axis()
-        if packets == self.fold:
+        if packets is None:
             self.form = "row"
             outer = [axis for axis in axes if axis != self.fold]
-            return [*merged_axes(outer, self.space, self.memory, set()), [self.fold]]
+            return [*merged_axes(outer, self.space, self.memory, self.single), [self.fold]]
         self.form = "column"
-        outer = [axis for axis in axes if axis not in (self.fold, *packets)]
-        merged = merged_axes(outer, self.space, self.memory, set())
-        return [*merged, [self.fold], list(packets)]
+        outer = [axis for axis in axes if axis != self.fold and axis not in packets]
+        merged = merged_axes(outer, self.space, self.memory, self.single)
+        return [*merged, [self.fold], packets]
 
     def _tiled(self, runs: list[list[int]]) -> list[list[int]]:
         """Put before the packet axis the one along which most of what lies across is contiguous."""
         if not runs or self._length(runs[-1]) < SHORTEST_TURNED:
             return runs
         last = runs[-1][-1]
-        across = [
-            m for m in self.memory if abs(m.strides[last]) not in (0, m.dtype.itemsize)
-        ]
+        across = [m for m in self.memory if abs(m.strides[last]) not in (0, m.dtype.itemsize)]
 
         def contiguous(run: list[int]) -> int:
             if self._length(run) < SHORTEST_TURNED:
@@ -112,13 +116,13 @@ class _Traversal:
     def _length(self, run: list[int]) -> int:
         return product(self.space[axis] for axis in run)
 
-    def _packet_axis(self) -> object:
-        """The axis of the packets: the folded one, or axes that stay and lie contiguously."""
+    def _packet_axis(self) -> list[int] | None:
+        """The axes of the packets that stay and lie contiguously; None: the folded one."""
         assert self.fold is not None, "asked for folds"
         others = [axis for axis in range(len(self.space)) if axis != self.fold]
-        runs = merged_axes(others, self.space, self.memory, set())
+        runs = merged_axes(others, self.space, self.memory, self.single)
         if not runs:
-            return self.fold
+            return None
 
         def contiguous(axis: int) -> int:
             return sum(abs(m.strides[axis]) == m.dtype.itemsize for m in self.memory)
@@ -128,10 +132,10 @@ class _Traversal:
         if self.space[self.fold] < SHORT_AXIS:
             if length >= SHORT_AXIS // 2:
                 return best
-            return self.fold
+            return None
         if contiguous(best[-1]) > contiguous(self.fold) and length > 1:
             return best
-        return self.fold
+        return None
 
     def launch(self) -> Launch:
         """Put it together."""
@@ -143,7 +147,8 @@ class _Traversal:
         kernel = self._kept(kernel)
         part, units, grain, slots = self._cut(kernel)
         elements = product(self.lengths)
-        finish, totals = 0, ()
+        finish = 0
+        totals: tuple[int, ...] = ()
         if self.form == "split":
             finish = rows
             blocks = -(-self.lengths[-1] // BLOCK)
@@ -179,16 +184,7 @@ class _Traversal:
             lanes = min(64, 64 // widest * registers)
         elif form == "column":
             lanes = 32 if widest <= 4 else 16
-        written = sum(
-            memory.dtype.itemsize * product(
-                length
-                for length, stride in zip(self.space, memory.strides, strict=True)
-                if stride
-            )
-            for memory in self.memory
-            if memory.written
-        )
-        streamed = written > STREAMED_BYTES and self._aligned(form)
+        streamed = self._past_the_cache() and self._aligned(form)
         return Kernel(
             operands,
             with_axes(self.body, axes),
@@ -200,6 +196,17 @@ class _Traversal:
             masked=weight > LONG_BODY and not streamed,
         )
 
+    def _past_the_cache(self) -> bool:
+        """Whether what is written would be gone from the cache before anyone reads it."""
+        bytes_: dict[int, int] = {}
+        for memory in self.memory:
+            steps = zip(self.space, memory.strides, strict=True)
+            size = memory.dtype.itemsize * product(length for length, stride in steps if stride)
+            bytes_[memory.item] = max(size, bytes_.get(memory.item, 0))
+        touched = sum(bytes_.values())
+        written = sum(bytes_[memory.item] for memory in self.memory if memory.written)
+        return touched > STREAMED_BYTES and written * STREAMED_SHARE >= touched
+
     def _aligned(self, form: str) -> bool:
         """Whether every whole packet of what is written begins at a multiple of 64 bytes."""
         if form == "column":
@@ -207,6 +214,8 @@ class _Traversal:
         for memory in self.memory:
             if not memory.written:
                 continue
+            if memory.offset % 64:
+                return False
             *outer, last = [memory.strides[run[-1]] if run else 0 for run in self.runs]
             if last not in (0, memory.dtype.itemsize) or any(stride % 64 for stride in outer):
                 return False
@@ -259,12 +268,15 @@ class _Traversal:
             if length == 1 and memory.written and number == len(self.runs) - 1:
                 step = "1" if self.form == "map" or self.form == "column" else step
             steps += step
-        if self.form == "map" and not memory.written and steps.endswith("ss"):
-            if memory.strides[self.runs[-2][-1]] == memory.dtype.itemsize and (
-                min(self.lengths[-2:]) >= SHORTEST_TURNED
-            ):
-                return steps[:-2] + "1s"
+        if steps.endswith("ss") and self._lies_across(memory):
+            return steps[:-2] + "1s"
         return steps
+
+    def _lies_across(self, memory: Memory) -> bool:
+        """Whether memory is contiguous along the axis before the packet axis, in a map."""
+        if self.form != "map" or memory.written or min(self.lengths[-2:]) < SHORTEST_TURNED:
+            return False
+        return memory.strides[self.runs[-2][-1]] == memory.dtype.itemsize
 
     def _sizes(self, kernel: Kernel, part: int, slots: int) -> bytes:
         values = []
@@ -284,11 +296,11 @@ class _Traversal:
         if kernel.across:
             height, width = kernel.tile
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
-            return 0, units, max(1, RANGE // (height * width)), 0
+            return 0, units, max(1, self._range() // (height * width)), 0
         if kernel.form == "map":
             part = min(max(-(-last // kernel.lanes) * kernel.lanes, kernel.lanes), 4096)
             units = outer * max(-(-last // part), 1)
-            return part, units, max(1, RANGE // max(min(part, last), 1)), 0
+            return part, units, max(1, self._range() // max(min(part, last), 1)), 0
         if kernel.form == "row":
             return 0, outer, max(1, RANGE // max(last, 1)), 0
         if kernel.form == "split":
@@ -302,6 +314,10 @@ class _Traversal:
         part = min(part, -(-last // kernel.lanes) * kernel.lanes)
         units = product(self.lengths[:-2]) * -(-last // part)
         return part, units, max(1, RANGE // (part * folded)), slots
+
+    def _range(self) -> int:
+        """Elements of one range of a map: few enough for many threads, many enough for a start."""
+        return min(LONGEST_RANGE, max(RANGE // 2, product(self.lengths) // 16))
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":

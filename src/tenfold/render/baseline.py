@@ -56,7 +56,8 @@ def _from_half(k: Body, x: Element) -> Element:
 
 def _to_half(k: Body, x: Element) -> Element:
     """To nearest, ties to even: by a carry into the bits that stay, or below 2**-14 by a sum
-    whose last bit is worth 2**-24."""
+    whose last bit is worth 2**-24.
+    """
     bits = k.bits(x, _WORD)
     sign, size = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
     moved = size - (112 << 23)

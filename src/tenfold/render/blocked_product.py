@@ -30,7 +30,7 @@ import numpy as np
 
 from tenfold.dtypes import INT64
 from tenfold.render.loops import counted, integer, smaller, where
-from tenfold.render.packet import Packet, Text, type_text
+from tenfold.render.packet import Packet, type_text
 from tenfold.render.product import (
     Arithmetic,
     advanced,
@@ -51,8 +51,13 @@ BLOCK_ROWS = 192
 """About how many rows read a slab that has been copied."""
 DIRECT_TILES = 2
 """Up to so many tiles of rows a panel is not worth copying."""
-# Table: the tallest tile for so many accumulators in a row, by the number of registers.
-TALLEST = {32: {1: 12, 2: 12, 3: 8, 4: 6, 8: 2}, 16: {1: 8, 2: 6, 3: 4, 4: 2}}
+# Table: by registers and scalars of an element, the tallest tile for so many packets.
+TALLEST = {
+    (32, 1): {1: 12, 2: 12, 3: 8, 4: 6, 8: 2},
+    (32, 2): {1: 12, 2: 6, 4: 2},
+    (16, 1): {1: 8, 2: 6, 3: 4, 4: 2},
+    (16, 2): {1: 6, 2: 3},
+}
 LOW = 2
 """A tile of so few rows is made as wide as it can be."""
 
@@ -70,20 +75,20 @@ class Tile:
     def of(dtype: np.dtype, width: int, rows: int, columns: int, *, exact: bool = False) -> Tile:
         """Return the tile for products of so many rows and columns.
 
-        An exact one leaves as little idle as can be; others come in few sizes, so that a new shape
-        seldom needs a new program.
+        An exact one has rows that divide them evenly; others come in few heights, so that a new
+        shape seldom needs a new program.
         """
         arithmetic = Arithmetic(dtype, width)
         parts, lanes = arithmetic.parts, arithmetic.lanes
         scalars = max(1, columns) * parts
         while lanes >= 2 * scalars:
             lanes //= 2
-        tallest = TALLEST[arithmetic.registers]
+        tallest = TALLEST[arithmetic.registers, parts]
         widest = max(number for number, most in tallest.items() if most > LOW or rows <= LOW)
-        chosen = _shared if exact else _rounded
-        packets = chosen(-(-scalars // lanes), max(1, widest // parts))
-        most = next(most for number, most in tallest.items() if number >= packets * parts)
-        return Tile(arithmetic, chosen(max(1, rows), most), packets, lanes)
+        packets = _shared(-(-scalars // lanes), widest)
+        most = next(most for number, most in tallest.items() if number >= packets)
+        height = (_shared if exact else _rounded)(max(1, rows), most)
+        return Tile(arithmetic, height, packets, lanes)
 
     @property
     def columns(self) -> int:
@@ -182,7 +187,7 @@ class _Writer:
         self.packet = type_text(self.arithmetic.wide, self.tile.lanes)
         self.packet_bytes = self.tile.lanes * self.arithmetic.wide.itemsize
         self.alignment = min(64, self.packet_bytes)
-        self.text = text = Text()
+        self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3)
         self.stack = read_stack(text, kernel.axes)
         found = given(text, "%sizes", 3 * kernel.axes, 7)

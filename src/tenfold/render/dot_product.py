@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tenfold.render.loops import counted, integer
-from tenfold.render.packet import Text, type_text
+from tenfold.render.packet import type_text
 from tenfold.render.product import (
     Arithmetic,
     advanced,
@@ -70,7 +70,7 @@ class _Writer:
 
     def __init__(self, kernel: DotProduct) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
-        self.text = text = Text()
+        self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3)
         self.stack = read_stack(text, kernel.axes)
         self.length, *strides = given(text, "%sizes", 3 * kernel.axes, 3)

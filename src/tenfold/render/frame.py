@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from tenfold.dtypes import BOOL, INT64, PARTS
 from tenfold.ir.kernel import Kernel, Store, operand_of, part_of
@@ -133,7 +134,7 @@ class Frame:
             place = self.place(operand, position, mask)
             return memory.load(text, self.kernel.operands[operand], part_of(instruction), place)
         if instruction.name == "gather":
-            return self._gathered(number, known, mask)
+            return self._gathered(number, known, mask, position)
         if instruction.name == "index":
             return self._index(int(str(instruction.data)), position)
         if instruction.name == "parameter":
@@ -157,24 +158,45 @@ class Frame:
             self.text.value(f"add {type_} {first}, {iota(self.lanes)}"), INT64, self.lanes
         )
 
-    def _gathered(self, number: int, known: dict[int, Packet], mask: str | None) -> Packet:
+    def _gathered(self, number: int, known: dict[int, Packet], mask: str | None, at: str) -> Packet:
         text, lanes, instruction = self.text, self.lanes, self.kernel.body[number]
-        operand = operand_of(instruction)
-        dtype = self.kernel.operands[operand].dtype
-        offset, valid = (text.spread(known[i], lanes) for i in instruction.inputs)
-        if mask is not None:
-            valid = text.value(f"and <{lanes} x i1> {valid}, {mask}")
-        size = f"splat (i64 {dtype.itemsize})"
-        jumps = text.value(f"mul <{lanes} x i64> {offset}, {size}")
-        begin = self.pointer(operand)
-        if part_of(instruction):
-            begin = text.value(f"getelementptr i8, ptr {begin}, i64 {dtype.itemsize // 2}")
-        pointers = text.value(f"getelementptr i8, ptr {begin}, <{lanes} x i64> {jumps}")
-        part = PARTS.get(dtype, dtype)
-        found = memory.gather(text, part, pointers, valid, lanes)
-        if part == BOOL:
-            found = text.value(f"icmp ne <{lanes} x i8> {found}, zeroinitializer")
-        return Packet(found, part, lanes)
+        operand = self.kernel.operands[operand_of(instruction)]
+        part, begin = part_of(instruction), self.pointer(operand_of(instruction))
+        offset, valid = (known[i] for i in instruction.inputs)
+        if valid.text != "true":
+            lets = text.spread(valid, lanes)
+            mask = lets if mask is None else text.value(f"and <{lanes} x i1> {lets}, {mask}")
+        if offset.lanes == 1 and valid.text == "true":
+            jump = integer(text, "mul", offset.text, operand.dtype.itemsize)
+            pointer = text.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
+            place = Place(pointer, at, "0", None, 1)
+            return memory.load(text, replace(operand, steps="0"), part, place)
+        start = self._start(instruction.inputs[0], known)
+        if start is not None:
+            jump = integer(text, "mul", start, operand.dtype.itemsize)
+            pointer = text.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
+            place = Place(pointer, at, "0", mask, lanes)
+            return memory.load(text, replace(operand, steps="1"), part, place)
+        return memory.load_at(text, operand, part, begin, text.spread(offset, lanes), mask, lanes)
+
+    def _start(self, number: int, known: dict[int, Packet]) -> str | None:
+        """Return how far an offset is from the position on the packet axis, if that is the same
+        for the whole packet: what is read then is contiguous."""
+        made = self.kernel.body[number]
+        if made.name == "index":
+            return "0" if made.data == self.kernel.axes - 1 else None
+        if made.name not in ("add", "subtract"):
+            return None
+        first, second = made.inputs
+        if second not in known or first not in known:
+            return None
+        if made.name == "add" and known[first].lanes == 1:
+            first, second = second, first
+        if known[second].lanes > 1:
+            return None
+        start = self._start(first, known)
+        operation = "sub" if made.name == "subtract" else "add"
+        return start and integer(self.text, operation, start, known[second].text)
 
     def _fail(self, condition: Packet, position: str, mask: str | None) -> None:
         """Leave the function with 1 + the row-major number of the first element that fails."""

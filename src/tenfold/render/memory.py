@@ -150,6 +150,19 @@ def _gathered(text: Text, operand: Operand, part: int, place: Place) -> str:
     return gather(text, dtype, pointers, place.mask or "splat (i1 true)", place.lanes)
 
 
+def load_at(
+    text: Text, operand: Operand, part: int, begin: str, offset: str, mask: str | None, lanes: int
+) -> Packet:
+    """Load from the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
+    dtype = PARTS.get(operand.dtype, operand.dtype)
+    size = f"splat (i64 {operand.dtype.itemsize})"
+    jumps = text.value(f"mul <{lanes} x i64> {offset}, {size}")
+    first = _part(text, operand, part, begin)
+    pointers = text.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {jumps}")
+    found = gather(text, dtype, pointers, mask or "splat (i1 true)", lanes)
+    return Packet(_from_memory(text, found, dtype, lanes), dtype, lanes)
+
+
 def gather(text: Text, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
     """Load one element from each of the addresses that the mask lets, else 0."""
     type_ = _vector(dtype, lanes)

@@ -65,6 +65,10 @@ class Arithmetic:
         """The wide scalars of a full register."""
         return self.width // self.wide.itemsize
 
+    def text(self) -> Text:
+        """Return an empty text for a processor with such registers."""
+        return Text(baseline=self.width == 16)
+
     @property
     def registers(self) -> int:
         """The vector registers of the processor."""

@@ -29,6 +29,8 @@ from tenfold.render.loops import (
 )
 from tenfold.render.packet import Packet, Text, type_text
 
+AHEAD = 4096
+"""Bytes from what is computed to what is asked for."""
 LANE_SLOTS = 8
 TOTAL, RAGGED = "6", "7"
 """Slots of a lane counter: 0 to 5 are its levels, what the rows come to, and the ragged row."""
@@ -328,8 +330,24 @@ class _Block:
         position = integer(text, "add", self.start, integer(text, "shl", row, 5))
         end = integer(text, "add", self.start, self.size)
         mask = frame.mask(position, end) if masked else None
+        if not masked:
+            self._prefetch(position)
         known = elements(frame, self.pass_, self.wanted, self.stores, position, mask)
         return [tuple(known[i] for i in fold.inputs) for fold in self.folds]
+
+    def _prefetch(self, position: str) -> None:
+        """Ask for what comes some rows later: the fold of a row's lanes would keep loads back."""
+        for number, operand in enumerate(self.frame.kernel.operands):
+            if operand.written or operand.steps[-1] != "1":
+                continue
+            size = operand.dtype.itemsize
+            at = integer(self.text, "mul", position, size)
+            for line in range(0, LANES * size, 64):
+                ahead = integer(self.text, "add", at, AHEAD + line)
+                base = self.frame.pointer(number)
+                place = self.text.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
+                arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]
+                self.text.intrinsic("llvm.prefetch.p0", "void", arguments)
 
     def _write(self, slot: str, leaves: Sequence[Parts]) -> None:
         for counter, parts in zip(self.counters, leaves, strict=True):

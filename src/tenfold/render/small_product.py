@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tenfold.render.loops import counted
-from tenfold.render.packet import Text, type_text
+from tenfold.render.packet import type_text
 from tenfold.render.product import (
     Arithmetic,
     advanced,
@@ -87,7 +87,7 @@ class _Writer:
 
     def __init__(self, kernel: SmallProduct) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
-        self.text = text = Text()
+        self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3)
         self.stack = read_stack(text, kernel.axes)
         found: list[str | int] = [*given(text, "%sizes", 3 * kernel.axes, 4)]

@@ -1,0 +1,25 @@
+"""Forks: locks that are free in the child of a fork, whatever other threads were doing.
+
+A fork waits for such a lock and so never finds what it protects half made. Whoever holds one takes
+no other of them, so nobody waits in a circle.
+
+>>> with lock():
+...     pass
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+
+def lock() -> threading.RLock:
+    """Return a lock, for as long as the process lives, that a fork takes and gives back.
+
+    Its own thread may take it again: a signal handler may fork where it is held.
+    """
+    made = threading.RLock()
+    os.register_at_fork(
+        before=made.acquire, after_in_parent=made.release, after_in_child=made.release
+    )
+    return made

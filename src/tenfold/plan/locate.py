@@ -1,0 +1,43 @@
+"""Whether an operation that reads its inputs at computed indices has a rule for a kernel.
+
+Takes a node and the shapes of its inputs, hands on a bool: its rule is run on a body that is thrown
+away. What has none takes a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold.dtypes import BOOL, INT64, PARTS
+from tenfold.ir.body import Body, Element, Operand, Pair
+from tenfold.ir.locate import Position, Source
+from tenfold.ir.shape import Shape, product
+
+SHORT_ROW = 16
+"""Elements of a last axis that leave most of a packet empty: many such rows are dear."""
+FEW = 1 << 12
+"""Elements of which that does not matter."""
+
+
+def has_element(node: Any, shapes: Sequence[Shape]) -> bool:
+    """Whether the element of a node at an index can be told; of an empty one there is none."""
+    shape = node.type.shape
+    if product(shape) == 0 or (shape[-1:] < (SHORT_ROW,) and product(shape) > FEW):
+        return False
+    body = Body()
+
+    def read(dtype: np.dtype, index: Sequence[Element], _: Element | None) -> Operand:
+        part = PARTS.get(dtype, dtype)
+        parts = [body.gather(0, part, body.constant(0, INT64), body.constant(True, BOOL))] * (1 + (dtype in PARTS))
+        return Pair(*parts) if len(parts) == 2 else parts[0]
+
+    axes = tuple(body.index(axis) for axis in range(len(shape)))
+    at = Position(axes, shape, lambda number: body.constant(number, INT64))
+    sources = [
+        Source(each, dtype, lambda index, valid, dtype=dtype: read(dtype, index, valid))  # type: ignore[misc]
+        for each, dtype in zip(shapes, node.operands, strict=True)
+    ]
+    return node.op.element_at(body, at, *sources, *node.params) is not NotImplemented

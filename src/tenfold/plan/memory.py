@@ -1,0 +1,65 @@
+"""Memory: which results may be written over an operand that nobody needs any more.
+
+Takes the steps of a plan and what dies after each, hands on pairs (made, dying): the
+kernel reads an element of the dying one only where, and before, it writes the same element of the
+made one. Only memory that a kernel of the plan has made is written over, and only if no other look
+at it exists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from tenfold.plan.traverse import Launch
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Made(Protocol):
+    """Something that a step makes."""
+
+    item: int
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+
+
+class Step(Protocol):
+    """One step of a plan."""
+
+    kind: str
+    reads: tuple[int, ...]
+    makes: Sequence[Made]
+    launch: Launch | None
+
+
+def written_over(steps: Sequence[Step], dying: Sequence[Sequence[int]]) -> Pairs:
+    """Return which results take the memory of which operands that die in that step."""
+    looked_at = {i for step in steps if step.kind != "kernel" for i in step.reads}
+    made = {made.item: made for step in steps if step.kind == "kernel" for made in step.makes}
+    times = Counter(made.item for step in steps for made in step.makes)
+    found: list[tuple[int, int]] = []
+    for step, ends in zip(steps, dying, strict=True):
+        left = [i for i in ends if i in made and i not in looked_at and i in step.reads]
+        for result in step.makes if step.launch is not None else ():
+            if times[result.item] > 1:
+                continue  # what it is made of in pieces may still be read
+            taken = next((i for i in left if _fits(step.launch, made[i], result)), None)
+            if taken is not None:
+                left.remove(taken)
+                found.append((result.item, taken))
+    return tuple(found)
+
+
+def _fits(launch: Launch | None, dying: Made, made: Made) -> bool:
+    if launch is None or launch.kernel.traversal not in ("linear", "inner"):
+        return False
+    if (dying.shape, dying.dtype, dying.strides) != (made.shape, made.dtype, made.strides):
+        return False
+    written, *others = (m for m in launch.memory if m.written and m.item == made.item)
+    if others:
+        return False
+    read = [m for m in launch.memory if not m.written and m.item == dying.item]
+    return all(m.strides == written.strides and m.offset == written.offset for m in read)

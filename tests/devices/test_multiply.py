@@ -1,0 +1,70 @@
+"""Products on the cpu device: dtypes that differ, copies, what is counted, processors."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.dtypes import BOOL, DTYPES
+
+DTYPES_OF_ALL_KINDS = ("bool", "int8", "uint64", "float16", "bfloat16", "float32", "complex128")
+
+
+@pytest.fixture(autouse=True)
+def on_cpu() -> Iterator[None]:
+    with tn.options(device="cpu"):
+        yield
+
+
+def made(dtype: str, *shape: int) -> Any:
+    values = np.random.default_rng(list(shape)).integers(0, 2, shape)
+    return tn.asarray(values.astype(DTYPES[dtype]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), list(itertools.product(DTYPES_OF_ALL_KINDS, repeat=2))
+)
+def test_operands_of_two_dtypes_meet_in_the_common_one(first: str, second: str) -> None:
+    x1, x2 = made(first, 7, 9), made(second, 9, 5)
+    found = x1 @ x2
+    right = np.asarray(x1).astype(complex) @ np.asarray(x2).astype(complex)
+    right = right != 0 if found.dtype == BOOL else right
+    np.testing.assert_array_equal(np.asarray(found).astype(complex), right)
+
+
+def test_a_product_is_one_call_and_one_launch() -> None:
+    x1, x2 = made("float32", 300, 200), made("float32", 200, 100)
+    with tn.profile() as counted:
+        tn.eval(x1 @ x2).wait()
+    assert (counted.calls, counted.launches, counted.kernels) == (1, 1, 0)
+    assert counted.multiply_adds == 300 * 200 * 100
+
+
+def test_tensordot_of_axes_that_cannot_be_walked_as_one_copies() -> None:
+    x1, x2 = made("float64", 2, 3, 4), made("float64", 4, 3, 2)
+    with tn.profile() as counted:
+        found = tn.tensordot(x1, x2, axes=((0, 2), (2, 0))).wait()
+    assert counted.copies == 2
+    right = np.tensordot(np.asarray(x1), np.asarray(x2), ((0, 2), (2, 0)))
+    np.testing.assert_array_equal(np.asarray(found), right)
+
+
+def test_views_are_multiplied_where_they_lie() -> None:
+    x = made("float64", 40, 30)
+    with tn.profile() as counted:
+        found = (x.T @ x[::-1]).wait()
+    assert counted.copies == 0
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(x).T @ np.asarray(x)[::-1])
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3"])
+def test_a_processor_may_be_named(cpu: str) -> None:
+    x1, x2 = made("float32", 70, 60), made("float32", 60, 50)
+    with tn.options(cpu=cpu):
+        found = np.asarray(x1 @ x2)
+    np.testing.assert_array_equal(found, np.asarray(x1) @ np.asarray(x2))
