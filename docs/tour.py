@@ -1,5 +1,5 @@
 """The whole system again, small: nodes, rules, names, views, walk, reference device, canonical
-sums.
+sums, fused loops.
 
 Read it downward. Each part is a few lines of plain Python that say what the real part means; after
 each the real one is asked the same question and must give the same answer. Run: python
@@ -219,7 +219,42 @@ assert tn.sum(tn.asarray(numbers[::-1])[::-1]).item() == float(canonical_sum(num
 
 
 # -------------------------------------------------------------------------------------------------
-heading("7. One declaration makes an operation: function, operator, node, checks")
+heading("7. Kernels: a chain of maps is one loop, and no array stands in between")
+
+SIGNS = {"add": "+", "multiply": "*"}
+
+
+def kernel_text(output: Node) -> str:
+    """The source text of one loop over the leaves of an expression, in the order of the walk."""
+    names: dict[int, str] = {}
+    lines, leaves = ["def kernel(buffers, result):", "    for i in range(len(result)):"], 0
+    for node in walk(output):
+        names[id(node)] = f"v{len(names)}"
+        if node.op is None:
+            value, leaves = f"buffers[{leaves}][i]", leaves + 1
+        else:
+            value = f" {SIGNS[node.op.name]} ".join(names[id(each)] for each in node.inputs)
+        lines.append(f"        {names[id(node)]} = {value}")
+    return "\n".join([*lines, f"        result[i] = {names[id(output)]}"])
+
+
+b, c = leaf(np.arange(4.0)), leaf(np.ones(4))
+chain = make(MULTIPLY, make(ADD, b, c), b)
+text = kernel_text(chain)
+print(text)
+space: dict[str, Any] = {}
+exec(text, space)  # the tour's own text; the real one goes to LLVM
+result = np.empty(4)
+space["kernel"]([b.value, c.value], result)
+x, one = tn.asarray(np.arange(4.0)), tn.ones(4)
+print(tn.explain((x + one) * x, stage="planned"))
+with tn.profile() as p:
+    assert ((x + one) * x).tolist() == result.tolist() == evaluate(chain).tolist()
+assert (p.kernels, p.temporaries) == (1, 0)
+
+
+# -------------------------------------------------------------------------------------------------
+heading("8. One declaration makes an operation: function, operator, node, checks")
 
 
 @tn.op
@@ -234,7 +269,7 @@ print(tn.explain(softsign(tn.asarray([1.0]))))
 
 
 # -------------------------------------------------------------------------------------------------
-heading("8. Seeing inside: counters are raised where the work is done")
+heading("9. Seeing inside: counters are raised where the work is done")
 
 with tn.profile() as p:
     z = tn.mean(tn.exp(tn.asarray([0.0, 1.0])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 import tenfold as tn
 from tenfold.explain import limits
 from tenfold.profile import Profile
+
+Build = Callable[[tn.Array], tn.Array]
 
 
 def filled(*shape: int, dtype: str = "float64") -> tn.Array:
@@ -110,9 +113,32 @@ def test_chain_of_maps_and_broadcasts_is_one_kernel() -> None:
     assert (p.kernels, p.temporaries) == (1, 0)
 
 
-def test_block_of_a_matrix_is_gone_through_by_rows() -> None:
-    x = filled(100, 200)
-    assert "kernel, inner: " in (x[1:50, 2:60] + 1).explain("planned")
+@pytest.mark.parametrize(
+    ("traversal", "array"),
+    [
+        ("linear", lambda x: x + x),
+        ("inner", lambda x: x[1:50, 2:60] + 1),
+        ("tiled", lambda x: x + x.T),
+        ("gather", lambda x: tn.take(x, tn.asarray([3, 1]), axis=0) * 2),
+        ("row", lambda x: tn.sum(x, axis=1)),
+        ("column", lambda x: tn.sum(x, axis=0)),
+        ("split", lambda x: tn.sum(tn.concat([x[0] * 2] * 400))),
+        ("scan", lambda x: tn.cumulative_sum(x, axis=1)),
+        ("scan columns", lambda x: tn.cumulative_sum(x, axis=0)),
+    ],
+)
+def test_traversal_is_named_and_explained(traversal: str, array: Build) -> None:
+    text, p = counted(array(filled(300, 300)))
+    name, meaning = re.findall(r"kernel, ([a-z ]+): .*\n     (.+)", text)[-1]
+    assert name == traversal
+    assert len(meaning) > 10
+    assert agrees(text, p)
+
+
+def test_gather_moves_what_it_takes() -> None:
+    x = filled(1000)
+    text = tn.take(x, tn.asarray([3, 1, 7])).explain("planned")
+    assert "must move 72 bytes, moves 72" in text  # three indices, three elements, three results
 
 
 def test_several_outputs_share_one_pass() -> None:
@@ -156,6 +182,32 @@ def test_epilogue_of_a_product_is_one_kernel_behind_one_call() -> None:
     text, p = counted(tn.maximum(a @ b + c, 0))
     assert agrees(text, p)
     assert p.launches == len((a @ b + c).explain("executed").splitlines()) - 1 == 2
+
+
+@pytest.mark.parametrize("size", [3, 8, 64, 512])
+def test_product_is_packet_code_or_a_library_call_and_says_why(size: int) -> None:
+    x = filled(size, size)
+    (line,) = re.findall(r"(?:packet code|library call): .+", (x @ x).explain("planned"))
+    assert f"{size**3:,} multiply-adds" in (x @ x.T).explain("planned")
+    assert len(line) > 20
+    assert "define i64 @kernel(" in (x @ x).explain("rendered")
+    assert "1. matmul: a call, " in (x @ x).explain("executed")
+
+
+def test_pieces_of_a_join_are_computed_where_they_lie() -> None:
+    x = filled(20, 30)
+    text, p = counted(tn.concat([x + 1, x * 2]))
+    assert agrees(text, p)
+    assert p.temporaries == 0
+    text, p = counted(tn.sort(tn.concat([x + 1, x * 2]), axis=0))
+    assert agrees(text, p)
+
+
+def test_result_is_written_over_an_operand_that_dies() -> None:
+    x = filled(1000)
+    over = tn.exp(tn.sort(tn.sort(x) + 1)) * 2 + tn.sort(x + 3)
+    text, p = counted(over)
+    assert agrees(text, p)
 
 
 def test_what_is_repeated_often_is_computed_once_and_both_costs_are_told() -> None:
@@ -213,15 +265,19 @@ def test_source_text_is_readable_and_names_its_step() -> None:
 
 
 def test_tier_of_a_launch_is_told() -> None:
-    small, large = filled(5) - 3, filled(100_000) - 3
+    def rare(count: int) -> tn.Array:  # no other test has its kernel
+        x = filled(count)
+        return tn.floor(x) - tn.sqrt(x) * x / 17
+
     with tn.options(tier="auto"):
-        assert "(tier 0)" in small.explain("executed")
-        assert "(tier 1)" in large.explain("executed")
+        assert "to be compiled quickly (tier 0)" in rare(5).explain("executed")
+        assert "to be compiled with optimisation (tier 1)" in rare(100_000).explain("executed")
     with tn.options(tier="1"):
-        assert "(tier 1)" in small.explain("executed")
-    large.wait()
-    assert "compiled with optimisation (tier 1)" in (filled(100_000) - 4).explain("executed")
-    assert "to be compiled" not in (filled(100_000) - 4).explain("executed")
+        assert "(tier 1)" in rare(5).explain("executed")
+        rare(5).wait()
+        assert "a kernel, compiled with optimisation (tier 1)" in rare(5).explain("executed")
+    with tn.options(tier="0"):
+        assert "(tier 0)" in rare(100_000).explain("executed")
 
 
 # -------------------------------------------------------------------------------------------------

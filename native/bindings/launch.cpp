@@ -1,6 +1,7 @@
 // Launches from Python: the arguments unpacked, the GIL given away for their time, Ctrl-C noticed.
 #include "../workers.h"
 
+#include <immintrin.h>
 #include <unistd.h>
 
 #include "../pool.h"
@@ -160,6 +161,13 @@ void declare_launch(nb::module_& module) {
     module.def("set_threads", set_threads, "threads"_a);
     module.def("threads", threads);
     module.def("fail_allocation", fail_allocation, "n"_a);
+    module.def("take_float_modes", [] {
+        unsigned before = _mm_getcsr();
+        _mm_setcsr(0x1F80); // to nearest, subnormals kept, no trap
+        return before;
+    });
+    module.def(
+        "give_float_modes", [](unsigned modes) { _mm_setcsr(modes); }, "modes"_a);
     module.def("live_bytes", [] { return pool_statistics().live_bytes; });
 }
 

@@ -218,5 +218,9 @@ def threads() -> int: ...
 def fail_allocation(n: int) -> None:
     """Let the n-th allocation of the pool from now fail, once; 0 takes that back."""
 
+def take_float_modes() -> int:
+    """Set this thread's floating-point modes to the usual ones; return what they were."""
+
+def give_float_modes(modes: int) -> None: ...
 def live_bytes() -> int:
     """Bytes of the pool that Values hold."""

@@ -166,8 +166,8 @@ def explained(
 
     >>> import tenfold as tn
     >>> print((tn.asarray([1.0]) * 2).explain("executed"))
-    executed: 1 step on reference, one operation each
-      multiply -> float64[1]: 16 bytes
+    executed: 1 launch to come on cpu
+      1. multiply: a kernel, ...
     """
     return explain(self, stage=stage, analyze=analyze, format=format)
 

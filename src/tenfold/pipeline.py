@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from tenfold import _native
-from tenfold._native import Array, Node
+from tenfold._native import Array, Node, Value
 from tenfold.devices import forks
 from tenfold.devices.device import DEVICES
 from tenfold.devices.timeline import debug
@@ -69,7 +69,7 @@ def _compute_parts(pending: Sequence[Node]) -> Exception | None:
 
 def _hand_over(source: Node, target: Node) -> None:
     """Give a node the values of the one that was computed in its stead."""
-    values = []
+    values: list[Value] = []
     while (value := source.value(len(values))) is not None:
         values.append(value)
     if values and target.pending:
@@ -119,7 +119,11 @@ def execute(graph: Graph) -> Exception | None:
     """Last stage: have the graph's device compute it; return the first failure."""
     device = graph.nodes[graph.outputs[0]].type.device
     debug(1, f"device {device} computes {len(graph)} nodes")
-    return DEVICES[device].run(graph)
+    modes = _native.take_float_modes()  # a foreign library may have set others
+    try:
+        return DEVICES[device].run(graph)
+    finally:
+        _native.give_float_modes(modes)
 
 
 def trim() -> int:

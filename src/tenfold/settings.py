@@ -259,8 +259,8 @@ def options(**values: Value) -> AbstractContextManager[None]:
     Traceback (most recent call last):
     ...
     tenfold.errors.DTypeError: add: strict_dtypes refuses to mix int64, float64
-      operand 1: shape (1,), int64, device 'reference'
-      operand 2: shape (1,), float64, device 'reference'
+      operand 1: shape (1,), int64, device 'cpu'
+      operand 2: shape (1,), float64, device 'cpu'
       remedy: convert one with tn.astype
     """
     return _holding({name: _checked(name, value) for name, value in values.items()})

@@ -219,7 +219,7 @@ def an_unknown_device_as_option() -> None:
 
 @wrong(
     DeviceError,
-    "add: operands are on different devices: reference, second",
+    "add: operands are on different devices: {device}, second",
     operands=2,
 )
 def operands_on_different_devices() -> None:
@@ -229,7 +229,7 @@ def operands_on_different_devices() -> None:
 
 @wrong(
     UnsupportedError,
-    "astype: a cast stays on its device, 'reference', and does not go to 'second'",
+    "astype: a cast stays on its device, '{device}', and does not go to 'second'",
 )
 def casting_to_another_device() -> None:
     tn.astype(tn.zeros(3), tn.float32, device="second")

@@ -59,7 +59,8 @@ def line_outside(error: BaseException) -> tuple[str, int | None]:
 
 def check_text(mistake: Mistake, error: BaseException) -> None:
     lines = str(error).splitlines()
-    assert lines[0] == mistake.message.replace("{place}", f"{mistake.file}:{mistake.line}")
+    first = mistake.message.replace("{place}", f"{mistake.file}:{mistake.line}")
+    assert lines[0] == first.replace("{device}", tn.zeros(1).device)
     operands = [line for line in lines if line.startswith("  operand ")]
     assert [line.split(":")[0] for line in operands] == [
         f"  operand {position}" for position in range(1, mistake.operands + 1)

@@ -46,6 +46,42 @@ def test_a_chain_of_maps_is_one_pass_without_temporaries() -> None:
     assert_equal_bits(y, (na + nb) * nc - nd / 2)
 
 
+def test_building_counts_nothing_and_small_vectors_take_one_kernel() -> None:
+    a, b, c, d = (tn.asarray(randoms(4, seed=i)) for i in range(4))
+    with tn.profile() as building:
+        y = (a + b) * c - d
+    assert building.kernels == 0
+    assert computed(y).kernels == 1
+
+
+def test_a_sum_of_squared_differences_has_no_temporaries() -> None:
+    x, y = randoms(10**6), randoms(10**6, seed=1)
+    total = tn.sum((tn.asarray(x) - tn.asarray(y)) ** 2)
+    p = computed(total)
+    assert p.temporaries == 0
+    assert 1 <= p.kernels <= 2
+    assert_close(total, np.sum(np.square(x - y, dtype=np.longdouble)).astype(float), ulp=16)
+
+
+def test_an_opaque_operation_that_is_shared_is_computed_once() -> None:
+    passed: list[int] = []
+
+    @tn.operator
+    def f(x: tn.Array, /) -> tn.Array:
+        passed.append(x.size)
+        return x + 1
+
+    s = f(tn.asarray(randoms(100)))
+    assert_equal_bits(s * s + s, (randoms(100) + 1) ** 2 + (randoms(100) + 1))
+    assert passed == [100]
+
+
+def test_accurate_sums_do_not_depend_on_fusion() -> None:
+    x = tn.asarray(np.float32([2**24] + [1] * 1000))
+    assert abs(tn.sum(x).item() - 16778216) <= 8
+    assert tn.sum(x * 1).item() == tn.sum(x).item()
+
+
 def test_computing_holds_nothing_beside_its_result() -> None:
     a, b = (tn.asarray(randoms(10**6, seed=i)) for i in range(2))
     before = _native.live_bytes()

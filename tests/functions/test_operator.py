@@ -176,6 +176,19 @@ def test_a_mistake_inside_names_the_inner_operation_too() -> None:
     assert isinstance(caught.value.__cause__, tn.errors.ShapeError)
 
 
+@pytest.mark.parametrize("device", list(tn.settings.DEVICE_IDS))
+def test_it_computes_on_the_device_of_its_inputs(device: str) -> None:
+    seen: list[str] = []
+
+    @tn.operator
+    def shifted(x: tn.Array) -> tn.Array:
+        seen.append(x.device)
+        return x + 1
+
+    assert shifted(tn.asarray([1.0], device=device)).tolist() == [2.0]
+    assert seen == [device]
+
+
 def test_an_interrupt_goes_up_as_it_is() -> None:
     def interrupted(x: Any) -> Any:
         raise KeyboardInterrupt

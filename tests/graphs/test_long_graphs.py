@@ -87,11 +87,12 @@ def test_pickle_of_a_million_operations_stays_pending_and_is_linear(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_million_operations_are_computed_once_each(shape: str) -> None:
+def test_a_million_operations_are_computed_in_few_kernels(shape: str) -> None:
     x = SHAPES[shape](MILLION)
     with tn.profile() as p:
         assert on_small_stack(lambda: tn.eval(x)) is x
-    assert p.kernels in (MILLION, MILLION - 1)
+    assert 1 <= p.kernels <= MILLION // 50
+    assert p.compiles < 1000
     assert str(x) == str(np.array(VALUES[shape]))
     assert x.tolist() == VALUES[shape]
     assert "computed" in x._repr_html_()
@@ -147,7 +148,14 @@ def test_shared_operations_are_walked_once() -> None:
     assert f"{MILLION // 10} operations" in tn.explain(x, stage="expression")
     with tn.profile() as p, tn.options(optimise=False):  # a rule knows maximum(x, x)
         assert x.tolist() == [0.0, 1.0, 2.0]
-    assert p.kernels == MILLION // 10
+    assert 1 <= p.kernels <= MILLION // 10
+
+
+def test_each_operation_is_computed_once_where_nothing_is_fused() -> None:
+    x = ladder(1000)
+    with tn.profile() as p, tn.options(optimise=False, fuse=False):
+        x.wait()
+    assert p.kernels == 1000
 
 
 def test_one_operation_may_read_a_hundred_thousand_arrays() -> None:

@@ -113,14 +113,23 @@ def test_unary_operation_of_special_values_is_right(op: Op, name: str) -> None:
         refuses(op, (name,))
 
 
+def meets(op: Op, first: str, second: str) -> bool:
+    """Whether two dtypes are computed with: equal ones always, others by a third of the operations.
+
+    The kernels of all mixed pairs, which differ in a conversion, would take a minute to compile.
+    """
+    turn = ALL_DTYPES.index(first) + ALL_DTYPES.index(second) + elementwise_ops(2).index(op)
+    return first == second or turn % 3 == 0
+
+
 @binary_op
 @pytest.mark.parametrize("first", ALL_DTYPES)
 def test_binary_operation_of_special_values_is_right(op: Op, first: str) -> None:
     for second in ALL_DTYPES:
-        if legal(op, (first, second)):
-            check_special(op, (first, second))
-        else:
+        if not legal(op, (first, second)):
             refuses(op, (first, second))
+        elif meets(op, first, second):
+            check_special(op, (first, second))
 
 
 @binary_op

@@ -77,3 +77,32 @@ def test_result_in_another_order_can_be_reshaped_and_sliced():
     assert np.array_equal(np.asarray(tn.flip(twice) + 1), np.flip(expected) + 1)
     assert np.array_equal(np.asarray(twice[1::2, ::3]), expected[1::2, ::3])
     assert np.array_equal(np.asarray(twice @ twice.T), expected @ expected.T)
+
+
+def test_take_is_a_gather():
+    x, index = matrix(30, 40), tn.asarray(np.array([2, 0]))
+    assert traversals(tn.take(x, index, axis=0)) == ["gather"]
+
+
+def streamed(array: tn.Array) -> bool:
+    """Return whether what the one kernel of an array writes goes past the cache."""
+    (launch,) = (step.launch for step in planned(array).steps if step.launch)
+    return launch.kernel.streamed
+
+
+def test_results_of_more_than_the_cache_go_past_it():
+    x, y = (tn.asarray(np.broadcast_to(np.float64(1), 1)) for _ in range(2))
+    large = tn.asarray(np.zeros(1_600_000))
+    assert streamed(large * x + y)
+
+
+def test_results_that_fit_the_cache_stay_in_it():
+    assert not streamed(tn.asarray(np.zeros(400_000)) + 1)
+
+
+def test_few_results_of_many_operands_stay_in_the_cache():
+    assert not streamed(tn.sum(tn.asarray(np.zeros((200_000, 16))), axis=1))
+
+
+def test_rows_off_the_lines_of_the_cache_are_not_stored_past_it():
+    assert not streamed(tn.asarray(np.zeros((2_000, 1_000)))[:, 1:] * 2)

@@ -140,6 +140,8 @@ def test_a_fold_is_packets_and_needs_no_library(name: str, form: str) -> None:
     assert any(planned.values())
     for dtype, found in planned.items():
         for step in found.steps if found else ():
+            if step.kind == "window":
+                continue  # the view without the axis
             assert step.launch is not None, f"{name} of {dtype} is a {step.kind}"
             kernel = step.launch.kernel
             assert kernel.traversal == form

@@ -219,9 +219,10 @@ class _Run:
     def _part(self, step: Step) -> None:
         (made,) = step.makes
         source = self.value(step.reads[0], self.graph.nodes[step.position].params[0])
-        strides = source.strides or made.strides
+        if source.strides:  # as in _call
+            source = dense.copied(dense.export(source), self.device.name)
         # a value of its own: the results of one call are chained, each to the next
-        self.values[made.item] = (source.view(source.type, strides, 0),)
+        self.values[made.item] = (source.view(source.type, made.strides, 0),)
 
     def _kernel(self, step: Step, launch: Launch) -> bool:
         program = program_of(launch.kernel, launch.elements)

@@ -6,6 +6,7 @@ are compiled once. llvmlite is imported when the first one is.
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ class Programs:
         self._quick: dict[tuple[Source, str], tuple[Program, int]] = {}
         self._optimised: dict[tuple[Source, str], Program] = {}
         self._engines: dict[tuple[str, int], tuple[Any, Any]] = {}
-        self._count = 0
+        self._numbers = itertools.count(1)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of so many elements, on one processor."""
@@ -70,7 +71,7 @@ class Programs:
             self._quick[key] = (quick, uses + 1)
             return quick
 
-    def state(self, kernel: Kernel, elements: int, tier: str, cpu: str) -> tuple[int, bool]:
+    def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, bool]:
         """Return the tier at which such a launch would run, and whether its program is there."""
         key = kernel, cpu
         _, uses = self._quick.get(key, (None, 0))
@@ -84,14 +85,12 @@ class Programs:
         begun = time.perf_counter()
         named = str(kernel).partition("\n")[0]
         if isinstance(kernel, Kernel):
-            text = render(kernel, baseline=is_baseline(cpu))
             named = f"a {kernel.traversal} kernel"
-        else:
-            text = kernel.text()
+        text = source_of(kernel, cpu)
         debug(4, text)
         with self._lock:
-            self._count += 1
-            names = {name: f"{name}.{self._count}" for name in ("kernel", "finish")}
+            number = next(self._numbers)
+            names = {name: f"{name}.{number}" for name in ("kernel", "finish")}
             for name, own in names.items():
                 text = text.replace(f"@{name}(", f"@{own}(")
             try:
@@ -120,7 +119,8 @@ class Programs:
             binding.initialize_native_asmprinter()
             machine = target_machine(binding, cpu, level)
             engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-            self._engines[cpu, level] = (binding, engine)
+            # a signal handler may have made another meanwhile, and code lies in it
+            self._engines.setdefault((cpu, level), (binding, engine))
         return self._engines[cpu, level]
 
 
@@ -155,11 +155,13 @@ def program_of(kernel: Source, elements: int) -> Program:
     return PROGRAMS.of(kernel, elements, str(get("tier")), str(get("cpu")))
 
 
-def state_of(kernel: Kernel, elements: int) -> tuple[int, bool]:
+def state_of(kernel: Source, elements: int) -> tuple[int, bool]:
     """Return the tier (0 or 1) of a launch now, and whether it is compiled; compiles nothing."""
     return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
 
 
-def source_of(kernel: Kernel) -> str:
-    """Return the source text of a kernel, as it is compiled under the options in force."""
-    return render(kernel, baseline=is_baseline(str(get("cpu"))))
+def source_of(kernel: Source, cpu: str | None = None) -> str:
+    """Return a kernel's source text, as it is compiled for a processor or that of the options."""
+    if not isinstance(kernel, Kernel):
+        return kernel.text()
+    return render(kernel, baseline=is_baseline(cpu or str(get("cpu"))))

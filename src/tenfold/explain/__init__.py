@@ -16,7 +16,7 @@ planned: 1 kernel, 0 calls, 0 temporaries
      must move 32 bytes, moves 32
 rendered: 1 kernel in LLVM's language, see explain("rendered")
 executed: 1 launch to come on cpu
-  1. add: a kernel, ... (tier 0)
+  1. add: a kernel, ...
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from tenfold.devices.timeline import Event, recording
 from tenfold.explain import limits
 from tenfold.explain.graphs import bytes_of, multiply_adds_of, operations_of
 from tenfold.explain.look import Look
+from tenfold.explain.products import compiled_by
 from tenfold.explain.text import counted, ends, in_time, operations, shortened, with_gap
 from tenfold.explain.traffic import must_move
 from tenfold.ir.graph import Graph
@@ -116,11 +117,10 @@ def _compiled(look: Look) -> str:
         return ""
     count, begun = 0, time.perf_counter_ns()
     for step in look.plan.steps:
-        if step.launch is not None:
-            kernel, elements = step.launch.kernel, step.launch.elements
-            _, known = state_of(kernel, elements)
+        if (found := compiled_by(look, step)) is not None:
+            _, known = state_of(*found)
             count += not known
-            program_of(kernel, elements)
+            program_of(*found)
     took = in_time(time.perf_counter_ns() - begun)
     return f", after compiling {counted(count, 'kernel')} in {took}" if count else ""
 

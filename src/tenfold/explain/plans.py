@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tenfold.devices.cpu import threads_of
-from tenfold.devices.program import source_of, state_of
+from tenfold.devices.program import Source, source_of, state_of
 from tenfold.explain.graphs import bytes_of, multiply_adds_of
 from tenfold.explain.look import Look
+from tenfold.explain.products import compiled_by, product_of
 from tenfold.explain.text import counted, in_bytes, operations, shortened
 from tenfold.explain.traffic import does_move, lengths_of, must_move
-from tenfold.ir.kernel import Kernel
 from tenfold.plan.plan import Made, Step
 from tenfold.plan.traverse import Launch
 from tenfold.settings import get
@@ -39,6 +39,9 @@ TRAVERSALS = {
     "row": "row by row, packets along the axis that is folded",
     "column": "columns side by side, packets across them, a loop along the axis that is folded",
     "split": "few long rows, cut into blocks that are folded apart and then with one another",
+    "scan": "rows side by side, each with its running value along the axis that is scanned",
+    "scan blocks": "blocks of a row side by side, then what the blocks before each come to",
+    "scan columns": "columns side by side, a running value for each",
 }
 """What each traversal means."""
 
@@ -99,6 +102,8 @@ def _kernel_notes(look: Look, step: Step) -> Iterator[str]:
     yield _moved(look, launch)
     if kernel.streamed:
         yield "results are stored past the cache, which they would only fill"
+    if any(made.item in dict(look.plan.over) for made in step.makes):
+        yield "written over an operand that nobody needs any more"
     if launch.scratch > LITTLE:
         yield f"scratch memory: {in_bytes(launch.scratch)} a thread"
 
@@ -130,7 +135,8 @@ def _other_notes(look: Look, step: Step) -> Iterator[str]:
         yield "no elements: nothing runs"
     else:
         graph = look.optimised
-        yield "a library or NumPy computes it"
+        product = product_of(look, step)
+        yield f"{product.kind}: {product.reason}" if product else "NumPy or LAPACK computes it"
         if work := multiply_adds_of(graph, step.position):
             yield f"{work:,} multiply-adds"
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"
@@ -140,10 +146,10 @@ def rendered_text(look: Look) -> str:
     """Return the source text of each kernel; equal ones stand once."""
     if (text := _unplanned("rendered", look)) is not None:
         return text
-    kernels: dict[Kernel, list[int]] = {}
+    kernels: dict[Source, list[int]] = {}
     for number, step in enumerate(look.plan.steps, 1):
-        if step.launch is not None:
-            kernels.setdefault(step.launch.kernel, []).append(number)
+        if (found := compiled_by(look, step)) is not None:
+            kernels.setdefault(found[0], []).append(number)
     lines = [f"rendered: {counted(len(kernels), 'kernel')} in LLVM's language"]
     for kernel, numbers in kernels.items():
         lines.append(f"; step {', '.join(map(str, numbers))}")
@@ -153,7 +159,7 @@ def rendered_text(look: Look) -> str:
 
 def rendered_hint(look: Look) -> str:
     """Return where the source text is to be had: among all stages it would be in the way."""
-    kernels = len({step.launch.kernel for step in look.plan.steps if step.launch})
+    kernels = len({found[0] for step in look.plan.steps if (found := compiled_by(look, step))})
     if not kernels:
         return "rendered: nothing"
     return f'rendered: {counted(kernels, "kernel")} in LLVM\'s language, see explain("rendered")'
@@ -169,9 +175,9 @@ def executed_text(look: Look) -> str:
         if step.launch or _is_call(step)
     ]
     lines = [
-        f"  {number}. {operations(step.names, '+')}: {_ready(step)}" for number, step in launches
+        f"  {number}. {operations(step.names, '+')}: {_ready(look, step)}"
+        for number, step in launches
     ]
-    head = f"executed: {counted(len(launches), 'launch')[: None if len(launches) == 1 else -1]}"
     if not lines:
         return f"executed: nothing is to be launched on {look.device}"
     head = f"executed: {counted(len(launches), 'launch')} to come on {look.device}"
@@ -180,12 +186,13 @@ def executed_text(look: Look) -> str:
     return "\n".join([head, *shortened(lines)])
 
 
-def _ready(step: Step) -> str:
+def _ready(look: Look, step: Step) -> str:
     """Whether the program of a step is there, and at which tier it would run."""
-    launch = step.launch
-    if launch is None:
-        return "a call"
-    tier, known = state_of(launch.kernel, launch.elements)
+    what = "a kernel" if step.launch else "a call"
+    found = compiled_by(look, step)
+    if found is None:
+        return what
+    tier, known = state_of(*found)
     there = "compiled" if known else "to be compiled"
     how = "with optimisation" if tier else "quickly"
-    return f"a kernel, {there} {how} (tier {tier})"
+    return f"{what}, {there} {how} (tier {tier})"

@@ -51,11 +51,30 @@ def does_move(launch: Launch) -> int:
 
 def elements_touched(launch: Launch) -> list[int]:
     """Return for each operand how many places the loops take it to."""
-    lengths = lengths_of(launch)
-    return [
-        product(length for length, step in zip(lengths, operand.steps, strict=True) if step != "0")
-        for operand in launch.kernel.operands
+    kernel, lengths = launch.kernel, lengths_of(launch)
+    axes = [
+        {axis for axis, step in enumerate(operand.steps) if step != "0"}
+        for operand in kernel.operands
     ]
+    varies = _axes_of(kernel)
+    for made in kernel.body:
+        if made.name == "gather":
+            axes[operand_of(made)] |= varies[made.inputs[0]]
+    return [product(lengths[axis] for axis in found) for found in axes]
+
+
+def _axes_of(kernel: Kernel) -> list[frozenset[int]]:
+    """For each instruction the loops along which its value differs."""
+    found: list[frozenset[int]] = []
+    for made in kernel.body:
+        own: frozenset[int] = frozenset().union(*(found[i] for i in made.inputs))
+        if made.name == "index":
+            own |= {int(str(made.data))}
+        elif made.name == "load":
+            steps = kernel.operands[operand_of(made)].steps
+            own |= {axis for axis, step in enumerate(steps) if step != "0"}
+        found.append(own)
+    return found
 
 
 def lengths_of(launch: Launch) -> tuple[int, ...]:
@@ -71,8 +90,8 @@ def loads_of(kernel: Kernel) -> Counter[int]:
     for number in range(kernel.passes):
         loads.update(set(_loaded_in(kernel, number)))
     for made, level in zip(kernel.body, kernel.levels, strict=True):
-        if made.name == "load" and level < 0:
-            loads[operand_of(made)] = 1  # the same everywhere along the folded axis
+        if made.name == "gather" or (made.name == "load" and level < 0):
+            loads[operand_of(made)] = 1  # the latter: the same everywhere along the folded axis
     return loads
 
 

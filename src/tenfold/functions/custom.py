@@ -109,7 +109,7 @@ def _general(
     if dtypes is not None:
         rule = "dtypes= is for elementwise operations"
         raise refused(ValueError, "tn.op", rule, "say the result's with dtype=")
-    made = opaque_op(function, reference, shape=shape, dtype=dtype, **facts)
+    made = opaque_op(function, reference, unwriteable, shape=shape, dtype=dtype, **facts)
     if made.public:
         register(made)
     return made

@@ -74,30 +74,37 @@ def checked_cost(declaration: str, cost: object) -> float:
 
 
 def opaque_op(
-    function: Function, compute: Function, *, shape: Any, dtype: Any, **facts: Any
+    function: Function,
+    compute: Function,
+    operand: Callable[[np.ndarray, str], Any],
+    *,
+    shape: Any,
+    dtype: Any,
+    **facts: Any,
 ) -> Op[...]:
-    """Declare an op that `compute(*ndarrays, **parameters)` evaluates; the ndarrays are read-only.
+    """Declare an op that `compute(*operands, **parameters)` evaluates.
 
-    `shape` and `dtype` say its result; those of the first input where they are None.
+    It is given what `operand` makes of the read-only values and the device of each input. `shape`
+    and `dtype` say its result; those of the first input where they are None.
     """
     signature, bound_arguments = inspect.signature(function), binder(function)
     names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
 
-    def rule(types: Types, values: tuple[Any, ...], _: str | None) -> Inferred:
+    def rule(types: Types, values: tuple[Any, ...], _: str) -> Inferred:
         given = dict(zip(names, values, strict=True))
         result = (_said_shape(shape, types, given), _said_dtype(dtype, types, given))
         return Inferred((result,), tuple(type_.dtype for type_ in types))
 
     def reference(*operands: Any) -> np.ndarray:
-        *inputs, values, _ = operands
+        *inputs, values, device = operands
         given = dict(zip(names, values, strict=True))
-        return imported(compute(*map(unwriteable, inputs), **given))
+        return imported(compute(*(operand(x, device) for x in inputs), **given))
 
     def bind(*args: Any, **kwargs: Any) -> Call:
         bound = bound_arguments(args, kwargs)
         inputs = tuple(array(value) for value in bound.args)
         values = tuple(_parameter(name, bound.kwargs[name]) for name in names)
-        return Call(inputs, (values, None if inputs else checked_device(None)))
+        return Call(inputs, (values, inputs[0].device if inputs else checked_device(None)))
 
     return named(
         Op(
@@ -157,7 +164,7 @@ def _parameter(name: str, value: Any) -> Any:
     return value
 
 
-def unwriteable(values: np.ndarray) -> np.ndarray:
+def unwriteable(values: np.ndarray, _device: str = "") -> np.ndarray:
     """Return a view that a user's function cannot write to."""
     values = values.view()
     values.flags.writeable = False

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold.devices.reference import Reference
+from tenfold._native import Array
 from tenfold.functions.opaque import (
     Function,
     checked_cost,
@@ -62,13 +62,10 @@ def operator(
     def declare(given: Function) -> Op[...]:
         checked = checked_function("tn.operator", given)
 
-        def compute(*operands: np.ndarray, **parameters: Any) -> Any:
-            arrays = [_native.value_array(dense.adopt(x, Reference().name)) for x in operands]
-            return checked(*arrays, **parameters)
-
         return opaque_op(
             checked,
-            compute,
+            checked,
+            _array,
             shape=shape,
             dtype=dtype,
             name=checked_name("tn.operator", checked, name),
@@ -78,3 +75,7 @@ def operator(
         )
 
     return declare if function is None else declare(function)
+
+
+def _array(values: np.ndarray, device: str) -> Array:
+    return _native.value_array(dense.adopt(values, device))

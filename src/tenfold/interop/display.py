@@ -5,7 +5,7 @@ expression; `str` and formats show values, so they wait.
 
 >>> from tenfold.interop.importing import asarray
 >>> asarray([1.0, 2.0]) + 1
-<Array float64[2] pending add, depth 1, device 'reference'>
+<Array float64[2] pending add, depth 1, device 'cpu'>
 """
 
 from __future__ import annotations

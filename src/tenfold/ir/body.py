@@ -32,7 +32,7 @@ Number = bool | int | float
 PRIMITIVES = frozenset(
     "constant load gather parameter index add subtract multiply divide and or xor shift_left "
     "shift_right equal not_equal less less_equal select convert bits negative absolute sqrt floor "
-    "ceil trunc rint copysign fma table fold fail".split()
+    "ceil trunc rint copysign fma table fold scan fail".split()
 )
 """The names of primitive operations; any other is that of a formula made of them."""
 
@@ -40,7 +40,8 @@ PRIMITIVES = frozenset(
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One primitive operation: its name, the dtype it makes, the positions of its inputs, and what
-    else it needs: the value of a constant, the number of an operand, the axis of an index."""
+    else it needs: the value of a constant, the number of an operand, the axis of an index.
+    """
 
     name: str
     dtype: np.dtype
@@ -171,9 +172,7 @@ class Body:
             self.instructions.append(instruction)
         return Element(self, position, instruction.dtype)
 
-    def apply(
-        self, name: str, dtype: np.dtype, *inputs: Element, data: Hashable = None
-    ) -> Element:
+    def apply(self, name: str, dtype: np.dtype, *inputs: Element, data: Hashable = None) -> Element:
         """Return the element of a primitive, or of an elementary function by its name."""
         return self.emit(Instruction(name, dtype, tuple(x.position for x in inputs), data))
 
@@ -202,10 +201,8 @@ class Body:
             return value
         return self.constant(value, peer.dtype)
 
-    def select(
-        self, condition: Element, x: Element | Number, y: Element | Number
-    ) -> Element:
-        """Return `x` where the bool `condition` holds, else `y`: exactly, NaN and -0 as they are."""
+    def select(self, condition: Element, x: Element | Number, y: Element | Number) -> Element:
+        """Return `x` where the bool `condition` is true, else `y`, NaN and -0 as they are."""
         if not isinstance(x, Element):
             assert isinstance(y, Element), "one of them says the dtype"
             x = self.like(x, y)
@@ -284,7 +281,7 @@ class Body:
         return self.apply("gather", dtype, offset, valid, data=operand)
 
     def table(self, position: Element, values: Sequence[int], dtype: np.dtype) -> Element:
-        """Return the constant at a position (int64, from 0) of a table; floats are given as bits."""
+        """Return the constant at a position (int64, from 0) of a table; floats come as bits."""
         return self.apply("table", dtype, position, data=tuple(values))
 
     def rare(self, condition: Element, name: str, usual: Element, *inputs: Element) -> Element:

@@ -1,8 +1,8 @@
 """Combine: how two partial results of a fold become one, in primitives, by the name of the fold.
 
-Each takes a Body and the parts of the left and of the right partial result (the left one is of lower
-index), hands on the parts of the combined one. The order in which they are combined is the tree of
-docs/decisions/0001.
+Each takes a Body and the parts of the left and of the right partial result (the left one is of
+lower index), hands on the parts of the combined one. The order in which they are combined is the
+tree of docs/decisions/0001.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
@@ -58,7 +58,7 @@ def _same_bits(k: Body, x: Element, y: Element, operation: str) -> Element:
 
 
 def _nan_or(k: Body, x: Element, y: Element, other: Element) -> Element:
-    return k.select(x != x, x, k.select(y != y, y, other))  # noqa: PLR0124  # NaN alone differs
+    return k.select(x != x, x, k.select(y != y, y, other))  # NaN alone differs
 
 
 def _position_of(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
@@ -73,10 +73,26 @@ def _position_of(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
             beats = x < y if larger else y < x
             ties = x == y
             if kind_of(x.dtype) == "f":
-                x_nan, y_nan = x != x, y != y  # noqa: PLR0124  # NaN alone differs
+                x_nan, y_nan = x != x, y != y  # NaN alone differs
                 beats = (beats | y_nan) & ~x_nan
                 ties = ties | (x_nan & y_nan)
         takes = beats | (ties & (j < i))
+        return k.select(takes, y, x), k.select(takes, j, i)
+
+    return combine
+
+
+def _position_in_order(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
+    """The same where every index on the left is below every one on the right: ties stay left."""
+
+    def combine(k: Body, left: Parts, right: Parts) -> Parts:
+        (x, i), (y, j) = left, right
+        if x.dtype == BOOL:
+            takes = y & ~x if larger else x & ~y
+        elif kind_of(x.dtype) == "f":  # not (y <= x): larger, or one of them is NaN
+            takes = ~(y <= x if larger else x <= y) & (x == x)  # NaN alone differs
+        else:
+            takes = x < y if larger else y < x
         return k.select(takes, y, x), k.select(takes, j, i)
 
     return combine
@@ -100,3 +116,8 @@ COMBINE: dict[str, Callable[[Body, Parts, Parts], Parts]] = {
     "or": _or,
     "and": _and,
 }
+IN_ORDER = COMBINE | {
+    "first largest": _position_in_order(larger=True),
+    "first smallest": _position_in_order(larger=False),
+}
+"""How they are combined where all that is on the left comes before all that is on the right."""

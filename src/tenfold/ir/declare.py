@@ -52,6 +52,8 @@ def no_array(value: object) -> DTypeError:
     return DTypeError("", rule, remedy="make an array of it first, with tn.asarray(...)")
 
 
+FORMULA_COST = 20.0
+"""What an elementary function costs, in additions."""
 _converter: Callable[[Any, Any], Any]
 
 
@@ -80,6 +82,8 @@ def _facts(
 ) -> dict[str, Any]:
     """Fill in what is seen from the function itself."""
     facts.setdefault("name", function.__name__)
+    if facts.get("formula"):
+        facts.setdefault("cost", FORMULA_COST)
     facts.setdefault("page", (function.__module__ or "").rpartition(".")[2])
     facts["samples"] = tuple(facts.get("samples", ()))
     facts["numpy"] = tuple(facts.get("numpy", ()))

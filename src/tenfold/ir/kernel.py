@@ -35,6 +35,9 @@ from tenfold.ir.body import Instruction
 LANES = 32
 BLOCK = 1024
 """Of the tree in which sums are folded: ops/fold.py."""
+PITCH = BLOCK + 16
+"""Elements from one block to the next that are scanned side by side, in scratch memory: not all in
+the same lines of the cache."""
 TILE = 64
 """The most rows and columns of a tile."""
 TILE_ROW = 256
@@ -74,6 +77,18 @@ class Fold:
     results: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The scan of a kernel: how it combines (ir/combine.py), what it scans, which instructions name
+    its results, and whether the identity comes first: "", "initial" or "exclusive".
+    """
+
+    kind: str
+    inputs: tuple[int, ...]
+    results: tuple[int, ...]
+    first: str = ""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A body, what of it is stored, and how the loops around it run."""
@@ -84,7 +99,8 @@ class Kernel:
     parameters: int = 0
     """The number of scalars that are given at the launch, 8 bytes each."""
     form: str = "map"
-    """map, row or column; split: rows whose blocks are folded by units of their own."""
+    """map, row or column; split: rows whose blocks are folded by units of their own; scan: rows
+    side by side, scan blocks: blocks of a row side by side, scan columns (render/scan.py)."""
     streamed: bool = False
     """Whether whole packets are stored past the cache: the outputs are larger than it is."""
     lanes: int = 64
@@ -194,6 +210,31 @@ class Kernel:
             Fold(kind, inputs, tuple(results.get(i, -1) for i in range(len(inputs))))
             for (kind, inputs), results in found.items()
         )
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The scan of a kernel whose form says that it has one."""
+        scans = {i: made for i, made in enumerate(self.body) if made.name == "scan"}
+        results: dict[int, int] = {}
+        for position, made in scans.items():
+            assert isinstance(made.data, tuple), "a scan says its kind, its part, what is first"
+            results[made.data[1]] = position
+        one = next(iter(scans.values()))
+        assert isinstance(one.data, tuple), "tested above"
+        kind, _, first = one.data
+        parts = tuple(results.get(i, -1) for i in range(len(one.inputs)))
+        return Scan(kind, one.inputs, parts, first)
+
+    @property
+    def side_by_side(self) -> int:
+        """How many rows or blocks are scanned side by side: the lanes of a register."""
+        return 8 if self.body[self.scan.inputs[0]].dtype.itemsize == 8 else 16
+
+    @property
+    def scanned_bytes(self) -> int:
+        """The bytes of scratch memory that blocks side by side take."""
+        sizes = (self.body[i].dtype.itemsize for i in self.scan.inputs)
+        return self.side_by_side * PITCH * sum(sizes)
 
     def __str__(self) -> str:
         plural = "axis" if self.axes == 1 else "axes"

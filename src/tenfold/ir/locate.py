@@ -87,7 +87,8 @@ def either(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
     """Return `x` where a condition holds, else `y`: elements, or complex ones part by part."""
     if isinstance(x, Pair) and isinstance(y, Pair):
         return Pair(*(k.select(condition, a, b) for a, b in zip(x, y, strict=True)))
-    assert isinstance(x, Element) and isinstance(y, Element), "both real or both complex"
+    assert isinstance(x, Element), "both are real"
+    assert isinstance(y, Element), "or both complex"
     return k.select(condition, x, y)
 
 
@@ -103,7 +104,8 @@ def moved(at: Position, axis: int, index: Element) -> tuple[Element, ...]:
 
 def counted_from_end(k: Body, at: Position, index: Operand, length: int) -> Element:
     """Return a given index, a negative one from the end, as int64; out of bounds the launch fails
-    before anything is read there."""
+    before anything is read there.
+    """
     assert isinstance(index, Element), "indices are integers"
     position, count = k.convert(index, INT64), at.number(length)
     if kind_of(index.dtype) == "i":

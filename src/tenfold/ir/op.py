@@ -195,6 +195,9 @@ class Op(Operation[P]):
     """Whether its operands meet in one dtype, which `strict_dtypes` refuses to choose."""
     folding: Folding | None = None
     """For a reduction in the canonical tree: what is folded, and what becomes of it."""
+    scanning: str = ""
+    """For a scan along an axis, sequential in blocks: how it combines, by name (ir/combine.py); its
+    params are (axis, dtype, include_initial, exclusive)."""
     reads: Callable[..., tuple[tuple[int | None, int, int], ...]] | None = None
     """For a view whose index is affine in the result's: `reads(shape, *params)` gives for each axis
     of the input (axis of the result or None, coefficient, start)."""

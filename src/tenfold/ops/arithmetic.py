@@ -93,6 +93,7 @@ def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.divide,
     kernel=real_or_complex(lambda _, x, y: x / y, parts.quotient),
     symbol="/",
+    cost=4,
 )
 def divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Quotient `x1 / x2`, element by element; integers are divided in float64. By zero: inf or NaN.
@@ -119,6 +120,7 @@ def _floor_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     kernel=floored_quotient,
     numpy=(np.floor_divide,),
     symbol="//",
+    cost=12,
 )
 def floor_divide(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 / x2` rounded down, element by element, in the common dtype; bool as int8.
@@ -145,6 +147,7 @@ def _modulo(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     kernel=floored_remainder,
     numpy=(np.remainder,),
     symbol="%",
+    cost=20,
 )
 def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1 - x2 * (x1 // x2)`, element by element, with the sign of `x2`; bool as int8.
@@ -192,6 +195,7 @@ def _power(k: Body, x: Element, y: Element) -> Element:
     whole_exponent=True,
     can_fail=True,
     accuracy=4,
+    cost=40,
 )
 def pow(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`x1` to the power of `x2`, element by element, in the common dtype; bool as int8.

@@ -83,6 +83,10 @@ def _stated(types: tuple[Type, ...], shape: Shape, value: Any, dtype: Any, devic
     return Inferred(((shape, dtype),), ())
 
 
+def _value(shape: Shape, value: complex, dtype: np.dtype, device: str) -> complex:
+    return value
+
+
 def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarray:
     return np.full(shape, value, dtype)
 
@@ -91,7 +95,7 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
     rule=_stated,
     reference=_filled,
     kind=Kind.VALUE,
-    fills=lambda shape, value, dtype, device: value,
+    fills=_value,
     samples=[Sample((), positional=((2, 3), 7)), Sample((), {"dtype": "bool"}, ((0,), 1))],
 )
 def full(

@@ -184,9 +184,7 @@ def _upper_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
     return x.at(at, column - row >= at.number(offset))
 
 
-@movement(
-    shape=_same, reference=np.tril, element_at=_lower_at, numpy=(np.tril,), samples=TRIANGLES
-)
+@movement(shape=_same, reference=np.tril, element_at=_lower_at, numpy=(np.tril,), samples=TRIANGLES)
 def tril(x: Array, /, k: int = 0) -> Call:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
 
@@ -197,9 +195,7 @@ def tril(x: Array, /, k: int = 0) -> Call:
     return _matrices(x, k)
 
 
-@movement(
-    shape=_same, reference=np.triu, element_at=_upper_at, numpy=(np.triu,), samples=TRIANGLES
-)
+@movement(shape=_same, reference=np.triu, element_at=_upper_at, numpy=(np.triu,), samples=TRIANGLES)
 def triu(x: Array, /, k: int = 0) -> Call:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.
 

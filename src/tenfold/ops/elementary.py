@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.dtypes import FLOAT64
-from tenfold.ir.declare import elementwise
+from tenfold.ir.declare import FORMULA_COST, elementwise
 from tenfold.ir.dtype_rules import floating, real_floating
 from tenfold.ops import complex_functions
 from tenfold.ops.complex_functions import by_name
@@ -22,6 +22,7 @@ from tenfold.ops.widening import special, widened
     dtypes=floating,
     reference=widened(np.exp),
     kernel=by_name("exp", complex_functions.exp),
+    cost=FORMULA_COST,
     numpy=(np.exp,),
     accuracy=2,
 )
@@ -40,6 +41,7 @@ def exp(x: Array, /) -> Array:
     dtypes=floating,
     reference=widened(np.exp2),
     kernel=by_name("exp2", complex_functions.exp2),
+    cost=FORMULA_COST,
     numpy=(np.exp2,),
     accuracy=4,
 )
@@ -49,8 +51,8 @@ def exp2(x: Array, /) -> Array:
     Floating and complex dtypes, integers as NumPy promotes them.
 
     >>> import tenfold as tn
-    >>> tn.exp2(tn.asarray([0.5, 3.0])).tolist()
-    [1.4142135623730951, 8.0]
+    >>> tn.exp2(tn.asarray([-1.0, 3.0])).tolist()
+    [0.5, 8.0]
     """
 
 
@@ -58,6 +60,7 @@ def exp2(x: Array, /) -> Array:
     dtypes=floating,
     reference=widened(np.expm1),
     kernel=by_name("expm1", complex_functions.expm1),
+    cost=FORMULA_COST,
     numpy=(np.expm1,),
     accuracy=4,
 )
@@ -76,6 +79,7 @@ def expm1(x: Array, /) -> Array:
     dtypes=floating,
     reference=widened(np.log),
     kernel=by_name("log", complex_functions.log),
+    cost=FORMULA_COST,
     numpy=(np.log,),
     accuracy=2,
 )
@@ -108,6 +112,7 @@ def log1p(x: Array, /) -> Array:
     dtypes=floating,
     reference=widened(np.log2),
     kernel=by_name("log2", complex_functions.log2),
+    cost=FORMULA_COST,
     numpy=(np.log2,),
     accuracy=4,
 )
@@ -126,6 +131,7 @@ def log2(x: Array, /) -> Array:
     dtypes=floating,
     reference=widened(np.log10),
     kernel=by_name("log10", complex_functions.log10),
+    cost=FORMULA_COST,
     numpy=(np.log10,),
     accuracy=4,
 )
@@ -208,6 +214,7 @@ def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     dtypes=floating,
     reference=widened(np.sin),
     kernel=by_name("sin", complex_functions.sin),
+    cost=FORMULA_COST,
     numpy=(np.sin,),
     accuracy=2,
 )
@@ -226,6 +233,7 @@ def sin(x: Array, /) -> Array:
     dtypes=floating,
     reference=widened(np.cos),
     kernel=by_name("cos", complex_functions.cos),
+    cost=FORMULA_COST,
     numpy=(np.cos,),
     accuracy=2,
 )

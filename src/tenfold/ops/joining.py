@@ -19,7 +19,7 @@ from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.locate import Piece
 from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import Shape, normalize_axis, product, normalize_slice, whole_axes
+from tenfold.ir.shape import Shape, normalize_axis, normalize_slice, product, whole_axes
 from tenfold.ops.indexing import viewed
 from tenfold.ops.reshaping import reshape
 

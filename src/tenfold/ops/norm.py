@@ -1,8 +1,7 @@
 """What is measured of matrices and vectors: norms and traces.
 
 Takes stacks in any dtype, hands on numbers. Norms are library calls, in float32 for the half types
-and rounded once; a trace is folded by the canonical tree (`ops/fold.py`), as the sum of its
-diagonal.
+and rounded once; a trace is the sum of a diagonal.
 """
 
 from __future__ import annotations
@@ -12,38 +11,20 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import FLOAT64, canonical, kind_of, real_part, wide
+from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axis, reduced
 from tenfold.ops import diagonals
-from tenfold.ops.fold import fold_last
-from tenfold.ops.reduce import accumulating
+from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 
 Order = float | Literal["fro", "nuc"] | None
 """The order of a norm."""
 
 
-def _trace_rule(
-    types: tuple[Type, ...], offset: int, first: int, second: int, dtype: np.dtype | None
-) -> Inferred:
-    (type_,) = types
-    operand, result = accumulating(type_, dtype)
-    stack = tuple(n for axis, n in enumerate(type_.shape) if axis not in (first, second))
-    return Inferred(((stack, result),), (operand,))
-
-
-def _trace(
-    x: np.ndarray, offset: int, first: int, second: int, dtype: np.dtype | None
-) -> np.ndarray:
-    total = fold_last(np.add, np.diagonal(x, offset, first, second), 0)
-    return np.add(total, np.zeros((), x.dtype))  # as sum: -0.0 alone is 0.0
-
-
-@operation(
-    rule=_trace_rule,
-    reference=_trace,
+@derived(
+    reference=np.trace,
     numpy=(np.trace,),
     samples=[
         Sample(((3, 3),)),
@@ -55,7 +36,7 @@ def _trace(
         Sample(((2, 2),), {"dtype": "float32"}),
     ],
 )
-def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Call:
+def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
     """Sum along the diagonal of the matrices that `axis1` and `axis2` span; these axes are gone.
 
     `offset` names the diagonal: above the main one for positive, below it for negative. The result
@@ -67,8 +48,7 @@ def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: A
     >>> tn.trace(tn.asarray([[1, 2], [3, 4]])).item()
     5
     """
-    (x,), params = diagonals.diagonal.bind(x, offset, axis1, axis2)
-    return Call((x,), (*params, None if dtype is None else canonical(dtype, "trace")))
+    return sum(diagonals.diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 @derived(

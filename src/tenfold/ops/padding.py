@@ -4,6 +4,7 @@ on.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -14,9 +15,8 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.body import Body, Element
 from tenfold.ir.declare import array, derived, movement
-from tenfold.ir.locate import Piece, Position, Source
+from tenfold.ir.locate import Piece
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Shape, checked_shape, normalize_slice
 from tenfold.ops.create import default_dtype, number, number_of
@@ -45,13 +45,35 @@ def _pad(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.ndarray:
     return np.pad(x, widths, mode, **options) if widths else x
 
 
+MOST_PIECES = 9
+"""Blocks that are computed by kernels of their own each: two axes with both edges."""
+
+
 def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) -> Any:
-    """The input, and around it two slabs for each axis."""
-    if mode != "constant":
-        return NotImplemented
+    """The input, and around it blocks of it, or two slabs of a value for each axis."""
     (inner,) = shapes
+    if mode == "constant":
+        return _slabs(inner, widths, value)
+    farthest = {"edge": math.inf, "reflect": -1, "symmetric": 0, "wrap": 0}[mode]
+    if any(max(pair) > n + farthest for pair, n in zip(widths, inner, strict=True)):
+        return NotImplemented  # more than once around
+    edges = [_edges(pair, n, mode) for pair, n in zip(widths, inner, strict=True)]
+    if math.prod(map(len, edges)) > MOST_PIECES:
+        return NotImplemented
+    return [
+        Piece(
+            tuple(start for start, *_ in blocks),
+            tuple(length for _, length, *_ in blocks),
+            0,
+            tuple((axis if by else None, by, begin) for axis, (*_, by, begin) in enumerate(blocks)),
+        )
+        for blocks in itertools.product(*edges)
+    ]
+
+
+def _slabs(inner: Shape, widths: Widths, value: Any) -> list[Piece]:
     pieces = [Piece(tuple(before for before, _ in widths), inner, 0)]
-    start, shape = [0] * len(inner), list(_padded(inner, widths, mode, value))
+    start, shape = [0] * len(inner), list(_padded(inner, widths, "constant", value))
     for axis, (before, after) in enumerate(widths):
         for width, begin in ((before, 0), (after, before + inner[axis])):
             slab = (*shape[:axis], width, *shape[axis + 1 :])
@@ -60,36 +82,25 @@ def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) 
     return pieces
 
 
-def _pad_at(k: Body, at: Position, x: Source, widths: Widths, mode: str, value: Any) -> Any:
-    farthest = {"edge": math.inf, "reflect": -1, "symmetric": 0, "wrap": 0}.get(mode, -math.inf)
-    if any(max(pair) > n + farthest for pair, n in zip(widths, x.shape, strict=True)):
-        return NotImplemented  # more than once around
-    index = [
-        _folded_back(k, at, i - at.number(before), n, mode) if before or after else i
-        for i, (before, after), n in zip(at, widths, x.shape, strict=True)
-    ]
-    return x.at(index)
-
-
-def _folded_back(k: Body, at: Position, i: Element, length: int, mode: str) -> Element:
-    """Where the element of a position outside of an axis stands inside it."""
-    last = at.number(length - 1)
-    if mode == "edge":
-        i = k.select(i < 0, 0, i)
-        return k.select(i > last, last, i)
-    if mode == "wrap":
-        i = k.select(i < 0, i + at.number(length), i)
-        return k.select(i > last, i - at.number(length), i)
-    again = 0 if mode == "reflect" else 1  # whether the edge itself is mirrored
-    i = k.select(i < 0, -again - i, i)
-    return k.select(i > last, at.number(2 * (length - 1) + again) - i, i)
+def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int, int]]:
+    """Blocks of an axis: where each begins in the result, its length, and how the input is read:
+    so many positions further for each, from which on.
+    """
+    before, after = pair
+    by, first, last = {
+        "edge": (0, 0, n - 1),
+        "reflect": (-1, before, n - 2),
+        "symmetric": (-1, before - 1, n - 1),
+        "wrap": (1, n - before, 0),
+    }[mode]
+    blocks = [(0, before, by, first), (before, n, 1, 0), (before + n, after, by, last)]
+    return [block for block in blocks if block[1]]
 
 
 @movement(
     shape=_padded,
     reference=_pad,
     pieces=_pad_pieces,
-    element_at=_pad_at,
     numpy=(np.pad,),
     samples=[
         Sample(((2, 3),), positional=(1,)),

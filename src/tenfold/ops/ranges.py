@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import canonical, kind_of
+from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, canonical, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.ir.body import Body, Element
 from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.locate import Position
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import checked_shape, normalize_count
 from tenfold.ops.create import default_dtype, number, number_of
@@ -30,9 +32,35 @@ def _arange(
     return np.repeat(np.arange(start, stop, step, dtype=dtype), repeat)
 
 
+def _arange_at(
+    k: Body, at: Position, start: Any, stop: Any, step: Any, repeat: int, *rest: Any
+) -> Any:
+    """NumPy's own way: the first two as they are, the others by the distance of these."""
+    length, dtype, _ = rest
+    if repeat != 1 or length < 3 or dtype not in (FLOAT32, FLOAT64, DTYPES["int32"], INT64):
+        return NotImplemented
+    two = np.arange(start, start + 3 * step, step, dtype=dtype)[:2]
+    if two.size < 2:
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        distance = two[1] - two[0]
+    first, second, each = (_given(k, at, value) for value in (*two, distance))
+    found = first + k.convert(at[0], dtype) * each
+    return k.select(at[0] < 2, k.select(at[0] == 0, first, second), found)
+
+
+def _given(k: Body, at: Position, value: np.generic) -> Element:
+    """A number, given at the launch."""
+    if value.dtype.kind == "i":
+        return k.convert(at.number(int(value)), value.dtype)
+    bits = int(np.float64(value).view(np.int64))
+    return k.convert(k.bits(at.number(bits), FLOAT64), value.dtype)
+
+
 @operation(
     rule=_counted,
     reference=_arange,
+    element_at=_arange_at,
     kind=Kind.VALUE,
     samples=[
         Sample((), positional=(5,)),
@@ -123,9 +151,25 @@ def _linspace(
     return np.linspace(start, stop, length, endpoint=endpoint, dtype=dtype)
 
 
+def _linspace_at(k: Body, at: Position, start: Any, stop: Any, endpoint: bool, *rest: Any) -> Any:
+    length, dtype, _ = rest
+    if length < 2 or dtype not in (FLOAT32, FLOAT64):
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        step = (np.float64(stop) - np.float64(start)) / (length - 1 if endpoint else length)
+    if step == 0:
+        return NotImplemented  # NumPy divides first, for distances that are too small
+    first, last, each = (_given(k, at, np.float64(value)) for value in (start, stop, step))
+    found = k.convert(at[0], FLOAT64) * each + first
+    if endpoint:
+        found = k.select(at[0] == at.number(length - 1), last, found)
+    return k.convert(found, dtype)
+
+
 @operation(
     rule=_counted,
     reference=_linspace,
+    element_at=_linspace_at,
     kind=Kind.VALUE,
     samples=[
         Sample((), positional=(0, 1, 5)),

@@ -14,8 +14,8 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import BOOL, HALVES, INT64, accumulator, kind_of, wide
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.declare import reduction, refuse_unordered
 from tenfold.ir.body import Body, Element, Operand, Pair
+from tenfold.ir.declare import reduction, refuse_unordered
 from tenfold.ir.op import Folding, Sample
 from tenfold.ir.shape import Axis, normalize_axes, normalize_axis
 from tenfold.ops.arithmetic import multiplied

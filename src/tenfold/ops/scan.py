@@ -115,6 +115,7 @@ def _bound(x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusiv
 @operation(
     rule=_rule,
     reference=_reference(np.add, 0),
+    scanning="add",
     numpy=(np.cumulative_sum,),
     samples=_SAMPLES,
 )
@@ -148,6 +149,7 @@ def cumulative_sum(
 @operation(
     rule=_rule,
     reference=_reference(np.multiply, 1),
+    scanning="product",
     numpy=(np.cumulative_prod,),
     samples=_SAMPLES,
 )

@@ -51,17 +51,17 @@ def _composed(access: Access, step: Step) -> Step:
 def placed(access: Access, axes: Sequence[int | None]) -> Access:
     """Return an access to own axes as one to the axes of a group: axis i is its axis axes[i]."""
     return tuple(
-        step if step[0] is None else (axes[step[0]], *step[1:])
+        step
+        if step[0] is None
+        else (axes[step[0]], *step[1:])
         if axes[step[0]] is not None
         else (None, 0, step[2])
         for step in access
     )
 
 
-def strides_in(
-    access: Access, strides: Sequence[int], ndim: int
-) -> tuple[tuple[int, ...], int]:
-    """Return the stride for each space axis and the offset, in the unit of the array's `strides`."""
+def strides_in(access: Access, strides: Sequence[int], ndim: int) -> tuple[tuple[int, ...], int]:
+    """Return the stride for each space axis and the offset, in the unit of `strides`."""
     found, offset = [0] * ndim, 0
     for (axis, coefficient, start), stride in zip(access, strides, strict=True):
         offset += start * stride

@@ -49,7 +49,9 @@ class Group:
     number: int
     space: Shape
     axis: int | None = None
-    """The axis that is folded."""
+    """The axis that is folded or scanned."""
+    scanned: bool = False
+    """Whether it computes a scan, which has its loops for itself."""
     roots: dict[int, Embedding] = field(default_factory=dict)
     before: set[int] = field(default_factory=set)
     """The groups that must have run, and all that those need."""
@@ -90,27 +92,39 @@ class Fusion:
         for number in self.kept:
             self._keep(roots, number, "somebody can see it")
         for number, item in enumerate(self.items):
-            if item.kind == "leave":
-                roots.add(number)  # who reads it at another index must not look at the folds
-            if item.kind == "fold":
+            if item.kind == "leave" and self._has_positions(item):
+                # who reads it at another index must not look at the folds
+                squeezed = [i for i in self.users[number] if self._same_node(i, number)]
+                roots.add(squeezed[0] if squeezed else number)
+            if item.kind in ("fold", "scan"):
                 roots.add(number)
-                if self.items[item.inputs[0]].kind == "fold":
-                    self._keep(roots, item.inputs[0], "another axis is folded")
-            elif item.kind in ("call", "restride", "part"):
-                for i in item.inputs:
-                    self._keep(roots, i, f"{self._named(number)} reads it from memory")
-            elif item.kind == "join":
-                for i in item.inputs:
-                    self._keep(roots, i, "it is a part of a whole")
-                    self.whole[i] = number
-            elif item.kind == "located":
-                for i in item.inputs:
-                    if self.items[i].kind != "scalar":
-                        self._keep(roots, i, f"{self._named(number)} reads it at other indices")
+            if item.kind == "fold" and self.items[item.inputs[0]].kind == "fold":
+                self._keep(roots, item.inputs[0], "another axis is folded")
+            self._keep_read(roots, number)
             if item.kind in ("map", "located") and not self.fused:
                 self._keep(roots, number, "nothing is fused")
         self._keep_dear(roots)
         return roots
+
+    def _keep_read(self, roots: set[int], number: int) -> None:
+        """Keep what an item reads of memory."""
+        item = self.items[number]
+        for i in item.inputs:
+            if item.kind in ("call", "restride", "part"):
+                self._keep(roots, i, f"{self._named(number)} reads it from memory")
+            elif item.kind == "located" and self.items[i].kind != "scalar":
+                self._keep(roots, i, f"{self._named(number)} reads it at other indices")
+            elif item.kind == "join":
+                self._keep(roots, i, "it is a part of a whole")
+                self.whole[i] = number
+
+    def _same_node(self, number: int, other: int) -> bool:
+        return self.items[number].position == self.items[other].position
+
+    def _has_positions(self, item: Item) -> bool:
+        """Whether what is folded has two parts, which no memory holds."""
+        folding = self.op_of(item).folding
+        return folding is not None and folding.positions
 
     def _keep(self, roots: set[int], number: int, why: str) -> None:
         if self.graph.nodes[self.items[number].position].is_scalar:
@@ -131,6 +145,7 @@ class Fusion:
 
     def _keep_dear(self, roots: set[int]) -> None:
         """Keep what is dearer to compute at each reader than to store once, and split long ones."""
+        reads_of = self._reads()
         cost = [0.0] * len(self.items)
         length = [0] * len(self.items)
         for number, item in enumerate(self.items):
@@ -144,7 +159,7 @@ class Fusion:
                 self._keep(roots, number, f"a kernel has at most {LARGEST_BODY} operations")
             if number in roots or item.kind in ("view", "scalar"):
                 continue
-            reads = self._reads(number)
+            reads = reads_of[number]
             again = cost[number] * reads
             once = (cost[number] + STORE) * item.size + LOAD * reads
             if reads > item.size and again > once:
@@ -166,22 +181,23 @@ class Fusion:
                     if again > once:
                         self.reasons[i] = f"{node.name} reads it, {_inequality(again, once)}"
 
-    def _reads(self, number: int) -> int:
-        """How many elements of an item are read; several readers at the same index count once."""
-        item, total, plain = self.items[number], 0, False
-        stack = list(self.users[number])
-        while stack:
-            user = stack.pop()
-            if self.items[user].kind == "view":
-                if self.items[user].size > item.size:
-                    total += self.items[user].size
-                else:
-                    stack.extend(self.users[user])
-            elif self.items[user].size > item.size and self.items[user].kind == "map":
-                total += self.items[user].size
-            elif not plain:
-                total, plain = total + item.size, True
-        return total
+    def _reads(self) -> list[int]:
+        """How many elements of each item are read: all readers at the same index count once, and
+        each view by itself.
+        """
+        reads = [0] * len(self.items)
+        for number in reversed(range(len(self.items))):
+            item, plain = self.items[number], False
+            for user in dict.fromkeys(self.users[number]):
+                kind, size = self.items[user].kind, self.items[user].size
+                if kind == "view":
+                    reads[number] += max(size, reads[user])
+                elif kind == "map" and size > item.size:
+                    reads[number] += size
+                elif not plain:
+                    plain = True
+                    reads[number] += item.size
+        return reads
 
     def _cost(self, item: Item) -> float:
         if item.kind != "map":
@@ -232,9 +248,9 @@ class Fusion:
         return [Use(number, access) for number, access in found]
 
     def space_of(self, root: int) -> Shape:
-        """The space over which a root is computed: a fold's is that of its input."""
+        """The space over which a root is computed: that of what it folds or scans."""
         item = self.items[root]
-        return self.items[item.inputs[0]].shape if item.kind == "fold" else item.shape
+        return self.items[item.inputs[0]].shape if item.kind in ("fold", "scan") else item.shape
 
     def _place(self, root: int) -> None:
         """Put a root into the group it shares loops with, or into one of its own."""
@@ -287,15 +303,21 @@ class Fusion:
 
     def _candidates(self, root: int, uses: Sequence[Use]) -> list[Group]:
         """The groups of what it reads, the latest first; then those that read the same memory."""
-        if not self.fused and self.items[root].kind != "leave":
+        below = self.items[root].inputs[:1]
+        squeezes = self.items[root].kind == "view" and self._same_node(root, below[0])
+        if not self.fused and self.items[root].kind != "leave" and not squeezes:
+            return []
+        if self.items[root].kind == "scan":
             return []
         own = {self.group_of[u.item].number for u in uses if u.item in self.group_of}
         found = [self.groups[number] for number in sorted(own, reverse=True)]
+        found = [group for group in found if not group.scanned]
         space = self.space_of(root)
         found += [
             group
             for group in reversed(self.groups[-8:])
             if group.number not in own
+            and not group.scanned
             and group.space == space
             and not group.reads.isdisjoint(use.item for use in uses)
         ]
@@ -383,11 +405,12 @@ class Fusion:
             return "it goes over other indices"
         axis = group.axis if group.axis is not None else item.axis
         ended = any(
-            use.item in group.roots and all(step[0] != axis for step in self.made_at(group, use.item))
+            use.item in group.roots
+            and all(step[0] != axis for step in self.made_at(group, use.item))
             for use in uses
         )
         along = item.kind == "fold" or axis in embedding
-        if ended and along and axis is not None and axis >= 0:
+        if ended and along and axis >= 0:
             rows = product(group.space) // max(group.space[axis], 1)
             if group.space[axis] > CACHED_ROW:
                 return f"{group.space[axis]:,} elements do not stay in the cache for another pass"
@@ -406,8 +429,9 @@ class Fusion:
         group.roots[root] = embedding
         group.reads.update(use.item for use in uses if use.item not in group.roots)
         group.weight += self.weights[root]
-        if self.items[root].kind == "fold":
+        if self.items[root].kind in ("fold", "scan"):
             group.axis = self.items[root].axis
+            group.scanned = self.items[root].kind == "scan"
         self.group_of[root] = group
         more = set(needed) - {group.number}
         for number in tuple(more):

@@ -36,11 +36,12 @@ from tenfold.plan.rules import has_rule
 class Item:
     """One thing to plan for.
 
-    value: memory that is there; scalar: a number given at the launch; map: elements computed at
-    their own index; view: an input read at other indices, by `reads`; fold: one axis folded, which
-    stays with length 1; leave: what becomes of folds; restride: memory seen with other strides;
-    join: blocks side by side; piece: one of them, computed where it is to lie; constant: elements
-    of one known value; located: an input or another read at computed indices; part: one result of a call; call: whatever the reference or a library computes.
+    value: memory that is there; scalar: a number given at the launch; constant: elements of one
+    known value; map: elements computed at their own index; view: an input read at other indices,
+    by `reads`; located: inputs read at computed indices; join: blocks side by side; piece: one of
+    them, computed where it is to lie; fold: one axis folded, which stays with length 1; leave: what
+    becomes of folds; scan: running values along an axis; restride: memory seen with other strides;
+    part: one result of a call; call: whatever the reference or a library computes.
     """
 
     kind: str
@@ -100,7 +101,8 @@ class _Items:
             return
         if kind == "join":
             inputs = tuple(self._add_pieces(position, node, inputs))
-        self._add(Item(kind, position, type_.shape, type_.dtype, inputs, reads))
+        axis = node.params[0] if kind == "scan" else -1
+        self._add(Item(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
 
     def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
         dtype = node.type.dtype
@@ -121,6 +123,7 @@ class _Items:
         node = self.graph.nodes[position]
         axes, keepdims = node.params[:2]
         shape = self.items[source].shape
+        assert op.folding is not None, "it folds"
         dtype = op.folding.dtype(node.operands[0])
         number = source
         for axis in reversed(axes):
@@ -151,6 +154,8 @@ def _kind_of(
         return "part", ()
     if op.folding is not None and _foldable(node):
         return "fold", ()
+    if op.scanning and items[inputs[0]].shape[node.params[0]] > 1:
+        return "scan", ()
     if op.reads is not None:
         return "view", op.reads(items[inputs[0]].shape, *node.params)
     if op.view and op.strides is not None:
@@ -158,15 +163,17 @@ def _kind_of(
     if op.fills is not None:
         return "scalar", ()
     known = node.params, node.operands, node.type.dtype
-    shapes = [items[i].shape for i in inputs]
-    if op.pieces is not None and product(node.type.shape):
-        if op.pieces(shapes, *node.params) is not NotImplemented:
-            return "join", ()
-    if op.element_at is not None and has_element(node, shapes):
-        return "located", ()
     if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):
         return "map", ()
-    return "call", ()
+    return _moving_kind(node, [items[i].shape for i in inputs]), ()
+
+
+def _moving_kind(node: Any, shapes: list[Shape]) -> str:
+    """The kind of what reads its inputs at other indices, or of what takes a call."""
+    op, some = node.op, product(node.type.shape)
+    if some and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
+        return "join"
+    return "located" if op.element_at is not None and has_element(node, shapes) else "call"
 
 
 def _foldable(node: Any) -> bool:

@@ -32,7 +32,7 @@ def agreed_order(
 ) -> tuple[int, ...] | None:
     """Return the order of axes that all operands of a map agree on, or None: row-major order."""
     space = group.space
-    if group.axis is not None or len(space) < 2:
+    if (group.axis is not None and not group.scanned) or len(space) < 2:
         return None
     long = [axis for axis, length in enumerate(space) if length > 1]
     found: list[tuple[int, ...]] = []

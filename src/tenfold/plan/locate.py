@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tenfold.dtypes import BOOL, INT64, PARTS
-from tenfold.ir.body import Body, Element, Operand, Pair
+from tenfold.ir.body import Body, Pair
 from tenfold.ir.locate import Position, Source
 from tenfold.ir.shape import Shape, product
 
@@ -29,15 +29,13 @@ def has_element(node: Any, shapes: Sequence[Shape]) -> bool:
         return False
     body = Body()
 
-    def read(dtype: np.dtype, index: Sequence[Element], _: Element | None) -> Operand:
+    def source(shape: Shape, dtype: np.dtype) -> Source:
+        """An input that is read, whatever the index."""
         part = PARTS.get(dtype, dtype)
-        parts = [body.gather(0, part, body.constant(0, INT64), body.constant(True, BOOL))] * (1 + (dtype in PARTS))
-        return Pair(*parts) if len(parts) == 2 else parts[0]
+        found = body.gather(0, part, body.constant(0, INT64), body.constant(True, BOOL))
+        return Source(shape, dtype, lambda *_: Pair(found, found) if dtype in PARTS else found)
 
     axes = tuple(body.index(axis) for axis in range(len(shape)))
     at = Position(axes, shape, lambda number: body.constant(number, INT64))
-    sources = [
-        Source(each, dtype, lambda index, valid, dtype=dtype: read(dtype, index, valid))  # type: ignore[misc]
-        for each, dtype in zip(shapes, node.operands, strict=True)
-    ]
+    sources = map(source, shapes, node.operands)
     return node.op.element_at(body, at, *sources, *node.params) is not NotImplemented

@@ -84,11 +84,7 @@ class Lowering:
             if (number, access) in self._made:
                 stack.pop()
                 continue
-            needed = [
-                each
-                for each in self._inputs(number, access)
-                if each not in self._made
-            ]
+            needed = [each for each in self._inputs(number, access) if each not in self._made]
             if needed:
                 stack.extend(needed)
                 continue
@@ -98,12 +94,12 @@ class Lowering:
         self._made[root, self.fusion.made_at(self.group, root)] = made
 
     def _inputs(self, number: int, access: Access) -> list[tuple[int, Access]]:
-        if self._in_memory(number, access) or self.items[number].kind == "located":
+        if self._in_memory(number) or self.items[number].kind == "located":
             return []
         found = self.fusion.read_by(number, access)
         return [(i, a) for i, a in found if self.items[i].kind != "scalar"]
 
-    def _in_memory(self, number: int, access: Access) -> bool:
+    def _in_memory(self, number: int) -> bool:
         """Whether an item is read from memory here; the group's own roots are at hand."""
         if number in self.group.roots:
             return False
@@ -111,7 +107,7 @@ class Lowering:
 
     def _element(self, number: int, access: Access) -> Any:
         item = self.items[number]
-        if self._in_memory(number, access):
+        if self._in_memory(number):
             return self._load(number, access)
         inputs = list(self.fusion.read_by(number, access))
         if item.kind == "constant":
@@ -124,6 +120,8 @@ class Lowering:
             return self._mapped(item, inputs)
         if item.kind == "located":
             return self._located(item, access)
+        if item.kind == "scan":
+            return self._scanned(item, inputs[0])
         folding = self.fusion.op_of(item).folding
         assert folding is not None, item.kind
         node = self.fusion.graph.nodes[item.position]
@@ -144,14 +142,25 @@ class Lowering:
             made = folding.enter(self.body, source, self.body.constant(0, np.dtype(np.int64)))
         return folding.leave(self.body, _parts(made), item.dtype)
 
+    def _scanned(self, item: Item, read: tuple[int, Access]) -> Computed:
+        """The running value, accumulated in one dtype and rounded to that of the result."""
+        node = self.fusion.graph.nodes[item.position]
+        _, _, include_initial, exclusive = node.params
+        first = "initial" if include_initial else "exclusive" if exclusive else ""
+        parts = _parts(self._operand(read, node.operands[0]))
+        kind = self.fusion.op_of(item).scanning
+        made = tuple(
+            self.body.apply("scan", part.dtype, *parts, data=(kind, i, first))
+            for i, part in enumerate(parts)
+        )
+        return converted_element(self.body, _whole(made), item.dtype)
+
     def _mapped(self, item: Item, inputs: list[tuple[int, Access]]) -> Computed:
         node = self.fusion.graph.nodes[item.position]
         operands = [
             self._operand(each, dtype) for each, dtype in zip(inputs, node.operands, strict=True)
         ]
-        made = apply_rule(
-            self.body, node.op, node.params, operands, node.operands, node.type.dtype
-        )
+        made = apply_rule(self.body, node.op, node.params, operands, node.operands, node.type.dtype)
         assert made is not None, f"{node.name} has a rule"
         return made
 
@@ -202,17 +211,15 @@ class Lowering:
                 each = stride // item.dtype.itemsize
                 jump = place if each == 1 else place * self._number(each)
                 offset = jump if offset is nothing else offset + jump
-        return converted_element(self.body, self._gathered(operand, item.dtype, offset, valid), dtype)
+        return converted_element(
+            self.body, self._gathered(operand, item.dtype, offset, valid), dtype
+        )
 
-    def _gathered(
-        self, operand: int, dtype: np.dtype, offset: Element, valid: Element
-    ) -> Computed:
+    def _gathered(self, operand: int, dtype: np.dtype, offset: Element, valid: Element) -> Computed:
         if dtype not in PARTS:
             return self.body.gather(operand, dtype, offset, valid)
         part = PARTS[dtype]
-        parts = [
-            self.body.apply("gather", part, offset, valid, data=(operand, i)) for i in (0, 1)
-        ]
+        parts = [self.body.apply("gather", part, offset, valid, data=(operand, i)) for i in (0, 1)]
         return Pair(*parts)
 
     def _operand(self, read: tuple[int, Access], dtype: np.dtype) -> Computed:

@@ -20,19 +20,41 @@ Pairs = tuple[tuple[int, int], ...]
 class Made(Protocol):
     """Something that a step makes."""
 
-    item: int
-    shape: tuple[int, ...]
-    dtype: str
-    strides: tuple[int, ...]
+    @property
+    def item(self) -> int:
+        """Its number."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of its elements."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Its strides, in bytes."""
 
 
 class Step(Protocol):
     """One step of a plan."""
 
-    kind: str
-    reads: tuple[int, ...]
-    makes: Sequence[Made]
-    launch: Launch | None
+    @property
+    def kind(self) -> str:
+        """What is done."""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The items it reads."""
+
+    @property
+    def makes(self) -> Sequence[Made]:
+        """What is there afterwards."""
+
+    @property
+    def launch(self) -> Launch | None:
+        """The kernel and its sizes, where a kernel runs."""
 
 
 def written_over(steps: Sequence[Step], dying: Sequence[Sequence[int]]) -> Pairs:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from functools import cached_property
 
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import Shape, product
@@ -84,12 +83,13 @@ class Plan:
     @cached_property
     def temporaries(self) -> frozenset[int]:
         """The items that steps make in memory of their own and of which nobody sees anything."""
-        seen = set(self.kept)
+        seen, over = set(self.kept), dict(self.over)
         for step in reversed(self.steps):
+            seen.update(over[m.item] for m in step.makes if m.item in seen and m.item in over)
             if step.kind in ("window", "part") and step.makes[0].item in seen:
                 seen.update(step.reads)
         steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
-        return frozenset(made.item for step in steps for made in step.makes) - seen
+        return frozenset(made.item for step in steps for made in step.makes) - seen - set(over)
 
     @cached_property
     def items_at(self) -> dict[int, int]:
@@ -204,7 +204,8 @@ class _Planner:
         item = self.items[unit]
         if unit in self.fusion.windows:
             base, access = self._window_base(unit)
-            strides, offset = strides_in(access, self.layout(base), len(item.shape))  # type: ignore[arg-type]
+            below = self.layout(base)
+            strides, offset = strides_in(access, below, len(item.shape))  # type: ignore[arg-type]
             self.layouts[unit] = strides
             return self._other("window", unit, (base,), offset=offset)
         if item.kind == "restride":
@@ -225,9 +226,7 @@ class _Planner:
         self.layouts[number] = tuple(stride * item.dtype.itemsize for stride in found)
         return self._other("window", number, (source,))
 
-    def _other(
-        self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0
-    ) -> Step:
+    def _other(self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0) -> Step:
         node = self.graph.nodes[self.items[number].position]
         return Step(
             kind,
@@ -259,7 +258,9 @@ class _Planner:
         reasons = tuple(
             f"{self.graph.nodes[self.items[root].position].name}: {why}"
             for root in stored
-            if root not in self.kept and root not in self.fusion.whole and (why := self._why_stored(root))
+            if root not in self.kept
+            and root not in self.fusion.whole
+            and (why := self._why_stored(root))
         )
         apart = tuple(self.fusion.apart[group.number])
         if product(group.space) == 0:
@@ -269,9 +270,7 @@ class _Planner:
         begun = [number for number in wholes if number in self.begun]
         self.begun.update(wholes)
         reads = tuple(dict.fromkeys([*(m.item for m in launch.memory if not m.written), *begun]))
-        return Step(
-            "kernel", reads, makes, names, launch=launch, reasons=reasons, apart=apart
-        )
+        return Step("kernel", reads, makes, names, launch=launch, reasons=reasons, apart=apart)
 
     def _lay_out(self, group: Group, stored: Sequence[int]) -> None:
         """Let fresh results lie as what they are computed from, where that agrees."""
@@ -301,7 +300,8 @@ class _Planner:
             item = self.items[number]
             if not inside and number not in group.roots and self.fusion.is_root(number):
                 continue
-            if item.kind not in ("value", "scalar") and not self._follows_fold(item):
+            computed = item.kind not in ("value", "scalar") or number in group.roots
+            if computed and not self._follows_fold(item):
                 positions.add(item.position)
             stack.extend((i, False) for i in item.inputs)
         return tuple(self.graph.nodes[position].name for position in sorted(positions))
@@ -337,7 +337,8 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
             op = node.op
             parts.append(
                 (
-                    node.name if op is None else op.id,
+                    # of several results the first alone stands for a call that is computed
+                    (node.name, node.type.shape) if op is None else op.id,
                     graph.inputs[position],
                     graph.held[position],
                     node.params,

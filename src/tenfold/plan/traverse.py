@@ -33,6 +33,10 @@ STREAMED_BYTES = 24 << 20
 """Outputs of a kernel that reads and writes more than this are stored past the cache."""
 STREAMED_SHARE = 8
 """One part in so many must be written: fewer bytes are better left where the next step reads."""
+LONG_SCAN = 1 << 14
+"""Elements from which the blocks of a row are scanned side by side though there are many rows."""
+SCANNED_COLUMNS = 512
+"""The most columns of a unit of work of a scan: their running values stay in the first cache."""
 RANGE = 1 << 15
 """Elements of one range of units: what a thread takes at once."""
 LONGEST_RANGE = 1 << 17
@@ -85,7 +89,7 @@ class _Traversal:
             written = next(memory for memory in self.memory if memory.written)
             order = loop_order(self.space, written.strides)
             runs = merged_axes(order, self.space, self.memory, self.single)
-            return self._tiled(runs) or [[]]
+            return self._wide(self._tiled(runs)) or [[]]
         packets = self._packet_axis()
         if packets is None:
             self.form = "row"
@@ -113,6 +117,15 @@ class _Traversal:
             return runs
         return [*(run for run in runs[:-1] if run is not best), best, runs[-1]]
 
+    def _wide(self, runs: list[list[int]]) -> list[list[int]]:
+        """Where the last axis is short, lay packets along the longest: fewer lanes are empty."""
+        if not runs or self._length(runs[-1]) >= SHORTEST_TURNED:
+            return runs
+        best = max(runs, key=self._length)
+        if self._length(best) < SHORTEST_TURNED:
+            return runs
+        return [*(run for run in runs if run is not best), best]
+
     def _length(self, run: list[int]) -> int:
         return product(self.space[axis] for axis in run)
 
@@ -139,6 +152,8 @@ class _Traversal:
 
     def launch(self) -> Launch:
         """Put it together."""
+        if self.group.scanned:
+            self.form = self._scan_form()
         rows = product(self.lengths[:-1]) if self.form == "row" else 0
         passes = self._kernel("row").passes if self.form == "row" else 0
         if self.form == "row" and passes == 1 and rows < 8 and self.lengths[-1] >= SPLIT_ROW:
@@ -170,6 +185,13 @@ class _Traversal:
             elements,
         )
 
+    def _scan_form(self) -> str:
+        """How a scan goes: by columns, by rows side by side, or by the blocks of long rows."""
+        if self.form == "column":
+            return "scan columns"
+        few = product(self.lengths[:-1]) < self._kernel("scan").side_by_side
+        return "scan blocks" if self.lengths[-1] > (BLOCK if few else LONG_SCAN) else "scan"
+
     def _kernel(self, form: str) -> Kernel:
         axes = {axis: i for i, run in enumerate(self.runs) for axis in run[:1]}
         operands = tuple(
@@ -182,8 +204,10 @@ class _Traversal:
         if form == "map":
             registers = 4 if weight <= 12 else 2
             lanes = min(64, 64 // widest * registers)
-        elif form == "column":
+        elif form == "column" or self.group.scanned:
             lanes = 32 if widest <= 4 else 16
+        if form == "scan columns":  # few columns are whole packets too
+            lanes = min(lanes, 1 << (self.lengths[-1].bit_length() - 1))
         streamed = self._past_the_cache() and self._aligned(form)
         return Kernel(
             operands,
@@ -207,9 +231,14 @@ class _Traversal:
         written = sum(bytes_[memory.item] for memory in self.memory if memory.written)
         return touched > STREAMED_BYTES and written * STREAMED_SHARE >= touched
 
+    def _shifts(self) -> bool:
+        """Whether a scan stores its values at other places than it reads: one further on."""
+        scans = [made.data for made in self.body if made.name == "scan"]
+        return any(isinstance(data, tuple) and bool(data[2]) for data in scans)
+
     def _aligned(self, form: str) -> bool:
         """Whether every whole packet of what is written begins at a multiple of 64 bytes."""
-        if form == "column":
+        if form in ("column", "scan columns") or self._shifts():
             return False
         for memory in self.memory:
             if not memory.written:
@@ -307,7 +336,16 @@ class _Traversal:
             blocks = -(-last // BLOCK)
             part = 16
             return part, outer * -(-blocks // part), 2, 0
+        if kernel.form == "scan":
+            rows = kernel.side_by_side
+            return 0, -(-outer // rows), max(1, RANGE // (rows * last)), 0
+        if kernel.form == "scan blocks":
+            return 0, outer, max(1, RANGE // last), 0
         folded = self.lengths[-2]
+        if kernel.form == "scan columns":
+            part = min(SCANNED_COLUMNS, -(-last // kernel.lanes) * kernel.lanes)
+            units = product(self.lengths[:-2]) * -(-last // part)
+            return part, units, max(1, RANGE // (part * folded)), 0
         slots = (-(-folded // BLOCK)).bit_length() + 1
         rows = LANES + slots
         part = max(COLUMN_BYTES // (8 * rows) // kernel.lanes, 1) * kernel.lanes
@@ -324,6 +362,8 @@ class _Traversal:
             return 8 * len(kernel.kept) * (self.lengths[-1] + kernel.lanes) + 64
         if kernel.across:
             return kernel.tile_bytes * len(kernel.across)
+        if self.group.scanned:
+            return self._scan_scratch(kernel, part)
         if kernel.form != "column":
             return 0
         most = max(
@@ -336,6 +376,12 @@ class _Traversal:
         )
         values = sum(level > 0 and level % 2 == 1 for level in _expanded_levels(kernel))
         return 8 * (part + kernel.lanes) * (most * (LANES + slots) + values) + 64
+
+    def _scan_scratch(self, kernel: Kernel, part: int) -> int:
+        parts = kernel.scan.inputs
+        if kernel.form == "scan columns":
+            return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
+        return kernel.scanned_bytes + 64
 
 
 def _expanded_levels(kernel: Kernel) -> Sequence[int]:

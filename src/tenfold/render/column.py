@@ -1,9 +1,9 @@
 """Columns: packets lie along an axis that stays, and the folded axis is a loop around them.
 
 Takes a Frame, hands on lines. A unit of work is a part of the columns at one index of the outer
-axes. The tree is that of a row: for each of the 32 lanes of a block the rows of that lane are folded
-for one packet of columns after the other; what the lanes have come to stands in scratch memory, 32
-rows of it, and is folded by halves; blocks wait in a counter there.
+axes. The tree is that of a row: for each of the 32 lanes of a block the rows of that lane are
+folded for one packet of columns after the other; what the lanes have come to stands in scratch
+memory, 32 rows of it, and is folded by halves; blocks wait in a counter there.
 """
 
 from __future__ import annotations
@@ -287,9 +287,7 @@ class _Column:
         offset = integer(self.text, "mul", row, self.scratch.width)
         offset = integer(self.text, "add", offset, integer(self.text, "shl", inside, 3))
         memory = self.text.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
-        return Counter(
-            self.text, fold.kind, dtypes, self.frame.lanes, memory, self.scratch.width
-        )
+        return Counter(self.text, fold.kind, dtypes, self.frame.lanes, memory, self.scratch.width)
 
     def _wait(self, fold: Fold, part: int, block: str) -> None:
         def inside(column: str, _: str) -> None:
@@ -310,11 +308,9 @@ class _Column:
         def inside(column: str, mask: str) -> None:
             known: dict[int, Packet] = {}
             for fold, part in self._numbered(folds):
-                for result, packet in zip(
-                    fold.results, self._blocks(fold, part, column).flush(count), strict=True
-                ):
-                    if result >= 0:
-                        known[result] = packet
+                parts = self._blocks(fold, part, column).flush(count)
+                known.update(zip(fold.results, parts, strict=True))
+            known.pop(-1, None)  # parts that nobody names
             needed = [*wanted, *(i for store in stores for i in store.elements)]
             self._recall([i for i in needed if i not in wanted], known, column)
             for number in wanted:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tenfold.dtypes import BOOL, INT64, PARTS
+from tenfold.dtypes import BOOL, INT64
 from tenfold.ir.kernel import Kernel, Store, operand_of, part_of
 from tenfold.render import memory
 from tenfold.render.loops import integer, smaller, where
@@ -181,7 +181,8 @@ class Frame:
 
     def _start(self, number: int, known: dict[int, Packet]) -> str | None:
         """Return how far an offset is from the position on the packet axis, if that is the same
-        for the whole packet: what is read then is contiguous."""
+        for the whole packet: what is read then is contiguous.
+        """
         made = self.kernel.body[number]
         if made.name == "index":
             return "0" if made.data == self.kernel.axes - 1 else None

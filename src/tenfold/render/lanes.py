@@ -25,9 +25,7 @@ def lanes_folded(text: Text, fold: Fold, parts: Parts, valid: str) -> Parts:
     if name not in text.functions:
         text.functions[name] = _lanes_function(text, name, fold.kind, dtypes, scalars)
     arguments = [f"{type_text(p.dtype, LANES)} {p.text}" for p in parts]
-    called = text.value(
-        f"call {{ {scalars} }} @{name}({', '.join([*arguments, f'i64 {valid}'])})"
-    )
+    called = text.value(f"call {{ {scalars} }} @{name}({', '.join([*arguments, f'i64 {valid}'])})")
     return tuple(
         Packet(text.value(f"extractvalue {{ {scalars} }} {called}, {i}"), dtype, 1)
         for i, dtype in enumerate(dtypes)

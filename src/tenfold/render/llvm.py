@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from tenfold.ir.body import Body
 from tenfold.ir.kernel import Kernel, Operand, Store
-from tenfold.render import column, row, tile
+from tenfold.render import column, row, scan, tile
 from tenfold.render.frame import HEADER, Frame
 from tenfold.render.loops import counted, integer, smaller
 from tenfold.render.packet import Text
@@ -29,9 +29,19 @@ from tenfold.render.vecmath import expanded
 
 __all__ = ["Kernel", "Operand", "Store", "render"]
 
+UNITS = {
+    "row": row.unit,
+    "split": row.split_unit,
+    "column": column.unit,
+    "scan": scan.rows,
+    "scan blocks": scan.blocks,
+    "scan columns": scan.columns,
+}
+"""What writes one unit of work, by the form of a kernel; those of maps are in here."""
+
 
 def render(kernel: Kernel, *, baseline: bool = False) -> str:
-    """Return the text of a kernel's program; `baseline`: for a processor without SSE4.1 and F16C."""
+    """Return the text of a kernel's program; `baseline`: for processors that lack instructions."""
     described = "".join(f"; {line}\n" for line in str(kernel).splitlines())
     kernel = _with_formulas(kernel)
     text = Text(baseline=baseline)
@@ -69,7 +79,7 @@ def _function(name: str, kernel: Kernel, text: Text) -> str:
     elif kernel.form == "map":
         _map(frame)
     else:
-        unit_of = {"row": row.unit, "split": row.split_unit, "column": column.unit}[kernel.form]
+        unit_of = UNITS[kernel.form]
         counted(text, "%begin", "%end", 1, lambda unit: unit_of(frame, unit))
     text.line("ret i64 0")
     entry = [f"  {line}" for line in text.entry]

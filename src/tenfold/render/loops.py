@@ -15,7 +15,7 @@ import numpy as np
 
 from tenfold.dtypes import BOOL
 from tenfold.ir.body import Body
-from tenfold.ir.combine import COMBINE
+from tenfold.ir.combine import COMBINE, IN_ORDER
 from tenfold.render.memory import in_memory
 from tenfold.render.packet import Packet, Text, type_text
 
@@ -47,9 +47,7 @@ def counted(
     text.label(f"{name}.body")
     inside(f"%{name}")
     following = integer(text, "add", f"%{name}", step)
-    text.lines[at] = (
-        f"  %{name} = phi i64 [ {begin}, %{before} ], [ {following}, %{text.block} ]"
-    )
+    text.lines[at] = f"  %{name} = phi i64 [ {begin}, %{before} ], [ {following}, %{text.block} ]"
     text.line(f"br label %{name}.test")
     text.label(f"{name}.done")
 
@@ -64,12 +62,15 @@ def where(text: Text, condition: str, inside: Callable[[], None]) -> None:
     text.label(f"{name}.after")
 
 
-def combined(text: Text, kind: str, left: Parts, right: Parts) -> Parts:
-    """Add the combination of two partial results of a fold."""
+def combined(text: Text, kind: str, left: Parts, right: Parts, *, in_order: bool = False) -> Parts:
+    """Add the combination of two partial results of a fold; `in_order`: in each lane, all on the
+    left comes before all on the right.
+    """
     body = Body()
     lanes = max(packet.lanes for packet in (*left, *right))
     inputs = [body.load(i, packet.dtype) for i, packet in enumerate((*left, *right))]
-    made = COMBINE[kind](body, tuple(inputs[: len(left)]), tuple(inputs[len(left) :]))
+    combine = (IN_ORDER if in_order else COMBINE)[kind]
+    made = combine(body, tuple(inputs[: len(left)]), tuple(inputs[len(left) :]))
     values: dict[int, Packet] = dict(enumerate((*left, *right)))
     for position in range(len(inputs), len(body.instructions)):
         values[position] = text.primitive(body.instructions[position], values, lanes)
@@ -127,7 +128,7 @@ class Counter:
         current = tuple(
             Packet(f"%{name}.part{i}", packet.dtype, packet.lanes) for i, packet in enumerate(parts)
         )
-        merged = combined(text, self.kind, self.read(f"%{name}.level"), current)
+        merged = combined(text, self.kind, self.read(f"%{name}.level"), current, in_order=True)
         rest = integer(text, "lshr", f"%{name}.rest", 1)
         up = integer(text, "add", f"%{name}.level", 1)
         loops = [("rest", "i64", count, rest), ("level", "i64", str(level), up)]
@@ -173,7 +174,8 @@ class Counter:
         current = tuple(
             Packet(f"%{name}.part{i}", packet.dtype, packet.lanes) for i, packet in enumerate(first)
         )
-        merged = combined(text, self.kind, self.read(self._lowest(f"%{name}.rest")), current)
+        earlier = self.read(self._lowest(f"%{name}.rest"))
+        merged = combined(text, self.kind, earlier, current, in_order=True)
         less = integer(text, "sub", f"%{name}.rest", 1)
         left = integer(text, "and", f"%{name}.rest", less)
         loops = [("rest", "i64", rest, left)] + [

@@ -49,7 +49,7 @@ def iota(lanes: int, scalar: str = "i64") -> str:
 
 
 def load(text: Text, operand: Operand, part: int, place: Place) -> Packet:
-    """Load a packet of a real operand, or of the real (0) or imaginary (1) part of a complex one."""
+    """Load a packet of a real operand, or of a part of a complex one: 0 the real, 1 the other."""
     dtype = PARTS.get(operand.dtype, operand.dtype)
     step = operand.steps[-1]
     if step == "0":
@@ -70,7 +70,9 @@ def load(text: Text, operand: Operand, part: int, place: Place) -> Packet:
 def _from_memory(text: Text, found: str, dtype: np.dtype, lanes: int) -> str:
     if dtype != BOOL:
         return found
-    return text.value(f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {found}, {_zero(lanes)}")
+    return text.value(
+        f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {found}, {_zero(lanes)}"
+    )
 
 
 def _zero(lanes: int) -> str:
@@ -89,7 +91,9 @@ def _part(text: Text, operand: Operand, part: int, pointer: str) -> str:
 
 def _contiguous(text: Text, dtype: np.dtype, place: Place) -> str:
     type_ = _vector(dtype, place.lanes)
-    pointer = text.value(f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}")
+    pointer = text.value(
+        f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}"
+    )
     if place.mask is None:
         return text.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
     return text.intrinsic(
@@ -153,7 +157,7 @@ def _gathered(text: Text, operand: Operand, part: int, place: Place) -> str:
 def load_at(
     text: Text, operand: Operand, part: int, begin: str, offset: str, mask: str | None, lanes: int
 ) -> Packet:
-    """Load from the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
+    """Load the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
     dtype = PARTS.get(operand.dtype, operand.dtype)
     size = f"splat (i64 {operand.dtype.itemsize})"
     jumps = text.value(f"mul <{lanes} x i64> {offset}, {size}")
@@ -206,6 +210,9 @@ def store_single(text: Text, operand: Operand, packets: list[Packet], pointer: s
     """Store one element, both parts of a complex one, at a pointer."""
     for part, packet in enumerate(packets):
         value, type_ = packet.text, in_memory(packet.dtype)
+        if packet.lanes > 1:  # a gather makes a packet also where it reads one element
+            type_of_all = type_text(packet.dtype, packet.lanes)
+            value = text.value(f"extractelement {type_of_all} {value}, i64 0")
         if packet.dtype == BOOL:
             value = text.value(f"zext i1 {value} to i8")
         target = _part(text, operand, part, pointer)
@@ -222,7 +229,9 @@ def _store_contiguous(
     text: Text, dtype: np.dtype, value: str, place: Place, streamed: bool
 ) -> None:
     type_ = _vector(dtype, place.lanes)
-    pointer = text.value(f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}")
+    pointer = text.value(
+        f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}"
+    )
     if place.mask is not None:
         name = f"llvm.masked.store.{suffix(dtype, place.lanes, memory=True)}.p0"
         mask = (f"<{place.lanes} x i1>", place.mask)

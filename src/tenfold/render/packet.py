@@ -182,7 +182,6 @@ class Text:
         )
         return Packet(made, dtype, width)
 
-
     def _inlined(
         self, formula: Callable[[Body, Element], Element], x: Packet, lanes: int
     ) -> Packet:
@@ -324,9 +323,7 @@ def _select(
     text: Text, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
     condition, type_ = type_text(BOOL, lanes), type_text(dtype, lanes)
-    return text.value(
-        f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}"
-    )
+    return text.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
 
 
 def _bits(

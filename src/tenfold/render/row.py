@@ -1,9 +1,9 @@
 """Rows: passes over the packet axis, with folds along it in the canonical tree.
 
 Takes a Frame that stands at a row, hands on lines. A pass computes, stores and folds the elements;
-what follows from the folds alone is computed once when the pass has ended, for the next pass and for
-stores of one element a row. A fold takes 32 lanes of a block at a time; a lane's partial results
-wait in a counter on the stack, those of blocks in one for scalars.
+what follows from the folds alone is computed once when the pass has ended, for the next pass and
+for stores of one element a row. A fold takes 32 lanes of a block at a time; a lane's partial
+results wait in a counter on the stack, those of blocks in one for scalars.
 """
 
 from __future__ import annotations
@@ -147,9 +147,7 @@ def plain(frame: Frame, pass_: int, begin_: str, end: str) -> None:
         elements(frame, pass_, wanted, stores, position, mask)
 
     if kernel.masked:
-        counted(
-            text, begin_, end, frame.lanes, lambda i: packet(i, frame.mask(i, end))
-        )
+        counted(text, begin_, end, frame.lanes, lambda i: packet(i, frame.mask(i, end)))
         return
     count = integer(text, "sub", end, begin_)
     rest = integer(text, "urem", count, frame.lanes)
@@ -192,9 +190,7 @@ def elements(
     for number, element in enumerate(kernel.kept):
         if kernel.levels[element] < 2 * pass_:
             place = _kept_place(frame, number, position)
-            known[element] = read_packet(
-                frame.text, place, kernel.body[element].dtype, frame.lanes
-            )
+            known[element] = read_packet(frame.text, place, kernel.body[element].dtype, frame.lanes)
     frame.compute(wanted, known, position, mask)
     frame.store(stores, known, position, mask)
     for number, element in enumerate(kernel.kept):
@@ -233,6 +229,7 @@ def _block_counters(frame: Frame, folds: Sequence[Fold]) -> list[Counter]:
 
 
 def with_rest(text: Text, blocks: str, rest: str) -> str:
+    """Add the number of blocks, counting one that is not full."""
     some = text.value(f"icmp ne i64 {rest}, 0")
     return integer(text, "add", blocks, text.value(f"zext i1 {some} to i64"))
 
@@ -285,7 +282,7 @@ def together(kernel: Kernel) -> int:
 def push(text: Text, kind: str, waiting: list[Parts], number: int, parts: Parts) -> None:
     """The counter once more, in registers: the leaf `number` meets its neighbours."""
     while number & 1:
-        parts = combined(text, kind, waiting.pop(), parts)
+        parts = combined(text, kind, waiting.pop(), parts, in_order=True)
         number >>= 1
     waiting.append(parts)
 

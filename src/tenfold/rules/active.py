@@ -26,13 +26,14 @@ from tenfold.ir.rule import Rule, RuleSet
 from tenfold.rules.constants import CONSTANTS
 from tenfold.rules.movement import MOVEMENT
 from tenfold.rules.parts import PARTS
+from tenfold.rules.positions import POSITIONS
 from tenfold.rules.reads import opened
 from tenfold.settings import get
 
 Rules = tuple[Rule, ...]
 
 _lock = Lock()  # protects _process and _sets
-_process: Rules = (*CONSTANTS, *MOVEMENT, *PARTS)
+_process: Rules = (*CONSTANTS, *MOVEMENT, *POSITIONS, *PARTS)
 _block: ContextVar[Rules] = ContextVar("tenfold_rules", default=())
 _sets: dict[tuple[Rules, Rules, bool, bool], RuleSet] = {}
 MOST_SETS = 64

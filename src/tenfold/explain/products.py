@@ -1,0 +1,70 @@
+"""Products: how a product of a plan is to be computed, and why so.
+
+Takes a Look and a step that multiplies, hands on the ProductStep that the device would take: the
+same decision, from the shapes, strides and dtype of the operands that the plan foresees.
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> look = Look(pipeline.expression([x @ x]))
+>>> product_of(look, look.plan.steps[0]).kind
+'packet code'
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold.devices.multiply import register_bytes
+from tenfold.devices.product_forms import Factor, copy_orders
+from tenfold.devices.products import ProductStep, product_step
+from tenfold.devices.program import Source
+from tenfold.explain.look import Look
+from tenfold.ir.shape import row_major
+from tenfold.plan.plan import Step
+
+
+def product_of(look: Look, step: Step) -> ProductStep | None:
+    """Return how a step multiplies two arrays; None where it does not."""
+    graph = look.optimised
+    node = graph.nodes[step.position]
+    if node.op is None or node.op.contraction is None:
+        return None
+    x1, x2 = (_factor(look, item, node.type.dtype) for item in step.reads)
+    types = tuple(graph.nodes[i].type for i in graph.inputs[step.position])
+    contraction = node.op.contraction(types, *node.params)
+    first, second = copy_orders(contraction, x1, x2)
+    x1, x2 = _copied(x1, first), _copied(x2, second)
+    return product_step(contraction, x1, x2, width=register_bytes())
+
+
+def compiled_by(look: Look, step: Step) -> tuple[Source, int] | None:
+    """Return what a step has LLVM compile, and for how much work; None where it is a call alone."""
+    if step.launch is not None:
+        return step.launch.kernel, step.launch.elements
+    if step.position >= 0 and (product := product_of(look, step)) is not None:
+        return product.kernel, product.multiply_adds
+    return None
+
+
+def _factor(look: Look, item: int, dtype: np.dtype) -> Factor:
+    """An operand as the plan lays it out; one of another dtype is converted, row by row."""
+    found = look.plan.items[item]
+    node = look.optimised.nodes[found.position]
+    strides = next(
+        (made.strides for step in look.plan.steps for made in step.makes if made.item == item), None
+    )
+    if strides is None and (value := node.value()) is not None:
+        strides = value.strides or None  # none: row by row
+    if strides is None or found.dtype != dtype:
+        strides = tuple(dtype.itemsize * stride for stride in row_major(found.shape))
+    return Factor(found.shape, strides, dtype)
+
+
+def _copied(x: Factor, order: tuple[int, ...] | None) -> Factor:
+    """An operand as it lies when its axes have been copied in an order."""
+    if order is None:
+        return x
+    lengths = tuple(x.shape[axis] for axis in order)
+    strides = dict(zip(order, row_major(lengths), strict=True))
+    return x._replace(strides=tuple(x.dtype.itemsize * strides[i] for i in range(len(order))))
