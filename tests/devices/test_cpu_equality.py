@@ -27,7 +27,7 @@ from tenfold.plan import traverse
 
 FUZZ = hypothesis.settings.default.max_examples >= 1000
 """Whether the profile is that of `make fuzz`."""
-PROGRAMS = 200 if FUZZ else 24
+PROGRAMS = 200 if FUZZ else 16
 
 
 class Manner(NamedTuple):

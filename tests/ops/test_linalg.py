@@ -190,6 +190,14 @@ def test_qr_decomposes(shape: Any, dtype: str, mode: str) -> None:
     np.testing.assert_array_equal(np.tril(r, -1), np.zeros_like(r))
 
 
+def test_a_second_result_keeps_its_shape_when_the_first_is_computed() -> None:
+    for shape in ((3, 2), (3, 3)):  # Q is (3, 3) of both
+        x = numbers(shape)
+        q, r = tn.linalg.qr(x, mode="complete")
+        q.wait()
+        np.testing.assert_allclose(np.asarray(r + 1), np.linalg.qr(x, "complete").R + 1)
+
+
 def test_qr_refuses_other_modes() -> None:
     with pytest.raises(tn.errors.UnsupportedError, match="qr: there is no mode 'raw'"):
         tn.linalg.qr(tn.zeros((2, 2)), mode="raw")

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tenfold.ir.declare import FORMULA_COST
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
@@ -25,6 +26,8 @@ INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "co
 """The kinds that are computed where they are read."""
 LARGEST_BODY = 300
 """Operations of one kernel; longer expressions are split."""
+FORMULA_WEIGHT = 10
+"""Operations that an elementary function counts as: it is compiled to many instructions."""
 CACHED_ROW = 1 << 16
 """Elements of a row that stay in the cache from one pass to the next."""
 STORE, LOAD = 2.0, 1.0
@@ -154,7 +157,7 @@ class Fusion:
             inlined = [i for i in dict.fromkeys(item.inputs) if i not in roots]
             below = sum(cost[i] for i in inlined)
             cost[number] = self._cost(item) + below
-            length[number] = (item.kind != "view") + sum(length[i] for i in inlined)
+            length[number] = self._weight(item) + sum(length[i] for i in inlined)
             if length[number] > LARGEST_BODY and number not in roots:
                 self._keep(roots, number, f"a kernel has at most {LARGEST_BODY} operations")
             if number in roots or item.kind in ("view", "scalar"):
@@ -199,6 +202,12 @@ class Fusion:
                     reads[number] += item.size
         return reads
 
+    def _weight(self, item: Item) -> int:
+        """How many operations of a kernel's body an item counts as."""
+        if item.kind in ("view", "scalar"):
+            return 0
+        return FORMULA_WEIGHT if self._cost(item) >= FORMULA_COST else 1
+
     def _cost(self, item: Item) -> float:
         if item.kind != "map":
             return 0.0 if item.kind in ("view", "scalar") else 1.0
@@ -242,7 +251,7 @@ class Fusion:
             if self.is_root(number):
                 found[number, access] = None
             else:
-                weight += self.items[number].kind == "map"
+                weight += self._weight(self.items[number])
                 stack.extend(self.read_by(number, access))
         self.weights[root] = weight
         return [Use(number, access) for number, access in found]
