@@ -32,6 +32,8 @@ SHAPES = [
     (1, 2, 1, 3, 2, 2),
 ]
 REDUCTIONS = sorted(name for name, op in OPS.items() if op.page == "reduce")
+LIKE_OTHERS = ("int16", "int32", "int64", "uint8", "uint16", "uint32", "complex128")
+"""Reduced by the loops of int8, uint64 and complex64: a shape of each kind tells."""
 SEVERAL = ("bool", "int8", "float16", "bfloat16", "float32", "complex64")
 POSITIONS = ("argmax", "argmin")
 ORDERED = ("max", "min", *POSITIONS)
@@ -138,7 +140,8 @@ def test_every_reduction_has_its_check_here() -> None:
 
 
 def cases(name: str, dtype: str) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    for shape in SHAPES:
+    few = [(0,), (33,), (5000,), (40, 33), (2, 3, 4)]
+    for shape in few if dtype in LIKE_OTHERS else SHAPES:
         x = drawn(shape, DTYPES[dtype], product=name == "prod")
         for axis, keepdims in itertools.product(axes_for(shape, name), (False, True)):
             if not (name in ORDERED and is_empty(shape, axis)):
@@ -171,6 +174,8 @@ def test_reduction_has_the_same_bits_for_every_layout(
     name: str, dtype: str, layouts: Callable[..., Any]
 ) -> None:
     for x, where in cases(name, dtype):
+        if where["keepdims"]:  # where the axes go has nothing to do with layouts
+            continue
         found = {
             layout: np.asarray(OPS[name](tn.asarray(variant), **where)).tobytes()
             for layout, variant in layouts(x).items()

@@ -1,0 +1,108 @@
+"""Whether LLVM's optimising passes pay: compile and run time of kernels without and with them.
+
+    python bench/pass_pipeline.py
+
+Kernels are written as explicit packets; the code generator alone makes them. This program compiles
+some of them both ways, and times both in turns on one thread, with data in the cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+
+import llvmlite.binding as llvm
+import numpy as np
+
+import tenfold as tn
+from tenfold import _native
+from tenfold._native import Type, Value
+from tenfold.devices.device import DEVICES
+from tenfold.devices.program import target_machine
+from tenfold.ir.graph import Graph
+from tenfold.render.llvm import render
+
+ROUNDS = 15
+
+
+def works() -> dict[str, tn.Array]:
+    rng = np.random.default_rng(0)
+    x, y = (tn.asarray(rng.random(1 << 15)) for _ in range(2))
+    rows = tn.asarray(rng.random((128, 1024), dtype=np.float32))
+    return {
+        "2a+3b-ca": 2 * x + 3 * y - x * y,
+        "sin(a)**2+cos(b)**2+exp(-a)": tn.sin(x) ** 2 + tn.cos(y) ** 2 + tn.exp(-x),
+        "sum((a-b)*(a-b))": tn.sum((x - y) * (x - y)),
+        "softmax of rows": tn.softmax(rows),
+        "sum over rows": tn.sum(rows, axis=0),
+    }
+
+
+def launched(array: tn.Array) -> tuple[object, object, list[int], list[Value]]:
+    """The launch of the one kernel of an expression, its text, and its memory."""
+    graph = Graph.of([_native.node_of(array)])
+    plan = DEVICES["cpu"].plan(graph)
+    (step,) = [step for step in plan.steps if step.launch is not None]
+    values = []
+    for memory in step.launch.memory:
+        item = plan.items[memory.item]
+        there = graph.nodes[item.position].value()
+        type_ = Type(item.shape, item.dtype, "cpu")
+        values.append(there or Value.allocate(type_, item.size * item.dtype.itemsize))
+    totals = [np.zeros(size, np.uint8) for size in step.launch.totals]
+    addresses = [value.address for value in values] + [table.ctypes.data for table in totals]
+    return step.launch, totals, addresses, values
+
+
+def compiled(text: str, passes: bool) -> tuple[int, float, object]:
+    """The address of the kernel, the milliseconds it took, and what keeps it there."""
+    machine = target_machine(llvm, "native", 2)
+    begun = time.perf_counter()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    if passes:
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    address = engine.get_function_address("kernel")
+    return address, (time.perf_counter() - begun) * 1e3, engine
+
+
+def main() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    print(f"{'kernel':30} {'compile, with':>20} {'run, with':>20} {'run ratio':>10}")
+    for name, array in works().items():
+        launch, _totals, addresses, _values = launched(array)
+        text = render(launch.kernel)
+        both = [compiled(text, passes) for passes in (False, True)]
+        scalars = np.ones(16).tobytes()
+        table = [ctypes.c_void_p(address).value for address in addresses]
+        times: list[list[float]] = [[], []]
+        for _ in range(ROUNDS):
+            for (address, _, _), seconds in zip(both, times, strict=True):
+                begun = time.perf_counter()
+                for _ in range(5):
+                    _native.launch(
+                        address,
+                        table,
+                        launch.sizes,
+                        scalars,
+                        launch.scratch,
+                        launch.units,
+                        launch.grain,
+                        1,
+                    )
+                seconds.append((time.perf_counter() - begun) / 5 * 1e6)
+        plain, with_ = (statistics.median(seconds) for seconds in times)
+        print(
+            f"{name:30} {both[0][1]:7.1f}, {both[1][1]:7.1f} ms {plain:7.1f}, {with_:7.1f} us "
+            f"{plain / with_:9.2f}x"
+        )
+
+
+if __name__ == "__main__":
+    main()
