@@ -21,6 +21,8 @@ from tenfold.plan.lower import Lowering, Memory, Parameter, merged_axes, with_ax
 
 FORMULA_WEIGHT = 25
 """What an elementary function counts as, in instructions."""
+SHORT_BODY = 12
+"""Up to so many instructions packets may be twice as wide: there are registers enough."""
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 SHORT_AXIS = 32
@@ -202,10 +204,11 @@ class _Traversal:
         widest = max([largest, *(made.dtype.itemsize for made in self.body)])
         lanes = LANES
         if form == "map":
-            registers = 4 if weight <= 12 else 2
+            registers = 4 if weight <= SHORT_BODY else 2
             lanes = min(64, 64 // widest * registers)
         elif form == "column" or self.group.scanned:
-            lanes = 32 if widest <= 4 else 16
+            short = weight <= SHORT_BODY and not self.group.scanned
+            lanes = (2 if short else 1) * (32 if widest <= 4 else 16)
         if form == "scan columns":  # few columns are whole packets too
             lanes = min(lanes, 1 << (self.lengths[-1].bit_length() - 1))
         streamed = self._past_the_cache() and self._aligned(form)
