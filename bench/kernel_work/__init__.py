@@ -41,3 +41,5 @@ def processors(count: int) -> list[int]:
 # XLA has no number of its own for this: it takes as many threads as it may use processors.
 os.sched_setaffinity(0, processors(THREADS))
 os.environ.update(dict.fromkeys(COUNTS, str(THREADS)))
+# The idle threads of one peer's OpenMP would go on spinning on the processors of the next one.
+os.environ.update(OMP_WAIT_POLICY="passive", KMP_BLOCKTIME="0")
