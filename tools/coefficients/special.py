@@ -33,6 +33,18 @@ def tail(middle: int) -> Function:
     return function
 
 
+def slope(middle: int) -> Function:
+    """The derivative of `tail(middle)`."""
+
+    def function(q: mpf) -> mpf:
+        x = middle * (1 + q) / (1 - q)
+        scaled = mp.exp(x * x) * mp.erfc(x)
+        change = scaled + (x + middle) * (2 * x * scaled - 2 / mp.sqrt(mp.pi))
+        return change * (x + middle) ** 2 / (2 * middle)
+
+    return function
+
+
 def main() -> None:
     """Print every table."""
     for dtype, first, last, counts in (
@@ -50,6 +62,7 @@ def main() -> None:
     ):
         interval = (mpf(-1), (last - middle) / (last + middle))
         show(f"TAIL {dtype.__name__}", polynomial(tail(middle), count, interval, dtype))
+        show(f"TAIL_SLOPE {dtype.__name__}", polynomial(slope(middle), 4, interval, dtype))
     for dtype, count in ((FLOAT32, 4), (FLOAT64, 6)):
         root = polynomial(lambda x: x ** (-mpf(1) / 3), count, (mpf(1), mpf(8)), dtype)
         show(f"ROOT {dtype.__name__}", root)
