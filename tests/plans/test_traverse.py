@@ -7,6 +7,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.devices.device import DEVICES
 from tenfold.ir.graph import Graph
 from tenfold.plan.plan import Plan, plan_of
 
@@ -106,3 +107,17 @@ def test_few_results_of_many_operands_stay_in_the_cache():
 
 def test_rows_off_the_lines_of_the_cache_are_not_stored_past_it():
     assert not streamed(tn.asarray(np.zeros((2_000, 1_000)))[:, 1:] * 2)
+
+
+def test_a_column_remembers_what_a_later_pass_reads_and_no_more() -> None:
+    x = tn.asarray(np.random.default_rng(0).random((3000, 70), dtype=np.float32))
+    total = tn.floor(tn.sum(x, axis=0, keepdims=True))
+    y = (x - tn.erfc(total / 4000)) * tn.log(total)
+    (step,) = DEVICES["cpu"].plan(Graph.of([_native.node_of(y)])).steps
+    kernel = step.launch.kernel
+    assert kernel.form == "column"
+    assert len(kernel.remembered) == 2  # erfc and log, none of what they are made of
+    assert step.launch.scratch >= kernel.column_bytes(1, 1)
+    sums = np.floor(np.asarray(tn.sum(x, axis=0, keepdims=True)))
+    wanted = (np.asarray(x) - np.asarray(tn.erfc(tn.asarray(sums) / 4000))) * np.log(sums)
+    np.testing.assert_allclose(np.asarray(y), wanted, rtol=1e-5)

@@ -109,6 +109,8 @@ class Kernel:
     """Whether every packet is masked: one copy of a long body, not two."""
     kept: tuple[int, ...] = ()
     """Elements that a later pass reads from memory of the kernel's own: computed once."""
+    remembered: tuple[int, ...] = ()
+    """Of a column: what is known once a pass has ended and a later one reads, from such memory."""
 
     @property
     def axes(self) -> int:
@@ -196,6 +198,39 @@ class Kernel:
         named = zip(self.levels, self.body, strict=True)
         last += [level // 2 for level, made in named if made.name in ("fold", "fail")]
         return max(last) + 1
+
+    def kept_bytes(self, length: int) -> int:
+        """Return the memory that the kept elements of a row take, with a whole last packet."""
+        return 8 * len(self.kept) * (length + self.lanes)
+
+    @cached_property
+    def most_parts(self) -> int:
+        """The most parts that the folds of one pass have."""
+        counts: dict[int, int] = {}
+        for fold in self.folds:
+            level = max(self.levels[i] for i in fold.results if i >= 0)
+            counts[level] = counts.get(level, 0) + len(fold.inputs)
+        return max(counts.values(), default=0)
+
+    def column_bytes(self, part: int, slots: int) -> int:
+        """Return the memory that a part of the columns takes: lanes, slots, what is remembered."""
+        rows = self.most_parts * (LANES + slots) + len(self.remembered)
+        return 8 * (part + self.lanes) * rows
+
+    @cached_property
+    def read_later(self) -> tuple[int, ...]:
+        """What is known once a pass has ended and read by a later one."""
+        found: set[int] = set()
+        for level, made in zip(self.levels, self.body, strict=True):
+            found.update(
+                i for i in made.inputs if self.levels[i] % 2 and 0 < self.levels[i] < level
+            )
+        for store in self.stores:
+            last = self.pass_of(store)
+            found.update(
+                i for i in store.elements if self.levels[i] % 2 and 0 < self.levels[i] < last
+            )
+        return tuple(sorted(found))
 
     @cached_property
     def folds(self) -> tuple[Fold, ...]:

@@ -254,7 +254,9 @@ class _Traversal:
         return True
 
     def _kept(self, kernel: Kernel) -> Kernel:
-        """Keep formulas that a later pass needs again."""
+        """Keep formulas that a later pass of a row needs again, and what one of a column reads."""
+        if kernel.form == "column":
+            return replace(kernel, remembered=kernel.read_later)
         if kernel.form != "row" or kernel.passes < 2:
             return kernel
         levels = kernel.levels
@@ -362,40 +364,20 @@ class _Traversal:
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":
-            return 8 * len(kernel.kept) * (self.lengths[-1] + kernel.lanes) + 64
+            return kernel.kept_bytes(self.lengths[-1]) + 64
         if kernel.across:
             return kernel.tile_bytes * len(kernel.across)
         if self.group.scanned:
             return self._scan_scratch(kernel, part)
         if kernel.form != "column":
             return 0
-        most = max(
-            sum(
-                len(fold.inputs)
-                for fold in kernel.folds
-                if any(r >= 0 and kernel.levels[r] == level for r in fold.results)
-            )
-            for level in range(1, 2 * kernel.passes + 1, 2)
-        )
-        values = sum(level > 0 and level % 2 == 1 for level in _expanded_levels(kernel))
-        return 8 * (part + kernel.lanes) * (most * (LANES + slots) + values) + 64
+        return kernel.column_bytes(part, slots) + 64
 
     def _scan_scratch(self, kernel: Kernel, part: int) -> int:
         parts = kernel.scan.inputs
         if kernel.form == "scan columns":
             return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
         return kernel.scanned_bytes + 64
-
-
-def _expanded_levels(kernel: Kernel) -> Sequence[int]:
-    """Levels with room for what formulas become: each has at most a hundred instructions."""
-    extra = [
-        level
-        for level, made in zip(kernel.levels, kernel.body, strict=True)
-        if made.name not in PRIMITIVES
-        for _ in range(200)
-    ]
-    return [*kernel.levels, *extra]
 
 
 def _pruned(

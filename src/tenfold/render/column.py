@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.ir.kernel import BLOCK, LANES, Fold, Kernel
+from tenfold.ir.kernel import BLOCK, LANES, Fold
 from tenfold.render.frame import Frame
 from tenfold.render.loops import (
     Counter,
@@ -53,24 +53,6 @@ class Scratch:
         return integer(frame.text, "add", before, parts * LANES + number)
 
 
-def scratch_rows(kernel: Kernel, slots: int) -> int:
-    """Return how many rows of scratch memory, 8 bytes a column, a unit takes."""
-    parts = _most_parts(kernel)
-    return parts * (LANES + slots) + len(_row_values(kernel))
-
-
-def _most_parts(kernel: Kernel) -> int:
-    counts = [
-        sum(len(fold.inputs) for fold in folds_of(kernel, pass_)) for pass_ in range(kernel.passes)
-    ]
-    return max([*counts, 0])
-
-
-def _row_values(kernel: Kernel) -> list[int]:
-    """What is known of a column when a pass has ended: each has a row of scratch memory."""
-    return [i for i, level in enumerate(kernel.levels) if level > 0 and level % 2 == 1]
-
-
 def unit(frame: Frame, number: str) -> None:
     """A unit of work is a part of the columns, all passes."""
     kernel, text = frame.kernel, frame.text
@@ -94,8 +76,8 @@ class _Column:
     def __init__(self, frame: Frame, columns: tuple[str, str], scratch: Scratch) -> None:
         self.frame, self.text, self.kernel = frame, frame.text, frame.kernel
         self.columns, self.scratch = columns, scratch
-        self.parts = _most_parts(frame.kernel)
-        self.values = {number: i for i, number in enumerate(_row_values(frame.kernel))}
+        self.parts = frame.kernel.most_parts
+        self.values = {number: i for i, number in enumerate(frame.kernel.remembered)}
 
     def packets(self, inside: Callable[[str, str], None]) -> None:
         """Add a loop over the packets of columns; `inside` gets the first column and the mask."""
@@ -134,26 +116,30 @@ class _Column:
 
         def inside(column: str, mask: str) -> None:
             with self.frame.at(self.kernel.folded, row):
-                known = self._elements(wanted, column, mask)
+                known = self._elements(pass_, wanted, column, mask)
                 self.frame.store(stores, known, column, mask)
 
         self.packets(inside)
 
-    def _elements(self, wanted: Iterable[int], column: str, mask: str | None) -> dict[int, Packet]:
+    def _elements(
+        self, pass_: int, wanted: Iterable[int], column: str, mask: str | None
+    ) -> dict[int, Packet]:
         known: dict[int, Packet] = {}
-        self._recall(wanted, known, column)
+        self._recall(wanted, known, column, pass_)
         self.frame.compute(wanted, known, column, mask)
         return known
 
-    def _recall(self, wanted: Iterable[int], known: dict[int, Packet], column: str) -> None:
-        """Read what earlier passes have left of these columns, where it is needed."""
+    def _recall(
+        self, wanted: Iterable[int], known: dict[int, Packet], column: str, pass_: int
+    ) -> None:
+        """Read what passes before this one have left of these columns, where it is needed."""
         stack, seen = list(wanted), set()
         while stack:
             number = stack.pop()
             if number in seen or number in known:
                 continue
             seen.add(number)
-            if number in self.values:
+            if number in self.values and self.kernel.levels[number] < 2 * pass_:
                 known[number] = self._value(number, column)
             else:
                 stack.extend(self.kernel.body[number].inputs)
@@ -214,7 +200,7 @@ class _Column:
         def leaf(row: str) -> list[Parts]:
             index = integer(text, "add", first, integer(text, "shl", row, 5))
             with self.frame.at(kernel.folded, index):
-                known = self._elements(wanted, column, mask)
+                known = self._elements(pass_, wanted, column, mask)
                 self.frame.store(stores, known, column, mask)
             return [tuple(known[i] for i in fold.inputs) for fold in folds]
 
@@ -302,7 +288,7 @@ class _Column:
     def _ended(self, pass_: int, folds: Sequence[Fold], count: str) -> None:
         """Name the folds, compute what follows from them, store what has one element a column."""
         kernel, text = self.kernel, self.text
-        wanted = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
+        wanted = [i for i in kernel.remembered if kernel.levels[i] == 2 * pass_ + 1]
         stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
 
         def inside(column: str, mask: str) -> None:
@@ -312,11 +298,7 @@ class _Column:
                 known.update(zip(fold.results, parts, strict=True))
             known.pop(-1, None)  # parts that nobody names
             needed = [*wanted, *(i for store in stores for i in store.elements)]
-            self._recall([i for i in needed if i not in wanted], known, column)
-            for number in wanted:
-                self._recall(
-                    [i for i in kernel.body[number].inputs if i not in wanted], known, column
-                )
+            self._recall(needed, known, column, pass_)
             self.frame.compute(needed, known, column, mask)
             for number in wanted:
                 dtype = kernel.body[number].dtype
@@ -325,6 +307,3 @@ class _Column:
             self.frame.store(stores, known, column, mask)
 
         self.packets(inside)
-
-
-__all__ = ["scratch_rows", "unit"]

@@ -64,7 +64,10 @@ def _with_formulas(kernel: Kernel) -> Kernel:
         Store(store.operand, tuple(places[i] for i in store.elements)) for store in kernel.stores
     )
     kept = tuple(places[i] for i in kernel.kept)
-    return replace(kernel, body=tuple(made.instructions), stores=stores, kept=kept)
+    remembered = tuple(places[i] for i in kernel.remembered)
+    return replace(
+        kernel, body=tuple(made.instructions), stores=stores, kept=kept, remembered=remembered
+    )
 
 
 def _function(name: str, kernel: Kernel, text: Text) -> str:

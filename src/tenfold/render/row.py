@@ -210,11 +210,6 @@ def _kept_place(frame: Frame, number: int, position: str) -> str:
     return text.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
 
 
-def kept_bytes(kernel: Kernel, length: int) -> int:
-    """Return how much scratch memory the kept elements of a row of `length` take."""
-    return 8 * len(kernel.kept) * (length + kernel.lanes)
-
-
 def _dtypes(kernel: Kernel, fold: Fold) -> list[np.dtype]:
     return [kernel.body[i].dtype for i in fold.inputs]
 
@@ -374,8 +369,9 @@ class _Block:
         counted(text, "0", groups, 1, group)
         if side_by_side > 1:
             first = integer(text, "shl", groups, level)
-            one = lambda row: self._insert(row, self._leaf(row, False))  # noqa: E731
-            counted(text, first, self.full, 1, one)
+            counted(
+                text, first, self.full, 1, lambda row: self._insert(row, self._leaf(row, False))
+            )
 
     def _masked_rows(self) -> None:
         """One copy of a long body: every row is masked, and the ragged one waits by itself."""
