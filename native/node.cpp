@@ -97,13 +97,16 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     if (inputs.size() > node->few.size()) node->many = std::make_unique<Node*[]>(inputs.size());
     Node** places = node->many ? node->many.get() : node->few.data();
     uint8_t kind = node->kind.load(std::memory_order_relaxed);
-    uint32_t depth = 0;
+    uint32_t depth = 0, assignments = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
         places[i] = inputs[i];
         kind |= inputs[i]->kind.load(std::memory_order_relaxed);
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
+        assignments = std::max(assignments, inputs[i]->assignments.load(std::memory_order_relaxed));
     }
+    if (node->op->assigns) ++assignments;
+    node->assignments.store(assignments, std::memory_order_relaxed);
     node->kind.store(kind, std::memory_order_relaxed);
     node->depth.store(depth + 1, std::memory_order_relaxed);
 }
@@ -207,6 +210,7 @@ void publish(Node* node, Ref<Value> value) {
         node->input_count = 0;
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);
+        node->assignments.store(0, std::memory_order_relaxed);
     }
     for (Node* input : dropped) release(input);
 }
@@ -217,6 +221,12 @@ std::vector<Ref<Node>> inputs_of(Node* node) {
     inputs.reserve(node->input_count);
     for (Node* input : node->inputs()) inputs.emplace_back(input);
     return inputs;
+}
+
+Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs) {
+    Hold hold(node);
+    for (Node* input : node->inputs()) inputs.emplace_back(input);
+    return node->value;
 }
 
 Ref<Value> value_of(Node* node) {

@@ -37,10 +37,14 @@ struct Node {
     std::atomic<bool> locked{
         false}; // a spin lock: protects value and inputs when the node is computed
     std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
+    // The number of the thread that is writing over the value of this node, which no Array names;
+    // whoever reaches it by another way waits. 0: none.
+    std::atomic<uint32_t> claim{0};
     uint32_t input_count = 0;
-    std::atomic<uint32_t> depth{0}; // operations pending below and including this one
-    const Op* op = nullptr;         // null for a leaf
-    Type* type = nullptr;           // of the only, or first, result; the inference or value owns it
+    std::atomic<uint32_t> depth{0};       // operations pending below and including this one
+    std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
+    const Op* op = nullptr;               // null for a leaf
+    Type* type = nullptr; // of the only, or first, result; the inference or value owns it
     Ref<Params> params;
     Ref<Inference> inference; // null for a leaf
     Ref<Value> value;
@@ -70,6 +74,8 @@ void publish(Node* node, Ref<Value> value);
 
 // The inputs as counted references, safe against a publish by another thread.
 std::vector<Ref<Node>> inputs_of(Node* node);
+// The value, if there is one; else the inputs, put behind what `inputs` has. Both of one moment.
+Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs);
 Ref<Value> value_of(Node* node);
 
 // 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the

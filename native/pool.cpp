@@ -66,11 +66,13 @@ void* pool_allocate(std::size_t bytes) {
         Guard guard(pool().lock);
         memory = take_kept(bytes);
     }
-    if (!memory) memory = system_allocate(bytes);
-    if (!memory && trim_pool() > 0) memory = system_allocate(bytes);
-    if (!memory) return nullptr;
-    count(Counter::allocations);
-    count(Counter::bytes_allocated, int64_t(bytes));
+    if (!memory) {
+        memory = system_allocate(bytes);
+        if (!memory && trim_pool() > 0) memory = system_allocate(bytes);
+        if (!memory) return nullptr;
+        count(Counter::allocations);
+        count(Counter::bytes_allocated, int64_t(bytes));
+    }
     Guard guard(pool().lock);
     pool().statistics.live_bytes += bytes;
     pool().statistics.peak_bytes =

@@ -10,11 +10,26 @@ namespace tenfold {
 
 struct WalkedNode {
     Ref<Node> node;
-    std::vector<uint32_t> inputs; // positions in the walk; empty for leaves and computed nodes
-    uint32_t uses = 0;            // how often nodes of the walk read it
-    bool held = false;            // somebody outside of the walk can see it
+    Ref<Value> value; // of a leaf, and of a node that was computed when the walk came by
+    uint32_t first = 0, width = 0; // its inputs: a range of Walked::edges
+    uint32_t uses = 0;             // how often nodes of the walk read it
+    bool held = false;             // somebody outside of the walk can see it
+    // Of a value: nobody outside can see it nor its memory, which is the pool's: once its readers
+    // have run it may be written over.
+    bool dying = false;
 };
 
-std::vector<WalkedNode> walk(std::span<Node* const> outputs);
+struct Walked {
+    std::vector<WalkedNode> nodes;
+    std::vector<uint32_t> edges; // positions of inputs, node after node
+    std::vector<uint32_t> outputs;
+    uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
+
+    std::span<const uint32_t> inputs(const WalkedNode& of) const {
+        return {edges.data() + of.first, of.width};
+    }
+};
+
+Walked walk(std::span<Node* const> outputs);
 
 } // namespace tenfold

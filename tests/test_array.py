@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.errors import DTypeError, RunError, ShapeError, UnsupportedError
+from tenfold.errors import DTypeError, RunError, ShapeError
 from tenfold.interop.display import MOST_SHOWN
 
 
@@ -173,10 +173,10 @@ def test_iteration_gives_the_rows() -> None:
         iter(tn.asarray(1))
 
 
-def test_elements_cannot_be_assigned_or_deleted() -> None:
+def test_elements_are_assigned_and_cannot_be_deleted() -> None:
     x = tn.asarray([1, 2])
-    with pytest.raises(UnsupportedError, match=r"tn\.where\(mask, e, x\)"):
-        x[0] = 3
+    x[0] = 3
+    assert x.tolist() == [3, 2]
     with pytest.raises(TypeError, match="cannot be deleted"):
         del x[0]
 
@@ -227,6 +227,29 @@ def test_weak_references_end_with_the_array() -> None:
     gc.collect()
     assert weak() is None
     assert seen == [weak]
+
+
+def test_absent_attributes_are_absent_to_who_asks() -> None:
+    x = tn.asarray([1.0])
+    assert not hasattr(x, "flatten")
+    assert getattr(x, "nbytes", 7) == 7
+    with pytest.raises(AttributeError) as caught:
+        x.real  # type: ignore[attr-defined]  # asked on purpose
+    assert (type(caught.value), caught.value.name) == (AttributeError, "real")
+    with pytest.raises(AttributeError, match=r"no attribute '__array_interface__'$"):
+        x.__array_interface__  # type: ignore[attr-defined]  # as NumPy asks
+
+
+def test_round_gives_whole_numbers_of_the_dtype() -> None:
+    x = tn.asarray([0.5, 1.5, -2.6])
+    assert round(x).tolist() == [0.0, 2.0, -3.0]
+    assert round(tn.asarray([1, 2])).dtype == tn.int64
+
+
+def test_type_errors_of_arguments_that_fit_are_left_as_they_are() -> None:
+    with pytest.raises(TypeError) as caught:
+        tn.zeros(3, dtype=object())
+    assert "by name alone" not in str(caught.value)
 
 
 def test_names_are_there_for_completion() -> None:

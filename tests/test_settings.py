@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,7 @@ def test_environment_sets_an_option_and_is_named_as_its_source() -> None:
         ("TENFOLD_STRICT_DTYPES", "maybe"),
         ("TENFOLD_DEVICE", "abacus"),
         ("TENFOLD_DEBUG", "6"),
+        ("TENFOLD_THREADS", "abc"),
         ("TENFOLD_PENDING_DEPTH", "10"),
         ("TENFOLD_PENDING_DEPTH", ""),
     ],
@@ -58,6 +60,12 @@ def test_environment_that_does_not_fit_leaves_the_default_and_warns(
     default = next(s.default for s in settings.SETTINGS if s.name == name)
     assert done.stdout.startswith(f"({default!r}, \"default, since {variable}='{text}' does not")
     assert f"RuntimeWarning: {variable}" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["abc", 2.5, True, 0, None])
+def test_number_of_threads_that_is_none_says_what_it_may_be(value: Any) -> None:
+    with pytest.raises(ValueError, match="is no whole number from 1 to 4096"):
+        tn.set_options(threads=value)
 
 
 def test_option_of_a_block_ends_with_it_also_by_an_error() -> None:

@@ -105,6 +105,8 @@ Py_ssize_t length(PyObject* self) {
 }
 
 PyObject* get_item(PyObject* self, PyObject* key) {
+    PyObject* item = guarded([&] { return basic_item(self, key); });
+    if (item || PyErr_Occurred()) return item;
     return PyObject_CallFunctionObjArgs(hooks.get_item, self, key, nullptr);
 }
 

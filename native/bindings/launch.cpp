@@ -112,7 +112,7 @@ bool interrupted(void* context) {
 Result run_without_gil(Work& work) {
     Launch launch(work); // counted while the GIL is held: cancel_launches() misses none
     PyThreadState* state = PyEval_SaveThread();
-    work.interrupted = interrupted;
+    work.interrupted = work.whole ? nullptr : interrupted;
     work.context = &state;
     Result result = launch.run();
     launch.leave();
@@ -120,11 +120,14 @@ Result run_without_gil(Work& work) {
     return result;
 }
 
-PyObject* run(Arguments& arguments) {
-    Work& work = arguments.work;
-    // At the end of the interpreter whoever holds the GIL keeps kernels and memory alive.
+// At the end of the interpreter whoever holds the GIL keeps kernels and memory alive.
+Result run(Work& work) {
     bool keeps_gil = work.threads == 0 || ending;
-    Result result = keeps_gil ? Launch(work).run() : run_without_gil(work);
+    return keeps_gil ? Launch(work).run() : run_without_gil(work);
+}
+
+PyObject* status_of(Work& work) {
+    Result result = run(work);
     if (result.outcome != Outcome::done) return cut_short(result, work);
     return PyLong_FromLongLong(result.status);
 }
@@ -132,7 +135,8 @@ PyObject* run(Arguments& arguments) {
 PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
     return guarded([&]() -> PyObject* {
         Arguments arguments;
-        PyObject* status = take_arguments(given, count, arguments) ? run(arguments) : nullptr;
+        PyObject* status =
+            take_arguments(given, count, arguments) ? status_of(arguments.work) : nullptr;
         Py_XDECREF(arguments.buffers); // by hand: see run_without_gil
         return status;
     });
@@ -152,6 +156,12 @@ PyMethodDef functions[] = {
 };
 
 } // namespace
+
+Result launch_without_gil(Work& work) {
+    Result result = run(work);
+    if (result.outcome == Outcome::cancelled) cut_short(result, work);
+    return result;
+}
 
 void declare_launch(nb::module_& module) {
     using namespace nb::literals;

@@ -22,12 +22,13 @@ const Op& known_op(uint32_t id) {
 }
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
-                           bool whole_exponent) {
+                           bool whole_exponent, bool assigns) {
     Op& op = declare_op(name);
     op.python = python.release().ptr();
     op.view = view;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
+    op.assigns = assigns;
     return op.id;
 }
 
@@ -74,6 +75,7 @@ NB_MODULE(_native, module) {
     declare_values(module);
     declare_nodes(module);
     declare_launch(module);
+    declare_plans(module);
 
     nb::class_<Options>(module, "Options")
         .def(
@@ -89,11 +91,12 @@ NB_MODULE(_native, module) {
     module.def("set_hooks", set_hooks);
 
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
-               "whole_exponent"_a);
+               "whole_exponent"_a, "assigns"_a = false);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
     });
+    module.def("set_index_op", [](uint32_t op) { set_index_op(&known_op(op)); });
     module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> given) {
         nb::object params = given ? nb::object(*given) : nb::none();
         PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());

@@ -7,17 +7,10 @@
 
 namespace tenfold::bindings {
 
-nb::object type_to_python(Ref<Type> type);
-Ref<Type> type_from_python(nb::handle handle);
-
 namespace {
 
 PyObject* options_variable = nullptr;
 Options process_options; // what holds where no `tn.options` block is open; written under the GIL
-
-struct NodeHandle {
-    Ref<Node> node;
-};
 
 nb::object params_to_python(const Params* params) {
     if (!params) return nb::make_tuple();
@@ -114,6 +107,12 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     return node;
 }
 
+std::vector<Node*> nodes_from(nb::handle sequence) {
+    std::vector<Node*> nodes;
+    for (nb::handle item : sequence) nodes.push_back(nb::cast<NodeHandle&>(item).node.get());
+    return nodes;
+}
+
 namespace {
 
 nb::object node_to_python(Ref<Node> node) { return nb::cast(NodeHandle{std::move(node)}); }
@@ -146,27 +145,25 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
     return nb::tuple(inputs);
 }
 
-std::vector<Node*> nodes_from(nb::handle sequence) {
-    std::vector<Node*> nodes;
-    for (nb::handle item : sequence) nodes.push_back(nb::cast<NodeHandle&>(item).node.get());
-    return nodes;
-}
-
-// walk(outputs) -> (nodes, inputs as positions, uses, held), four lists of equal length.
-nb::tuple walk_to_python(nb::handle outputs) {
-    nb::list nodes, inputs, uses, held;
-    std::vector<WalkedNode> walked = walk(nodes_from(outputs));
-    for (WalkedNode& entry : walked) {
-        nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.inputs.size())));
-        for (std::size_t i = 0; i < entry.inputs.size(); ++i)
+// walk(outputs, options) -> (nodes, inputs as positions, uses, held, dying), lists of equal length,
+// positions of the outputs, and the structure or None.
+nb::tuple walk_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
+    nb::list nodes, inputs, uses, held, dying;
+    Walked walked = walk_at_rest(nodes_from(outputs));
+    nb::object structure = options.empty() ? nb::none() : structure_of(walked, options);
+    for (WalkedNode& entry : walked.nodes) {
+        nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.width)));
+        for (uint32_t i = 0; i < entry.width; ++i)
             PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i),
-                             PyLong_FromUnsignedLong(entry.inputs[i]));
+                             PyLong_FromUnsignedLong(walked.edges[entry.first + i]));
         inputs.append(positions);
         uses.append(entry.uses);
         held.append(entry.held);
+        if (!options.empty()) dying.append(entry.dying);
         nodes.append(node_to_python(std::move(entry.node)));
     }
-    return nb::make_tuple(nodes, inputs, uses, held);
+    nb::tuple places = nb::tuple(nb::cast(walked.outputs));
+    return nb::make_tuple(nodes, inputs, uses, held, places, dying, structure);
 }
 
 nb::object node_origin(const NodeHandle& self) {
@@ -216,6 +213,8 @@ void declare_nodes(nb::module_& module) {
         .def_prop_ro("operands", operands_of)
         .def_prop_ro("kind", [](const NodeHandle& self) { return self.node->kind.load(); })
         .def_prop_ro("depth", [](const NodeHandle& self) { return self.node->depth.load(); })
+        .def_prop_ro("assignments",
+                     [](const NodeHandle& self) { return self.node->assignments.load(); })
         .def_prop_ro(
             "pending",
             [](const NodeHandle& self) { return self.node->op && !value_of(self.node.get()); })
@@ -261,7 +260,7 @@ void declare_nodes(nb::module_& module) {
             throw nb::type_error("rebind() needs an Array that is no view");
         rebind(object, node.node);
     });
-    module.def("walk", walk_to_python, "outputs"_a);
+    module.def("walk", walk_to_python, "outputs"_a, "options"_a = std::vector<uint64_t>());
 }
 
 } // namespace tenfold::bindings

@@ -88,6 +88,14 @@ PyObject* scalar_to_python(const Scalar& scalar);
 // Empty with a Python error for parameters that have no canonical form.
 Ref<Params> params_of(PyObject* tuple);
 
+// Pieces of the canonical bytes of parameters.
+void encode_tuple(std::string& bytes, int64_t length);
+void encode_integer(std::string& bytes, int64_t number);
+
+// x[key] where that needs no Python; null without an error where it does.
+PyObject* basic_item(PyObject* self, PyObject* key);
+void set_index_op(const Op* op);
+
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
 void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
 int dtype_id(PyObject* dtype);                           // -1 with an error when unknown
@@ -98,6 +106,7 @@ void declare_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
 void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
+void declare_plans(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

@@ -147,6 +147,9 @@ std::optional<Scalar> scalar_from(PyObject* object, int& weak) {
 
 } // namespace
 
+void encode_tuple(std::string& bytes, int64_t length) { append(bytes, '(', length); }
+void encode_integer(std::string& bytes, int64_t number) { append(bytes, 'i', number); }
+
 Ref<Params> params_of(PyObject* tuple) {
     if (tuple == Py_None || PyTuple_GET_SIZE(tuple) == 0) return {};
     std::string bytes;

@@ -6,8 +6,24 @@
 
 namespace tenfold::bindings {
 
-nb::object type_to_python(Ref<Type> type);
-Ref<Type> type_from_python(nb::handle handle);
+// Foreign memory has no known ends: a Value of it may begin at its last element.
+bool within(const Value& value, std::span<const int64_t> strides) {
+    const Buffer& buffer = value.buffers[0];
+    if (buffer.allocation->owner || value.type->size() == 0) return true;
+    __int128 first = buffer.offset, last = first + dtype_of(value.type->dtype).bytes;
+    for (std::size_t axis = 0; axis < strides.size(); ++axis) {
+        __int128 reach = __int128(strides[axis]) * (value.type->shape[axis] - 1);
+        (reach < 0 ? first : last) += reach;
+    }
+    return first >= 0 && last <= __int128(buffer.allocation->bytes);
+}
+
+bool in_c_order(const Type& type, std::span<const int64_t> strides) {
+    int64_t step = dtype_of(type.dtype).bytes;
+    for (std::size_t axis = strides.size(); axis-- > 0; step *= type.shape[axis])
+        if (type.shape[axis] != 1 && strides[axis] != step) return false;
+    return true;
+}
 
 namespace {
 
@@ -31,26 +47,6 @@ ValueHandle pool_value(nb::handle type, std::size_t bytes) {
     value->type = type_from_python(type);
     value->buffers[0].allocation = std::move(allocation);
     return {Ref<Value>::adopt(value)};
-}
-
-// Whether the elements lie within their Allocation. Foreign memory has no known ends: a Value of it
-// may begin at its last element.
-bool within(const Value& value, std::span<const int64_t> strides) {
-    const Buffer& buffer = value.buffers[0];
-    if (buffer.allocation->owner || value.type->size() == 0) return true;
-    __int128 first = buffer.offset, last = first + dtype_of(value.type->dtype).bytes;
-    for (std::size_t axis = 0; axis < strides.size(); ++axis) {
-        __int128 reach = __int128(strides[axis]) * (value.type->shape[axis] - 1);
-        (reach < 0 ? first : last) += reach;
-    }
-    return first >= 0 && last <= __int128(buffer.allocation->bytes);
-}
-
-bool in_c_order(const Type& type, std::span<const int64_t> strides) {
-    int64_t step = dtype_of(type.dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; step *= type.shape[axis])
-        if (type.shape[axis] != 1 && strides[axis] != step) return false;
-    return true;
 }
 
 ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_t> strides,

@@ -55,7 +55,7 @@ void work(Shared& shared, unsigned seed, std::chrono::steady_clock::time_point e
         exchange(shared, random, mine);
         for (int i = 0; i < 20; ++i) other = add(other, mine);
         Node* outputs[] = {other.get()};
-        CHECK(!walk(outputs).empty());
+        CHECK(!walk(outputs).nodes.empty());
         if (random() % 4 == 0) publish(other.get(), leaf(8)->value);
         if (random() % 4 == 0)
             publish(mine.get(), leaf(8)->value); // another thread may be reading it

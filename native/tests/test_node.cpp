@@ -29,11 +29,13 @@ static void long_chain_is_walked_and_freed() {
     Ref<Node> last = first;
     for (int i = 0; i < 1'000'000; ++i) last = add(last, first);
     Node* outputs[] = {last.get()};
-    std::vector<WalkedNode> order = walk(outputs);
+    Walked walked = walk(outputs);
+    std::vector<WalkedNode>& order = walked.nodes;
     CHECK(order.size() == 1'000'001);
     CHECK(order.front().node == first && order.front().uses == 1'000'001);
     CHECK(order.back().held && !order[1].held);
-    CHECK(order[2].inputs.size() == 2 && order[2].inputs[0] == 1 && order[2].inputs[1] == 0);
+    std::span<const uint32_t> inputs = walked.inputs(order[2]);
+    CHECK(inputs.size() == 2 && inputs[0] == 1 && inputs[1] == 0);
 }
 
 static void node_seen_outside_is_held() {
@@ -41,7 +43,8 @@ static void node_seen_outside_is_held() {
     Ref<Node> seen = add(x, x);
     Ref<Node> last = add(add(seen, x), seen);
     Node* outputs[] = {last.get()};
-    std::vector<WalkedNode> order = walk(outputs);
+    Walked walked = walk(outputs);
+    std::vector<WalkedNode>& order = walked.nodes;
     CHECK(order.size() == 4);
     CHECK(order[1].node == seen && order[1].held);
     CHECK(!order[2].held);

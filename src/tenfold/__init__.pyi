@@ -17,6 +17,7 @@ from tenfold.ir.op import Kind as Kind
 from tenfold.profile import Profile as Profile
 from tenfold.ir.rule import Rule as Rule
 from tenfold.interop.importing import asarray as asarray
+from tenfold.assignment.savers import assign as assign
 from tenfold import errors as errors
 from tenfold.interop.reading import eval as eval
 from tenfold.explain import explain as explain
@@ -114,6 +115,12 @@ def square(x: Array, /) -> Array:
 
 def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Difference `x1 - x2`, element by element; shapes broadcast, dtypes promote. Raises DTypeError"""
+
+def put_at(x: Array, indices: Array, values: Array | complex, /) -> Array:
+    """Return `x` with the rows `indices` replaced by `values`; of an index that occurs twice the"""
+
+def update(x: Array, key: Any, value: Array | complex, /) -> Array:
+    """Return `x` with the part `x[key]` replaced by `value`, which broadcasts to its shape and is"""
 
 def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool."""
@@ -554,6 +561,7 @@ __all__ = [
     "asarray",
     "asin",
     "asinh",
+    "assign",
     "astype",
     "atan",
     "atan2",
@@ -679,6 +687,7 @@ __all__ = [
     "pow",
     "prod",
     "profile",
+    "put_at",
     "real",
     "reciprocal",
     "relu",
@@ -730,6 +739,7 @@ __all__ = [
     "unique_inverse",
     "unique_values",
     "unstack",
+    "update",
     "var",
     "vecdot",
     "view_as_complex",

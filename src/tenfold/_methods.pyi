@@ -20,6 +20,9 @@ class Methods:
     def T(self) -> Array:
         """`x.T`: the matrix (m, n) transposed, a view of shape (n, m). Raises ShapeError if not 2-d."""
 
+    @T.setter
+    def T(self, value: Any) -> None: ...
+
     def __array__(self, dtype: Any = ..., copy: builtins.bool | None = ...) -> np.ndarray[Any, Any]:
         """Return the values as an ndarray: read-only, or a writeable copy for `copy=True`."""
 
@@ -59,6 +62,9 @@ class Methods:
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what pickle writes of an Array."""
 
+    def __round__(self, ndigits: int | None = ...) -> Array:
+        """Return `round(x)`: the elements rounded to whole numbers, in the dtype of `x`."""
+
     def _repr_html_(self) -> str:
         """Return the array as HTML for notebooks; computes nothing."""
 
@@ -87,6 +93,9 @@ class Methods:
     @property
     def mT(self) -> Array:
         """The matrices (..., m, n) transposed, a view of shape (..., n, m)."""
+
+    @mT.setter
+    def mT(self, value: Any) -> None: ...
 
     def max(self, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
         """Largest element over `axis`: one, a tuple of them, or all when None; the dtype of `x`."""

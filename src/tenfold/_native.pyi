@@ -89,6 +89,10 @@ class Node:
     @property
     def depth(self) -> int: ...
     @property
+    def assignments(self) -> int:
+        """The most assignments on a way down that are pending."""
+
+    @property
     def pending(self) -> bool: ...
     @property
     def is_scalar(self) -> bool: ...
@@ -171,7 +175,12 @@ def declare_dtype(dtype: np.dtype, kind: str, bytes: int) -> int: ...
 def declare_device(name: str) -> int: ...
 def declare_storage(name: str) -> int: ...
 def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
-def declare_op(op: object, name: str, view: bool, can_fail: bool, whole_exponent: bool) -> int: ...
+def declare_op(
+    op: object, name: str, view: bool, can_fail: bool, whole_exponent: bool, assigns: bool = False
+) -> int: ...
+def set_index_op(op: int) -> None:
+    """Say which operation `x[key]` is for ints, slices, `...` and None."""
+
 def bind_symbol(symbol: str, op: int) -> None: ...
 def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> Any: ...
 def placeholder(type: Type) -> Array: ...
@@ -180,8 +189,85 @@ def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
 def rebind(array: Array, node: Node) -> None: ...
 def walk(
-    outputs: Sequence[Node],
-) -> tuple[list[Node], list[tuple[int, ...]], list[int], list[bool]]: ...
+    outputs: Sequence[Node], options: Sequence[int] = ()
+) -> tuple[
+    list[Node],
+    list[tuple[int, ...]],
+    list[int],
+    list[bool],
+    tuple[int, ...],
+    list[bool],
+    Structure | None,
+]: ...
+
+class Structure:
+    """The key of a walk under some options: what a plan of it may depend on."""
+
+    def computed(self, position: int) -> bool:
+        """Whether a walked node had its value."""
+
+class BoundPlan:
+    """A plan as native code replays it: instructions over numbered slots for Values."""
+
+    @staticmethod
+    def of(structure: Structure, slots: int, exact: bool, runs: int) -> BoundPlan:
+        """Begin one. `exact`: for these scalars alone; `runs`: how often, -1 for without end."""
+
+    def load(self, slot: int, position: int, index: int) -> None: ...
+    def allocate(
+        self, slot: int, type: Type, nbytes: int, strides: Sequence[int], temporary: bool
+    ) -> None: ...
+    def share(self, slot: int, source: int) -> None: ...
+    def view(
+        self, slot: int, source: int, type: Type, strides: Sequence[int], offset: int
+    ) -> None: ...
+    def launch(
+        self,
+        programs: tuple[int, int],
+        finished: int,
+        buffers: list[tuple[int, int]],
+        tables: Sequence[int],
+        sizes: bytes,
+        numbers: list[bytes | tuple[int, np.dtype, bool]],
+        scratch: int,
+        units: int,
+        grain: int,
+        threads: int,
+        whole: bool,
+        label: str,
+    ) -> None: ...
+    def count_copy(self) -> None: ...
+    def claim(self, position: int) -> None:
+        """Say that the value of a walked node is written over."""
+
+    def call(
+        self,
+        function: Callable[..., Sequence[Value] | None],
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        label: str,
+    ) -> None: ...
+    def drop(self, slots: Sequence[int]) -> None: ...
+    def publish(self, position: int, slots: Sequence[int]) -> None: ...
+    def mark(self, position: int) -> None: ...
+    def keep(self, structure: Structure) -> None:
+        """Let it be found by the key of its walk."""
+
+def replay(
+    nodes: Sequence[Node],
+    options: Sequence[int],
+    events: list[tuple[str, str, int, int]] | None = None,
+) -> bool:
+    """Compute nodes by the plan that is kept for them; False when there is none, or it failed.
+
+    Each launch and call is put behind `events`: its name and category, begin and end in ns.
+    """
+
+def kept_plans() -> int: ...
+def forget_plans() -> None: ...
+def is_notable(number: bool | int | float | complex) -> bool:
+    """Whether keys of plans tell this number from others."""
+
 def set_options_variable(variable: ContextVar[Options]) -> None: ...
 def set_process_options(options: Options) -> None: ...
 def processor_level() -> int:

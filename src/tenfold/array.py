@@ -16,8 +16,9 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array
-from tenfold.dtypes import same_kind
-from tenfold.errors import DTypeError, ShapeError, UnsupportedError, message
+from tenfold.assignment.items import set_item
+from tenfold.assignment.savers import assign, assign_result, transposed_setter
+from tenfold.errors import UnsupportedError, message
 from tenfold.explain import explain
 from tenfold.interop import display, dlpack, functions, pickling, reading, ufuncs
 from tenfold.interop.importing import asarray, from_dlpack, to_device
@@ -25,8 +26,8 @@ from tenfold.interop.reading import eval  # noqa: A004  # the settled public nam
 from tenfold.ir import declare
 from tenfold.ir.op import Kind, infer, refuse_scalar
 from tenfold.ir.rewriting import ORIGIN
-from tenfold.ops.cast import astype
-from tenfold.ops.indexing import get_item, iterate
+from tenfold.ops import rounding
+from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -50,26 +51,7 @@ def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
     """Refuse the first operand that is no array and no number."""
     foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
     arrays = [x for x in operands if isinstance(x, Array)]
-    raise declare.no_array(foreign).completed(operation, arrays[:8])
-
-
-def _assign(target: Array, result: Array, symbol: str) -> None:
-    """`target op= e` where the result is not simply the target's next value."""
-    operation = f"{symbol}="
-    if target.base is not None:
-        raise UnsupportedError(
-            operation,
-            "assigning through a view",
-            [target],
-            "assign to the base, as in x = x + e; tn.pad gives e the shape of x",
-        )
-    if result.shape != target.shape:
-        rule = f"a result of shape {result.shape} cannot replace shape {target.shape}"
-        raise ShapeError(operation, rule, [target], "write x = x + e to make a new array")
-    if not same_kind(result.dtype, target.dtype):
-        rule = f"a result of {result.dtype} cannot replace {target.dtype} (same-kind rule)"
-        raise DTypeError(operation, rule, [target], "write x = x + e, or convert e with tn.astype")
-    _native.rebind(target, _native.node_of(astype(result, target.dtype)))
+    raise declare.no_array(foreign, operation).completed(operation, arrays[:8])
 
 
 def _origin() -> tuple[str, int]:
@@ -87,15 +69,6 @@ def _evaluate(array: Array) -> None:
     failure = pipeline.evaluate([array])
     if failure is not None:
         raise failure
-
-
-def _set_item(array: Array, _key: Any, _value: Any) -> None:
-    raise UnsupportedError(
-        "setitem",
-        "assigning through a view",
-        [array],
-        "make a new array, as in x = tn.where(mask, e, x); tn.concat and tn.pad join parts",
-    )
 
 
 def array_namespace(_self: Array, *, api_version: str | None = None) -> ModuleType:
@@ -155,6 +128,18 @@ def matrices_transposed(self: Array) -> Array:
     return matrix_transpose(self)
 
 
+def rounded(self: Array, ndigits: int | None = None) -> Array:
+    """Return `round(x)`: the elements rounded to whole numbers, in the dtype of `x`.
+
+    Raises UnsupportedError for a number of digits.
+    """
+    if ndigits is not None:
+        rule = f"elements are rounded to whole numbers, not to {ndigits} digits"
+        remedy = "write tn.round(x * 10**n) / 10**n for n digits"
+        raise UnsupportedError("round", rule, [self], remedy)
+    return rounding.round(self)
+
+
 def explained(
     self: Array,
     stage: str | None = None,
@@ -172,7 +157,11 @@ def explained(
     return explain(self, stage=stage, analyze=analyze, format=format)
 
 
-PROPERTIES = {"kind": kind_of_node, "T": transpose, "mT": matrices_transposed}
+PROPERTIES = {
+    "kind": property(kind_of_node),
+    "T": property(transpose, transposed_setter(transpose)),
+    "mT": property(matrices_transposed, transposed_setter(matrices_transposed)),
+}
 METHODS = {
     "wait": reading.wait,
     "item": reading.item,
@@ -192,6 +181,7 @@ METHODS = {
     "__format__": display.formatted,
     "__iter__": iterate,
     "__reduce__": pickling.reduce,
+    "__round__": rounded,
     "_repr_html_": display.to_html,
 }
 
@@ -206,17 +196,18 @@ def install() -> None:
         refuse_scalar=refuse_scalar,
         evaluate=_evaluate,
         get_item=get_item,
-        set_item=_set_item,
-        assign=_assign,
+        set_item=set_item,
+        assign=assign_result,
         scalar_of=reading.scalar_of,
         origin=_origin,
         format=display.represent,
         refuse_operand=_refuse_operand,
     )
+    _native.set_index_op(index.id)
     for name, function in METHODS.items():
         setattr(Array, name, function)
-    for name, function in PROPERTIES.items():
-        setattr(Array, name, property(function))
+    for name, made in PROPERTIES.items():
+        setattr(Array, name, made)
 
 
-__all__ = ["Array", "asarray", "eval", "from_dlpack", "install"]
+__all__ = ["Array", "asarray", "assign", "eval", "from_dlpack", "install"]

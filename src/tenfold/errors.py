@@ -97,6 +97,10 @@ class DeviceError(Explained, ValueError):
     """Operands of different devices, or a device that does not exist."""
 
 
+class AliasError(Explained, ValueError):
+    """A promise that memory is not shared, which does not hold."""
+
+
 class UnsupportedError(Explained, NotImplementedError):
     """Something NumPy or the standard has and tenfold does not; the remedy names the substitute."""
 

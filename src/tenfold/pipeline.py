@@ -13,26 +13,21 @@ device's own: the reference has neither, and computes what was written, unchange
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
 from collections.abc import Sequence
 
-from tenfold import _native
+from tenfold import _native, settings
 from tenfold._native import Array, Node, Value
-from tenfold.devices import forks
-from tenfold.devices.device import DEVICES
+from tenfold.devices import timeline
+from tenfold.devices.device import DEVICES, Written
 from tenfold.devices.timeline import debug
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report
-from tenfold.plan.plan import key_of
 from tenfold.rules import active
 from tenfold.rules.partial import part_of
 from tenfold.settings import get
 
 MOST_NODES = 4096
 """Nodes up to which a graph is rewritten; a longer one is computed as it was written."""
-MOST_QUIET = 4096
-"""Structures known to be left alone by every rule that are remembered."""
 
 
 def evaluate(arrays: Sequence[Array]) -> Exception | None:
@@ -45,16 +40,42 @@ def evaluate(arrays: Sequence[Array]) -> Exception | None:
 
 def compute(nodes: Sequence[Node]) -> Exception | None:
     """As evaluate, for nodes: what an Array named when they were taken, rebound since or not."""
-    pending = [node for node in nodes if node.pending]
-    if not pending:
+    options = _options()
+    if _replayed(nodes, options):
         return None
+    pending = [node for node in nodes if node.pending]
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
+    if _bound(pending, options) and _replayed(pending, options):
+        return None
+    pending = [node for node in nodes if node.pending]
     graph, report = optimised(Graph.of(pending))
+    for node in report.parts:
+        node.read_in_part()
     failure = execute(graph)
     for node, position in report.replaced:
         _hand_over(graph.nodes[position], node)
     return failure
+
+
+def _replayed(nodes: Sequence[Node], options: Sequence[int]) -> bool:
+    """Compute nodes by a plan that is known; False where there is none, or a step failed."""
+    if not timeline.watched():
+        return _native.replay(nodes, options)
+    events: list[tuple[str, str, int, int]] = []
+    done = _native.replay(nodes, options, events)
+    timeline.record_all(events)
+    return done
+
+
+def _bound(pending: Sequence[Node], options: Sequence[int]) -> bool:
+    """Make a plan known; False for what must be computed step by step.
+
+    Nothing here outlives the call: what only the nodes hold can be written over in a replay.
+    """
+    written = Graph.of(pending, options)
+    graph, report = optimised(written)
+    return DEVICES[pending[0].type.device].bind(graph, Written(written, report))
 
 
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:
@@ -78,45 +99,23 @@ def _hand_over(source: Node, target: Node) -> None:
 
 def expression(arrays: Sequence[Array]) -> Graph:
     """Stage one: the nodes below some arrays, as they were written."""
-    return Graph.of([_native.node_of(array) for array in arrays])
+    return Graph.of([_native.node_of(array) for array in arrays], _options())
 
 
-# The lock protects the keys of the structures that no rule changes.
-_lock = forks.lock()
-_quiet: OrderedDict[tuple[object, ...], None] = OrderedDict()
+def _options() -> tuple[int, ...]:
+    """What stands for the options and rules in force in the keys of plans."""
+    return (settings.fingerprint(), *active.fingerprint())
 
 
 def optimised(graph: Graph) -> tuple[Graph, Report]:
     """Stage two: the graph that the rules in force leave, and what they did."""
-    if len(graph) > MOST_NODES or not get("optimise") or get("check_nans"):
+    if len(graph) > MOST_NODES or get("check_nans"):
         return graph, Report()
-    views = any(graph.nodes[output].op.view for output in graph.outputs if graph.nodes[output].op)
-    if views:  # a part that is read once more is computed otherwise
-        return active.optimised(graph)
-    key = (active.version(), *map(_scalar_key, graph.nodes), *key_of(graph))
-    with _lock:
-        if key in _quiet:
-            _quiet.move_to_end(key)
-            return graph, Report()
-    after, report = active.optimised(graph)
-    if after is graph:
-        with _lock:
-            _quiet[key] = None
-            if len(_quiet) > MOST_QUIET:
-                _quiet.popitem(last=False)
-    return after, report
-
-
-def _scalar_key(node: Node) -> object:
-    """What a rule may see of a scalar: its value, -0.0 apart from 0.0."""
-    if not node.is_scalar:
-        return None
-    value = node.scalar
-    return type(value), value, math.copysign(1, value.real) if value == 0 else 1
+    return active.optimised(graph)
 
 
 def execute(graph: Graph) -> Exception | None:
-    """Last stage: have the graph's device compute it; return the first failure."""
+    """Last stage: have the graph's device compute it step by step; return the first failure."""
     device = graph.nodes[graph.outputs[0]].type.device
     debug(1, f"device {device} computes {len(graph)} nodes")
     modes = _native.take_float_modes()  # a foreign library may have set others
@@ -135,8 +134,6 @@ def trim() -> int:
     >>> tn.trim() >= 0
     True
     """
-    with _lock:
-        _quiet.clear()
     for device in DEVICES.values():
         device.forget()
     return _native.trim()

@@ -38,13 +38,14 @@ class Profile:
     | `batches`, `gathers` | launches for several pushed operators, and copies made for them |
     | `temporaries` | arrays made by a step of which nobody sees anything: no input, no result |
     | `copies` | arrays copied at import or export |
-    | `allocations`, `bytes_allocated` | memory taken for arrays: how often, how many bytes |
+    | `allocations`, `bytes_allocated` | memory of the system taken for arrays; not the pool's |
     | `compiles` | fused kernels that LLVM compiled |
     | `generic_compiles` | kernels of one operation that it compiled |
     | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
     | `syncs` | waits of this program for values |
 
-    All are ints, of the whole process while the block was open.
+    All are ints, of the whole process while the block was open. Memory that the pool has kept is
+    used again and not counted; `tn.trim()` empties the pool.
     """
 
     def __init__(self) -> None:

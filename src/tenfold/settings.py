@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from tenfold import _native
@@ -55,8 +56,11 @@ def _flag(value: object) -> bool:
 
 def _whole(low: int, high: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
-        number = int(str(value))
-        if isinstance(value, bool) or not low <= number <= high:
+        try:
+            number = low - 1 if isinstance(value, bool) else int(str(value))
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high:
             raise ValueError(f"{value!r} is no whole number from {low} to {high}")
         return number
 
@@ -187,6 +191,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Fail where NaN is made of operands without NaN, naming operation and line. Unfused.",
     ),
     Setting(
+        "verify",
+        False,
+        _flag,
+        "Check the promise `noalias=True` of `tn.assign`: AliasError where it does not hold.",
+    ),
+    Setting(
         "threads",
         _processors(),
         _whole(1, 4096),
@@ -201,8 +211,16 @@ SETTINGS: tuple[Setting, ...] = (
 )
 _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
+
+class Block(dict[str, Value]):
+    """The options of an open block, with their fingerprint under the process's settings of then."""
+
+    of_process = 0
+    number = 0
+
+
 _process: dict[str, tuple[Value, str]] = {}
-_context: ContextVar[dict[str, Value] | None] = ContextVar("tenfold_options", default=None)
+_context: ContextVar[Block | None] = ContextVar("tenfold_options", default=None)
 _native_context: ContextVar[_native.Options] = ContextVar("tenfold_native_options")
 
 
@@ -237,6 +255,36 @@ def current() -> dict[str, tuple[Value, str]]:
     return found
 
 
+# Fingerprints: equal values of all settings have equal numbers; a number is never used again.
+_numbers: dict[tuple[Value, ...], int] = {}
+_next_number = count(1)
+_process_number = 0
+MOST_NUMBERS = 1024
+
+
+def fingerprint() -> int:
+    """Return a number for the settings in force here: equal numbers, equal settings.
+
+    >>> with options(fuse=False):
+    ...     one = fingerprint()
+    >>> one == fingerprint()
+    False
+    """
+    block = _context.get()
+    if block is None:
+        return _process_number
+    if block.of_process != _process_number:
+        block.number = _number_of({name: block.get(name, _process[name][0]) for name in _TABLE})
+        block.of_process = _process_number
+    return block.number
+
+
+def _number_of(values: Mapping[str, Value]) -> int:
+    if len(_numbers) >= MOST_NUMBERS:
+        _numbers.clear()
+    return _numbers.setdefault(tuple(values.values()), next(_next_number))
+
+
 def _native_options() -> _native.Options:
     depth = int(get("pending_depth"))
     return _native.Options(
@@ -268,7 +316,7 @@ def options(**values: Value) -> AbstractContextManager[None]:
 
 @contextmanager
 def _holding(checked: dict[str, Value]) -> Iterator[None]:
-    token = _context.set({**(_context.get() or {}), **checked})
+    token = _context.set(Block({**(_context.get() or {}), **checked}))
     native_token = _native_context.set(_native_options())
     try:
         yield
@@ -290,6 +338,8 @@ def set_options(**values: Value) -> None:
 
 
 def _publish() -> None:
+    global _process_number
+    _process_number = _number_of({name: _process[name][0] for name in _TABLE})
     token = _context.set(None)
     _native.set_process_options(_native_options())
     _context.reset(token)

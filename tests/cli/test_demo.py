@@ -62,6 +62,15 @@ def test_long_explanation_is_shortened() -> None:
     assert demo.shortened("one\n  two") == "one\n  two"
 
 
+def test_long_line_of_an_explanation_is_clipped() -> None:
+    assert demo.shortened("one\n  " + "x" * 500).splitlines()[1] == f"  {'x' * 94} ..."
+
+
+def test_picture_of_another_format_is_refused(folder: Path, refused: Command) -> None:
+    assert "a.jpg must end with .png" in refused(2, "demo", "-o", "a.jpg")
+    assert not Path("a.jpg").exists()
+
+
 def test_demo_that_cannot_write_says_so_in_one_line(folder: Path, refused: Command) -> None:
     assert "there is no directory" in refused(5, "demo", "-o", "missing/a.png")
     Path("a.png").mkdir()

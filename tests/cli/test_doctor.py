@@ -76,6 +76,16 @@ def test_unknown_variable_is_a_problem(tenfold: Command, monkeypatch: pytest.Mon
     assert "TENFOLD_TREADS is set in the environment but is no setting" in tenfold("doctor").out
 
 
+def test_value_that_does_not_fit_is_a_problem(
+    tenfold: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENFOLD_TIER", "7")
+    monkeypatch.setenv("TENFOLD_DEVICE", "abacus")
+    out = tenfold("doctor").out
+    assert "TENFOLD_TIER='7' does not fit: '7' is none of auto, 0, 1" in out
+    assert "TENFOLD_DEVICE='abacus' does not fit" in out
+
+
 def test_machine_that_says_nothing_is_reported(
     tenfold: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

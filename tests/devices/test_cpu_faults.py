@@ -17,7 +17,7 @@ import pytest
 from tests.ops.grid import shared
 
 import tenfold as tn
-from tenfold import _native
+from tenfold import _native, pipeline
 from tenfold.devices import program
 from tenfold.devices.device import DEVICES
 from tenfold.testing import assert_equal_bits
@@ -37,7 +37,10 @@ def several_steps(x: tn.Array) -> tn.Array:
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_no_memory_for_any_allocation_is_an_error_and_leaves_nothing_behind(fuse: bool) -> None:
+def test_no_memory_for_any_allocation_is_an_error_and_leaves_nothing_behind(
+    fuse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "_replayed", lambda *_: False)  # what comes after a failed replay
     x = tn.asarray(np.random.default_rng(0).random((70, 80)))
     with tn.options(fuse=fuse):
         wanted = np.asarray(several_steps(x))
@@ -62,6 +65,24 @@ def test_no_memory_for_any_allocation_is_an_error_and_leaves_nothing_behind(fuse
     assert failures >= 3
 
 
+def test_no_memory_in_a_replay_is_made_good_by_computing_anew() -> None:
+    x = tn.asarray(np.random.default_rng(0).random((70, 80)))
+    with tn.options(tier=1):
+        wanted = np.asarray(several_steps(x))
+        gc.collect()
+        before = _native.live_bytes()
+        for n in range(1, 10):
+            y = several_steps(x)
+            _native.fail_allocation(n)
+            try:
+                assert_equal_bits(y, wanted)
+            finally:
+                _native.fail_allocation(0)
+            del y
+            gc.collect()
+            assert _native.live_bytes() == before
+
+
 def test_no_memory_for_an_import_is_an_error() -> None:
     _native.fail_allocation(1)
     try:
@@ -82,7 +103,7 @@ INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
 import tenfold as tn
-from tenfold import _native
+from tenfold import _native, pipeline
 tn.set_options(device="cpu", threads={threads})
 x = tn.asarray(np.full(1 << 20, 0.5))
 total = tn.sum(tn.cos(tn.broadcast_to(x[:, None], (1 << 20, 4096)) * tn.asarray(np.arange(4096.0))))
@@ -257,6 +278,7 @@ def test_eight_threads_compute_at_once_what_nobody_has_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(program, "PROGRAMS", program.Programs())
+    tn.trim()  # what is replayed asks for no program
     DEVICES["cpu"].forget()
     x = np.random.default_rng(0).random((50, 60))
     shared_part = tn.exp(tn.asarray(x)) * 2
@@ -281,6 +303,7 @@ def test_a_signal_handler_may_compute_where_a_kernel_is_being_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(program, "PROGRAMS", program.Programs())
+    tn.trim()  # what is replayed asks for no program
     x = tn.asarray(np.arange(1000.0))
     seen: list[float] = []
 

@@ -149,3 +149,26 @@ def test_several_axes_have_the_bits_of_the_reference_fused_or_not(axes: tuple[in
         assert_equal_bits(compute(tn.asarray(x)), wanted)
         with tn.options(fuse=False):
             assert_equal_bits(compute(tn.asarray(x)), wanted)
+
+
+@pytest.mark.parametrize("shape", [(1, 16), (1, 33), (5, 24), (100, 24)])
+@pytest.mark.parametrize("place", [0, 15])
+def test_failure_that_is_the_same_along_a_folded_axis_is_not_lost(
+    shape: tuple[int, int], place: int
+) -> None:
+    exponents = np.ones(shape, np.int64)
+    exponents[:, place] = -1
+    x = tn.asarray(exponents)
+    powers = (
+        tn.sum(x, axis=0) ** tn.sum(x, axis=0),
+        x + tn.sum(x, axis=0) ** tn.max(x, axis=0),
+        tn.sum(x + tn.min(x, axis=0) ** tn.min(x, axis=0), axis=0),
+    )
+    for power in powers:
+        with pytest.raises(ValueError, match="negative power"):
+            power.wait()
+    one, total = x[:1] ** x[:1], tn.sum(x[:1], axis=0)
+    tn.eval(x, total, one)
+    assert total.tolist() == exponents[0].tolist()
+    with pytest.raises(ValueError, match="negative power -1"):
+        one.wait()

@@ -142,3 +142,10 @@ def test_array_of_a_view_behaves_as_any_other() -> None:
     view = value.view(Type((4, 2), np.dtype("float64"), device), (8, 64), 0)
     y = value_array(view)
     assert (y + 1).tolist() == (np.arange(12.0).reshape(3, 4)[::2].T + 1).tolist()
+
+
+def test_what_was_adopted_can_still_be_broadcast_by_numpy() -> None:
+    values = np.ones((3, 4))[:, ::2]
+    dense.adopt(values, "reference")
+    assert not values.flags.writeable
+    assert np.broadcast_arrays(values, np.ones((2, 1, 1)))[0].shape == (2, 3, 2)

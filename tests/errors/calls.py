@@ -47,7 +47,8 @@ def a_name_that_is_misspelt() -> None:
 
 @wrong(
     AttributeError,
-    "module 'tenfold' has no attribute 'fft'",
+    "module 'tenfold' has no attribute 'fft'; "
+    "write tn.asarray(np.fft.fft(np.asarray(x))), which waits",
     operands=0,
     remedy=False,
 )
@@ -57,12 +58,126 @@ def a_module_that_comes_later() -> None:
 
 @wrong(
     AttributeError,
-    "'tenfold.Array' object has no attribute 'flatten'",
+    "module 'tenfold' has no attribute 'random'; "
+    "write tn.asarray(np.random.default_rng(seed).random(shape))",
+    operands=0,
+    remedy=False,
+)
+def a_module_that_numpy_has() -> None:
+    tn.random.normal(3)  # type: ignore[attr-defined]
+
+
+@wrong(
+    AttributeError,
+    "'tenfold.Array' object has no attribute 'flatten'; write tn.reshape(x, (-1,))",
     operands=0,
     remedy=False,
 )
 def a_method_that_does_not_exist() -> None:
     tn.zeros(3).flatten()
+
+
+@wrong(
+    AttributeError,
+    "'tenfold.Array' object has no attribute 'real'; write tn.real(x)",
+    operands=0,
+    remedy=False,
+)
+def a_property_that_is_a_function_here() -> None:
+    tn.zeros(3).real
+
+
+@wrong(
+    AttributeError,
+    "'tenfold.Array' object has no attribute 'nbytes'; write x.size * x.dtype.itemsize",
+    operands=0,
+    remedy=False,
+)
+def a_property_that_does_not_exist() -> None:
+    tn.zeros(3).nbytes
+
+
+@wrong(
+    AttributeError,
+    "'tenfold.Array' object has no attribute 'partition'; use np.asarray(x).partition, which waits",
+    operands=0,
+    remedy=False,
+)
+def a_method_that_numpy_alone_has() -> None:
+    tn.zeros(3).partition(1)
+
+
+@wrong(
+    AttributeError,
+    "'tenfold.Array' object has no attribute 'wiat'; did you mean x.wait?",
+    operands=0,
+    remedy=False,
+)
+def a_method_that_is_misspelt() -> None:
+    tn.zeros(3).wiat()
+
+
+@wrong(
+    TypeError,
+    "std() got an unexpected keyword argument 'ddof'; write correction=",
+    operands=0,
+    remedy=False,
+)
+def a_keyword_that_is_another_here() -> None:
+    tn.std(tn.zeros(3), ddof=1)
+
+
+@wrong(
+    TypeError,
+    "sum() got an unexpected keyword argument 'out'; "
+    "assign the result instead, as in y = tn.sum(x)",
+    operands=0,
+    remedy=False,
+)
+def a_keyword_that_nothing_has() -> None:
+    tn.zeros(3).sum(out=tn.zeros(()))
+
+
+@wrong(
+    TypeError,
+    "zeros() takes 1 positional argument but 2 were given; by name alone: dtype=, device=",
+    operands=0,
+    remedy=False,
+)
+def a_dtype_by_position() -> None:
+    tn.zeros(3, "float32")
+
+
+@wrong(
+    TypeError,
+    "reshape() takes 2 positional arguments but 3 were given; "
+    "give the shape as one tuple, as in (2, -1)",
+    operands=0,
+    remedy=False,
+)
+def a_shape_that_is_no_tuple() -> None:
+    tn.zeros(6).reshape(2, -1)
+
+
+@wrong(
+    TypeError,
+    "round() too many positional arguments; for n decimals write tn.round(x * 10**n) / 10**n",
+    operands=0,
+    remedy=False,
+)
+def decimals_to_round_to() -> None:
+    tn.round(tn.zeros(3), 2)
+
+
+@wrong(UnsupportedError, "round: elements are rounded to whole numbers, not to 2 digits")
+def digits_to_round_to() -> None:
+    round(tn.zeros(3), 2)
+
+
+@wrong(DTypeError, "sqrt: Variable of a rule's pattern is no array", operands=0)
+def an_operation_in_a_pattern() -> None:
+    (x,) = tn.rules.variables("x")
+    tn.Rule("root", tn.sqrt(x), x)
 
 
 @wrong(
@@ -97,7 +212,7 @@ def too_many_arguments() -> None:
 
 @wrong(
     TypeError,
-    "sum() got an unexpected keyword argument 'axes'",
+    "sum() got an unexpected keyword argument 'axes'; did you mean axis=?",
     operands=0,
     remedy=False,
 )

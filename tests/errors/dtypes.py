@@ -76,6 +76,7 @@ def an_integer_to_a_negative_power() -> None:
 @wrong_values(
     ValueError,
     "pow: integers cannot be raised to the negative power -1 (written at {place})",
+    remedy=True,
 )
 def integers_to_the_power_of_negative_ones() -> tn.Array:
     x = tn.asarray([2, 3])
@@ -351,6 +352,22 @@ def choosing_among_dtypes_where_mixing_is_refused() -> None:
 def a_compound_assignment_that_would_change_the_dtype() -> None:
     x = tn.asarray([1, 2])
     x += 1.5
+
+
+@wrong(DTypeError, "setitem: a Python float cannot replace elements of int64 (same-kind rule)")
+def assigning_a_fraction_to_integers() -> None:
+    x = tn.asarray([1, 2])
+    x[...] = 1.5
+
+
+@wrong(
+    DTypeError,
+    "setitem: complex128 cannot replace elements of float64 (same-kind rule)",
+    operands=2,
+)
+def assigning_complex_numbers_to_real_ones() -> None:
+    x = tn.zeros(2)
+    x[1:] = tn.asarray([1j])
 
 
 @wrong(

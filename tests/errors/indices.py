@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import tenfold as tn
-from tenfold.errors import AxisError, DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import AxisError, DTypeError, ShapeError
 
 from .table import wrong, wrong_values
 
@@ -47,6 +47,15 @@ def an_index_into_an_empty_axis() -> None:
 def too_many_indices() -> None:
     x = tn.zeros((2, 3))
     x[0, 0, 0]
+
+
+@wrong(
+    IndexError,
+    "getitem: 2 indices take 3 axes of 2: a mask takes as many as it has",
+)
+def a_mask_beside_an_index_for_an_axis_it_has_taken() -> None:
+    x = tn.zeros((2, 3))
+    x[np.ones((2, 3), bool), 0]
 
 
 @wrong(
@@ -157,23 +166,37 @@ def taking_along_an_axis_with_shapes_that_do_not_fit() -> None:
     tn.take_along_axis(tn.zeros((2, 3)), tn.asarray([0]), axis=1)
 
 
-@wrong(
-    UnsupportedError,
-    "setitem: assigning through a view",
-)
-def assigning_to_an_element() -> None:
+@wrong(IndexError, "setitem: index 3 is out of bounds for axis 0 with length 3")
+def assigning_to_an_element_out_of_bounds() -> None:
     x = tn.zeros(3)
-    x[0] = 1.0
+    x[3] = 1.0
 
 
-@wrong(
-    UnsupportedError,
-    "+=: assigning through a view",
+@wrong(IndexError, "setitem: index 7 is out of bounds for axis 0 with length 3")
+def assigning_to_positions_out_of_bounds() -> None:
+    x = tn.zeros(3)
+    x[[0, 7]] = 1.0
+
+
+@wrong(IndexError, "setitem: a mask of shape (2,) does not fit axes of shape (3,)")
+def assigning_under_a_mask_of_another_shape() -> None:
+    x = tn.zeros(3)
+    x[tn.asarray([True, False])] = 1.0
+
+
+@wrong_values(
+    IndexError,
+    "put_at: index 3 is out of bounds for axis 0 with length 3; use -3 to 2 (written at {place})",
 )
-def assigning_through_a_view() -> None:
-    x = tn.zeros((2, 3))
-    row = x[0]
-    row += 1
+def assigning_to_computed_positions_out_of_bounds() -> tn.Array:
+    x, i = tn.zeros(3), tn.asarray([2]) + 1
+    return tn.put_at(x, i, 1.0)
+
+
+@wrong(ShapeError, "setitem: a view of shape (3,) repeated to (2, 3) is read-only")
+def assigning_to_a_repeated_view() -> None:
+    x = tn.zeros(3)
+    tn.broadcast_to(x, (2, 3))[0] = 1.0
 
 
 @wrong(
@@ -219,6 +242,7 @@ def taking_along_an_axis_out_of_bounds() -> tn.Array:
 @wrong_values(
     IndexError,
     "add_at: index 3 at [1] is out of range -3 to 2 (written at {place})",
+    remedy=True,
 )
 def adding_at_a_position_out_of_bounds() -> tn.Array:
     positions = tn.asarray([0, 3]) + 0
@@ -228,6 +252,7 @@ def adding_at_a_position_out_of_bounds() -> tn.Array:
 @wrong_values(
     IndexError,
     "segment_sum: segment id 2 at [2] is out of range 0 to 1 (written at {place})",
+    remedy=True,
 )
 def a_segment_out_of_bounds() -> tn.Array:
     ids = tn.asarray([0, 1, 2]) + 0

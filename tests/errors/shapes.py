@@ -600,6 +600,26 @@ def a_compound_assignment_that_would_change_the_shape() -> None:
 
 @wrong(
     ShapeError,
+    "setitem: a value of shape (2,) does not broadcast to the target's shape (3,)",
+    operands=2,
+)
+def assigning_too_few_elements() -> None:
+    x = tn.zeros((2, 3))
+    x[0] = [1.0, 2.0]
+
+
+@wrong(
+    ShapeError,
+    "assign: a value of shape (3,) does not broadcast to the target's shape (2, 2)",
+    operands=2,
+)
+def a_saver_that_does_not_broadcast() -> None:
+    x = tn.zeros((2, 2))
+    tn.assign(x, [1.0, 2.0, 3.0])
+
+
+@wrong(
+    ShapeError,
     "add: shapes (2, 2) and (3, 3) do not broadcast: lengths 2 and 3 meet on axis -2",
     operands=2,
 )

@@ -9,7 +9,15 @@ from pathlib import Path
 import tenfold as tn
 
 ROOMS = ("ir", "ops", "storage", "interop", "functions")
-CLASSES = {"ShapeError", "AxisError", "DTypeError", "DeviceError", "UnsupportedError", "message"}
+CLASSES = {
+    "AliasError",
+    "ShapeError",
+    "AxisError",
+    "DTypeError",
+    "DeviceError",
+    "UnsupportedError",
+    "message",
+}
 
 
 def errors_without_remedy() -> Iterator[str]:

@@ -86,6 +86,7 @@ def test_computing_holds_nothing_beside_its_result() -> None:
     a, b = (tn.asarray(randoms(10**6, seed=i)) for i in range(2))
     before = _native.live_bytes()
     y = (a + b) * b - a / 2
+    tn.trim()  # what the pool has kept is not counted
     assert computed(y).allocations == 1
     assert _native.live_bytes() - before < 8.5e6  # a class of sizes above 8 MB
 
@@ -135,11 +136,9 @@ def test_an_opaque_source_is_computed_once_and_then_broadcast(device: str) -> No
 
 
 def test_a_dear_source_is_kept_before_it_is_broadcast() -> None:
-    row, x = randoms(1000), randoms(500, 1000)
-    y = tn.asarray(x) + tn.sin(tn.exp(tn.asarray(row)))
-    assert computed(y).temporaries == 1
-    cheap = tn.asarray(x) + tn.asarray(row) * 2
-    assert computed(cheap).temporaries == 0
+    row, x = tn.asarray(randoms(1000)), tn.asarray(randoms(500, 1000))
+    dear, cheap = computed(x + tn.sin(tn.exp(row))), computed(x + row * 2)
+    assert (dear.temporaries, cheap.temporaries) == (1, 0)
 
 
 def test_what_a_product_reads_many_times_is_kept_and_explain_says_at_what_cost() -> None:

@@ -216,5 +216,15 @@ def test_a_roll_along_no_axes_changes_nothing(shift: Any) -> None:
     assert tn.roll(tn.asarray(x), shift, ()).tolist() == np.roll(x, shift, ()).tolist()
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 1000, 12_345])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "bfloat16", "float64", "complex64"])
+def test_each_position_is_repeated_the_same_number_of_times(dtype: str, count: int) -> None:
+    x = tn.astype(tn.reshape(tn.arange(6), (2, 3)) % 5, getattr(tn, dtype))
+    given = np.asarray(x)
+    for axis in (None, 0, 1):
+        same_bits(tn.repeat(x, count, axis=axis), np.repeat(given, count, axis))
+    same_bits(tn.repeat(x, count, axis=0) == x[0], np.repeat(given, count, axis=0) == given[0])
+
+
 def test_nothing_repeated_any_number_of_times_is_nothing() -> None:
     assert tn.repeat(tn.zeros(0), 10**30).tolist() == []

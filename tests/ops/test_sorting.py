@@ -15,10 +15,11 @@ from tenfold.errors import DTypeError, ShapeError
 
 REAL = [name for name, dtype in DTYPES.items() if kind_of(dtype) != "c"]
 FLOATING = [name for name in REAL if kind_of(DTYPES[name]) == "f"]
-SHAPES = [(0,), (1,), (2,), (33,), (1500,), (3, 0), (4, 20), (20, 4), (1, 2, 1, 3, 2, 2)]
+SHAPES = [(0,), (1,), (2,), (33,), (1500,), (4100,), (3, 0), (4, 20), (20, 4), (2, 2100)]
+SHAPES += [(1, 2, 1, 3, 2, 2)]
 
 
-def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+def drawn(shape: tuple[int, ...], dtype: str, signed_zeros: bool = True) -> np.ndarray:
     """Few values, so that many are equal; the limits of integers; NaN, infinities and zeros."""
     rng = np.random.default_rng(3)
     kind = kind_of(DTYPES[dtype])
@@ -28,7 +29,8 @@ def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
         info = np.iinfo(DTYPES[dtype])
         few = [info.min, info.min + 1, 0, 1, 5, info.max - 1, info.max]
     else:
-        few = [-math.inf, -1.5, -0.0, 0.0, 2.0, 3.0, math.inf, math.nan]
+        few = [-math.inf, -1.5, 0.0, 2.0, 3.0, math.inf, math.nan]
+        few += [-0.0] * signed_zeros
     table = np.asarray(few, "float32" if DTYPES[dtype] in HALVES else dtype).astype(DTYPES[dtype])
     return np.asarray(rng.choice(table, shape))
 
@@ -37,6 +39,8 @@ def cases(dtype: str) -> Iterator[tuple[np.ndarray, int]]:
     for shape in SHAPES:
         for axis in range(-1, len(shape) - 1):
             yield drawn(shape, dtype), axis
+            if dtype in FLOATING:
+                yield drawn(shape, dtype, signed_zeros=False), axis
 
 
 def comparable(x: np.ndarray) -> np.ndarray:
@@ -94,6 +98,24 @@ def test_descending_argsort_keeps_the_order_of_equals() -> None:
     keys = tn.asarray([3, 1, 2, 1, 3, 0])
     assert tn.argsort(keys, descending=True).tolist() == [0, 4, 2, 1, 3, 5]
     assert tn.argsort(keys, descending=True, stable=False).tolist() == [0, 4, 2, 1, 3, 5]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_long_axis_without_equals_sorts_to_the_same_positions(descending: bool) -> None:
+    x = np.random.default_rng(5).permutation(6000).reshape(2, 3000) * 0.5
+    found = np.asarray(tn.argsort(tn.asarray(x), descending=descending))
+    assert (found == np.argsort(-x if descending else x, kind="stable")).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@pytest.mark.parametrize("descending", [False, True])
+def test_nan_comes_out_of_sort_as_nan_of_one_kind(dtype: str, descending: bool) -> None:
+    x = drawn((4100,), dtype, signed_zeros=False)
+    found = np.asarray(tn.sort(tn.asarray(x), descending=descending))
+    nan = np.asarray(math.nan, "float32").astype(found.dtype)
+    count = int(np.isnan(comparable(x)).sum())
+    assert count
+    assert found[-count:].tobytes() == nan.tobytes() * count
 
 
 def test_sort_returns_a_new_array() -> None:

@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
-from tenfold.plan.fuse import LARGEST_BODY
+from tenfold.plan.cut import LARGEST_BODY
 from tenfold.plan.plan import Plan, key_of, plan_of
 from tenfold.plan.rules import has_rule
 
@@ -137,6 +137,25 @@ def test_an_expression_longer_than_a_kernel_is_split() -> None:
         y = y * 1.5 + 1
     found = plan(y)
     assert 6 <= len(found.steps) <= 12
+
+
+def test_what_is_shared_counts_once_towards_the_length_of_a_kernel() -> None:
+    y = filled(10)
+    for _ in range(LARGEST_BODY // 3):
+        y = y * 1.5 + y
+    assert len(plan(y).steps) == 1
+
+
+def test_a_cut_keeps_all_that_is_read_after_it_and_computes_nothing_twice() -> None:
+    values = [filled(10), filled(10)]
+    operations = 3 * LARGEST_BODY
+    for i in range(operations):
+        values.append(values[-1] * values[-2] if i % 2 else values[-1] + values[-2])
+    found = plan(values[-1])
+    launches = [step.launch for step in found.steps if step.launch is not None]
+    computed = [made for launch in launches for made in launch.kernel.body if made.name != "load"]
+    assert 3 <= len(launches) <= 5
+    assert len(computed) == operations
 
 
 def test_graphs_of_one_structure_have_one_key() -> None:

@@ -28,6 +28,8 @@ SHAPES = [
     ((2, 1025, 5), 1),
     ((40, 3), 1),
 ]
+PARTS = 1 << 18
+"""Elements from which many threads scan parts of a row."""
 SCANNED = ["bool", "int8", "uint32", "int64", "float16", "bfloat16", "float32", "float64"]
 SCANNED += ["complex64", "complex128"]
 
@@ -156,6 +158,8 @@ def test_nan_stays_from_where_it_is():
         ((3, 50, 300), 1, "scan columns"),
         ((1000, 8), 1, "scan columns"),
         ((3, 5000), 1, "scan blocks"),
+        ((300_000,), 0, "scan parts"),
+        ((2, 300_000), 1, "scan parts"),
     ],
 )
 def test_scan_takes_packets_from_what_is_independent(shape, axis, form):
@@ -197,3 +201,70 @@ def test_position_of_an_index_is_scanned():
     with tn.options(device="cpu"):
         found = tn.cumulative_sum(tn.arange(3000) * 2)
         assert found.tolist() == [i * (i + 1) for i in range(3000)]
+
+
+@pytest.mark.parametrize("scan", SCANS)
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float16", "float32", "float64", "complex64"])
+def test_parts_of_a_row_are_scanned_in_the_same_order(scan, dtype):
+    x = numbers((PARTS + 1025,), dtype)
+    expected = on("reference", scan, x)
+    for threads in (1, 2, 7):
+        assert on("cpu", scan, x, threads=threads).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("length", [PARTS, PARTS + 1, PARTS + 32 * 1024 - 1])
+def test_ends_of_parts_are_where_they_were(options, length):
+    x = numbers((3, length), "float32")
+    expected = on("reference", tn.cumulative_sum, x, axis=1, **options)
+    found = on("cpu", tn.cumulative_sum, x, axis=1, threads=2, **options)
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_parts_are_scanned_again_when_the_expression_comes_again():
+    x = numbers((PARTS + 5,), "float64")
+    with tn.options(device="cpu", threads=2):
+        y = tn.asarray(x)
+        first, *others = (np.asarray(tn.cumulative_sum(y)) for _ in range(3))
+    assert first.tobytes() == on("reference", tn.cumulative_sum, x).tobytes()
+    assert all(each.tobytes() == first.tobytes() for each in others)
+
+
+@pytest.mark.parametrize("length", [5000, PARTS + 77])
+def test_rows_that_are_computed_or_lie_apart_are_scanned_in_blocks(length):
+    x = numbers((2, 2 * length), "float32")
+
+    def views(y: tn.Array) -> list[tn.Array]:
+        lone = tn.broadcast_to(y[:1, :1], (1, length))
+        return [y[:, ::2], y[1, ::-1], tn.sin(y[0]) * 2, y[:, 3:], lone]
+
+    results: list[list[bytes]] = []
+    for device in ("cpu", "reference"):
+        with tn.options(device=device, threads=2):
+            y = tn.asarray(x)
+            scans = [tn.cumulative_sum(tn.sqrt(each * each), axis=-1) for each in views(y)[:2]]
+            scans += [tn.cumulative_sum(each, axis=-1) for each in (*views(y)[3:], y[0, 1:])]
+            results.append([np.asarray(each).tobytes() for each in scans])
+            if device == "cpu":
+                formula = np.asarray(tn.cumulative_sum(views(y)[2]))
+                values = np.asarray(views(y)[2])
+    assert results[0] == results[1]
+    assert formula.tobytes() == on("reference", tn.cumulative_sum, values).tobytes()
+
+
+def test_memory_behind_the_end_of_a_row_is_not_touched():
+    whole = np.full(9 * 1024, np.nan)
+    whole[:5000] = 1
+    with tn.options(device="cpu"):
+        found = np.asarray(tn.cumulative_sum(tn.asarray(whole)[:5000]))
+    assert found.tolist() == list(range(1, 5001))
+
+
+def test_parts_of_what_is_past_the_cache_need_more_than_two_threads():
+    with tn.options(device="cpu"):
+        for length, fewest in ((PARTS, 2), (1 << 23, 3)):
+            found = tn.cumulative_sum(tn.asarray(np.ones(length, np.float32)))
+            (step,) = plan_of(Graph.of([_native.node_of(found)])).steps
+            assert step.launch is not None
+            used = [threads for threads in range(1, 9) if step.launch.goes_in_parts(threads)]
+            assert used == list(range(fewest, 9))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,16 @@ def test_element_of_a_row_computes_one_element() -> None:
     x = counting(seen)(tn.asarray(np.arange(12.0).reshape(3, 4)))
     assert x[1:][:, None, ::-1][0, 0][1].item() == 7.0
     assert seen == [1]
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_failure_of_a_part_names_the_line_that_wrote_the_whole(device: str) -> None:
+    with tn.options(device=device):
+        x = tn.asarray(np.array([-1, 2]))
+        power, line = x**x, sys._getframe().f_lineno
+        with pytest.raises(ValueError, match="negative power") as raised:
+            power[:1].wait()
+    assert f"(written at {__file__}:{line})" in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -32,7 +32,8 @@ ELEMENTS = 1 << 25
 """Elements of a float32 array that no cache holds: 128 MiB."""
 SHARE_OF_MEMORY = 24
 """A work takes at most this part of the memory that is available, several arrays together."""
-POLYNOMIALS, DEGREE = 4, 32
+POLYNOMIALS, DEGREE = 16, 8
+"""Enough that two units of multiply-adds never wait for the last result of one of them."""
 PATIENCE = 2.0
 """Seconds that one evaluation may take; a work that would take longer is shrunk."""
 SHRUNK = 64
@@ -80,11 +81,15 @@ def stacked(elements: int) -> list[tuple[int, ...]]:
 
 
 def polynomials(x: tn.Array) -> tn.Array:
-    """Several polynomials in `x`, by Horner's rule: each waits for its own last step alone."""
+    """Several polynomials in `x`, by Horner's rule: each waits for its own last step alone. In the
+    end they are added, by pairs.
+    """
     values = [x] * POLYNOMIALS
-    for step in range(DEGREE):
-        values = [tn.fma(value, x, 0.5 + step / 64 + i) for i, value in enumerate(values)]
-    return (values[0] + values[1]) + (values[2] + values[3])
+    for _ in range(DEGREE):
+        values = [tn.fma(value, x, 0.5 + i) for i, value in enumerate(values)]
+    while len(values) > 1:
+        values = [one + other for one, other in zip(values[::2], values[1::2], strict=True)]
+    return values[0]
 
 
 def multiply_adds_of_polynomials(shape: tuple[int, ...]) -> int:

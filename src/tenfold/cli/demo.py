@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from itertools import pairwise
+from pathlib import Path
 
 import click
 import numpy as np
@@ -26,8 +27,9 @@ from tenfold.io.png import write_png
 from tenfold.io.writing import check_output
 
 REPEATS = 3
-SHOWN_STEPS = 6
-"""Lines of each stage that are printed; `tenfold explain` prints all of them."""
+SHOWN_STEPS, WIDTH = 6, 100
+"""Lines of each stage, and characters of a line, that are printed; `tn.explain` shows all."""
+SUFFIX = ".png"
 
 
 @click.command("demo")
@@ -44,6 +46,8 @@ def demo_command(output: str) -> None:
 
     The same formula is given to NumPy; the times and the largest difference are printed.
     """
+    if Path(output).suffix.lower() != SUFFIX:
+        raise click.UsageError(f"the picture is a PNG file; {output} must end with {SUFFIX}")
     check_output(output)
     photograph = read_photograph()
     lazy = picture.develop(tn, tn.asarray(photograph))
@@ -81,7 +85,7 @@ def source() -> str:
 
 
 def shortened(text: str) -> str:
-    """The title of each stage of an explanation with the first of the lines below it."""
+    """The title of each stage of an explanation with the first of the lines below it, clipped."""
     shown: list[str] = []
     hidden = below = 0
     for line in [*text.splitlines(), ""]:
@@ -90,7 +94,7 @@ def shortened(text: str) -> str:
             shown.append(f"  ... {hidden:,} more")
             hidden = 0
         if below <= SHOWN_STEPS:
-            shown.append(line)
+            shown.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4]} ...")
         else:
             hidden += 1
     return "\n".join(shown).rstrip()

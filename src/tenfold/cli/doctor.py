@@ -122,6 +122,7 @@ def problems(versions: Mapping[str, object]) -> list[str]:
         for name, installed_version in versions.items()
         if installed_version is None
     ]
+    found += [line for setting in settings.SETTINGS if (line := misfit(setting))]
     known = {setting.environment for setting in settings.SETTINGS}
     found += [
         f"{name} is set in the environment but is no setting of tenfold"
@@ -131,6 +132,17 @@ def problems(versions: Mapping[str, object]) -> list[str]:
     if sys.flags.optimize:
         found.append("Python runs with -O: tenfold's own checks (assert) are off")
     return found
+
+
+def misfit(setting: settings.Setting) -> str:
+    """What is wrong with the value that the environment gives a setting; nothing: no words."""
+    text = os.environ.get(setting.environment)
+    try:
+        if text is not None:
+            setting.parse(text)
+    except ValueError as error:
+        return f"{setting.environment}={text!r} does not fit: {str(error).splitlines()[0]}"
+    return ""
 
 
 def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:

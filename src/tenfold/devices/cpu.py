@@ -17,16 +17,18 @@ from collections import OrderedDict
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Type, Value
+from tenfold._native import Node, Type, Value
 from tenfold.devices import forks, reference, timeline
-from tenfold.devices.device import declare
+from tenfold.devices.bind import bind, scalar_bytes
+from tenfold.devices.device import Written, declare
+from tenfold.devices.factorise import factorise
 from tenfold.devices.multiply import multiply
 from tenfold.devices.pieces import Pieces
 from tenfold.devices.program import PROGRAMS, Program, is_baseline, program_of
 from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
 from tenfold.plan.items import last_items
-from tenfold.plan.lower import contiguous
+from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of
 from tenfold.plan.traverse import Launch, parameter_bytes
 from tenfold.settings import get
@@ -78,13 +80,21 @@ class Cpu:
 
     def forget(self) -> None:
         """Forget all plans."""
+        _native.forget_plans()
         with self._lock:
             self._plans.clear()
+
+    def bind(self, graph: Graph, written: Written) -> bool:
+        """Plan a graph, and keep what replays the plan for what was written."""
+        if get("check_nans") or get("debug") or len(graph) > LONGEST:
+            return False
+        plan = plan_of(graph, fused=bool(get("fuse")), fma=not is_baseline(str(get("cpu"))))
+        return bind(written, graph, plan, threads_of, called)
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph; what depends on a failure is left alone."""
         if get("check_nans"):
-            return self._one_by_one(graph)
+            return self._one_by_one(graph, check_nans=True)
         return self._run(graph) if len(graph) <= LONGEST else self._in_pieces(graph)
 
     def _in_pieces(self, graph: Graph) -> Exception | None:
@@ -98,9 +108,9 @@ class Cpu:
             for number, step in enumerate(run.plan.steps):
                 try:
                     if not run.step(step):
-                        return _with_reference(graph)
+                        return self._one_by_one(graph)
                 except (MemoryError, reference.Failure):
-                    return _with_reference(graph)
+                    return self._one_by_one(graph)
                 run.drop(run.plan.last_use[number])
             items = run.plan.items_at
             for position, place in wanted.items():
@@ -113,7 +123,8 @@ class Cpu:
         for number, step in enumerate(run.plan.steps):
             try:
                 if run.can(step) and not run.step(step):
-                    return _with_reference(graph)
+                    alone = sum(node.pending and not node.is_scalar for node in graph.nodes) == 1
+                    return _with_reference(graph) if alone else self._one_by_one(graph)
             except (MemoryError, reference.Failure) as error:
                 run.without(step)
                 failure = failure or _named(step, error)
@@ -123,12 +134,14 @@ class Cpu:
         run.publish()
         return failure
 
-    def _one_by_one(self, graph: Graph) -> Exception | None:
-        """Compute each node by itself, and look whether it has made NaN of other numbers."""
+    def _one_by_one(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
+        """Compute each node by itself: what does not depend on a failure has the bits it always
+        has, and a node that makes NaN of other numbers can be told.
+        """
         first: Exception | None = None
         for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
             if node.pending and not any(graph.nodes[i].pending for i in inputs):
-                failure = self._run(Graph.of([node]), check_nans=True)
+                failure = self._run(Graph.of([node]), check_nans=check_nans)
                 first = first or failure
         return first
 
@@ -143,7 +156,7 @@ def _named(step: Step, error: MemoryError | reference.Failure) -> Exception:
 
 
 def _with_reference(graph: Graph) -> Exception | None:
-    """A step has failed for its values: the reference says which, and does what is left."""
+    """An operation has failed for its values: the reference says why."""
     return reference.Reference("cpu").run(graph)
 
 
@@ -226,6 +239,8 @@ class _Run:
 
     def _kernel(self, step: Step, launch: Launch) -> bool:
         program = program_of(launch.kernel, launch.elements)
+        if step.copies:
+            _native.count("copies", step.copies)
         for made in step.makes:
             if made.item in self.over:
                 self.values[made.item] = self.values[self.over[made.item]]
@@ -241,7 +256,7 @@ class _Run:
             buffers.append(value if memory.offset == 0 else value.address + memory.offset)
         totals = [np.empty(size, np.uint8) for size in launch.totals]
         buffers += [table.ctypes.data for table in totals]
-        scalars = b"".join(self._scalars(launch))
+        scalars = b"".join(map(self._scalar, launch.parameters))
         _native.count("kernels")
         _native.count("launches")
         return self._launched(program, launch, buffers, scalars)
@@ -252,6 +267,8 @@ class _Run:
         threads = threads_of(launch)
         if threads > _native.threads():
             _native.set_threads(threads)
+        if launch.goes_in_parts(threads):
+            return self._in_parts(program, launch, buffers, scalars, threads)
         status = _native.launch(
             program.kernel,
             buffers,
@@ -268,51 +285,40 @@ class _Run:
             )
         return status == 0
 
-    def _scalars(self, launch: Launch) -> list[bytes]:
-        found = []
-        for parameter in launch.parameters:
-            if parameter.item < 0:
-                found.append(parameter_bytes(parameter, np.asarray(parameter.number)))
-                continue
-            node = self.graph.nodes[self.plan.items[parameter.item].position]
-            if node.is_scalar:
-                value = np.asarray(node.scalar)
-            else:
-                with np.errstate(all="ignore"):
-                    value = np.asarray(node.op.fills(*node.params)).astype(node.type.dtype)
-            cast = reference.cast_operand(value, parameter.dtype)
-            found.append(parameter_bytes(parameter, cast))
-        return found
+    def _in_parts(
+        self,
+        program: Program,
+        launch: Launch,
+        buffers: list[Value | int],
+        scalars: bytes,
+        threads: int,
+    ) -> bool:
+        """Scan parts of rows: what they come to, what comes before each, and then themselves."""
+        _native.count("kernels")  # elements are gone through twice
+        _native.count("launches")
+        units = (launch.parts, launch.units, launch.parts)
+        for function, count, most in zip(program.parts, units, (threads, 1, threads), strict=True):
+            scratch = launch.scratch
+            if _native.launch(function, buffers, launch.sizes, scalars, scratch, count, 1, most):
+                return False
+        return True
+
+    def _scalar(self, parameter: Parameter) -> bytes:
+        if parameter.item < 0:
+            return parameter_bytes(parameter, np.asarray(parameter.number))
+        return scalar_bytes(self.graph.nodes[self.plan.items[parameter.item].position], parameter)
 
     def _call(self, step: Step) -> bool:
         node = self.graph.nodes[step.position]
         inputs = [self._exported(i) for i in step.reads]
         made = step.makes[0]
-        if node.op.contraction is not None:
-            first, second = inputs
-            product = multiply(node.op, node.params, first, second, node.type)
-            self.values[made.item] = (product,)
-            self._count_call(step)
-            return True
         try:
-            results = reference.run_op(node, inputs)
+            self.values[made.item] = called(node, inputs)
         except reference.Failure:
             return False
-        self._count_call(step)
-        # a plan takes it that results lie in row-major order
-        ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in results]
-        self.values[made.item] = tuple(dense.adopt(x, self.device.name) for x in ordered)
-        return True
-
-    def _count_call(self, step: Step) -> None:
-        node = self.graph.nodes[step.position]
-        _native.count("calls")
-        _native.count("launches")
-        if node.op.multiply_adds is not None:
-            types = tuple(self.graph.nodes[i].type for i in self.graph.inputs[step.position])
-            _native.count("multiply_adds", node.op.multiply_adds(types, *node.params))
-        if step.makes[0].item in self.plan.temporaries:
+        if made.item in self.plan.temporaries:
             _native.count("temporaries")
+        return True
 
     def _exported(self, item: int) -> np.ndarray:
         node = self.graph.nodes[self.plan.items[item].position]
@@ -339,9 +345,30 @@ class _Run:
                 node.publish([*self.values[item]])
 
 
+def called(node: Node | reference.Called, inputs: list[np.ndarray]) -> tuple[Value, ...]:
+    """Compute a call by a library or by the reference; its results lie in row-major order.
+
+    Raises reference.Failure where it fails for its values.
+    """
+    op = node.op
+    if op.contraction is not None:
+        first, second = inputs
+        results: tuple[Value, ...] = (multiply(op, node.params, first, second, node.type),)
+    else:
+        arrays = factorise(node, inputs)
+        ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in arrays]
+        results = tuple(dense.adopt(x, "cpu") for x in ordered)
+    _native.count("calls")
+    _native.count("launches")
+    if op.multiply_adds is not None:
+        types = tuple(Type(x.shape, x.dtype, "cpu", dense.NAME) for x in inputs)
+        _native.count("multiply_adds", op.multiply_adds(types, *node.params))
+    return results
+
+
 def threads_of(launch: Launch) -> int:
     """Return on how many threads a launch may run; small ones stay on their caller's."""
-    return int(get("threads")) if launch.elements > SMALL else 1
+    return int(get("threads")) if launch.elements > SMALL and not launch.upwards else 1
 
 
 declare(Cpu())

@@ -9,10 +9,18 @@ Takes a Graph, publishes each value in its node, and hands on the first failure,
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tenfold.ir.graph import Graph
+from tenfold.ir.rewrite import Report
 from tenfold.settings import declare_device
+
+
+class Written(NamedTuple):
+    """What a computed graph was made from: the graph as it was written, and what rules did."""
+
+    graph: Graph
+    report: Report
 
 
 class Device(Protocol):
@@ -27,6 +35,9 @@ class Device(Protocol):
 
         What depends on a node that fails for its values is left pending; the rest is computed.
         """
+
+    def bind(self, graph: Graph, written: Written) -> bool:
+        """Keep what replays the graph for what was written; False where it cannot be replayed."""
 
     def forget(self) -> None:
         """Forget what can be made again."""

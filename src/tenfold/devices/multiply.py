@@ -83,6 +83,9 @@ def multiply(
     result = Value.allocate(type_, type_.size * type_.dtype.itemsize)
     buffers: list[Value | int] = [_address(arrays[i]) for i in step.operands]
     program = program_of(step.kernel, step.multiply_adds)
+    threads = threads_of(step)
+    if threads > _native.threads():
+        _native.set_threads(threads)
     with blas.held() if step.addresses else nullcontext():
         status = _native.launch(
             program.kernel,
@@ -92,7 +95,7 @@ def multiply(
             step.scratch,
             step.units,
             step.grain,
-            threads_of(step),
+            threads,
         )
     assert status == 0, "a product does not fail for its values"
     return result

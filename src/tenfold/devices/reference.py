@@ -12,14 +12,14 @@ that nobody needs any more are dropped as soon as their last reader ran.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type
 from tenfold.devices import timeline
-from tenfold.devices.device import declare
+from tenfold.devices.device import Written, declare
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained, RunError, UnsupportedError
 from tenfold.ir.graph import Graph
@@ -37,6 +37,18 @@ REPORTED = (
 """What a computation may raise for its values; of a user's function it may be any Exception."""
 DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError, MemoryError)
 """The classes in which a failure for values is raised as it is; any other is a RunError."""
+
+
+class Called(NamedTuple):
+    """What computing an operation needs to know of its node, apart from the graph."""
+
+    op: Op[...]
+    params: tuple[Any, ...]
+    operands: tuple[np.dtype, ...]
+    types: tuple[Type, ...]
+    type: Type
+    name: str
+    origin: tuple[str, int] | None = None
 
 
 class Failure(Exception):
@@ -57,6 +69,10 @@ class Reference:
 
     def forget(self) -> None:
         """It remembers nothing."""
+
+    def bind(self, _graph: Graph, _written: Written) -> bool:
+        """It keeps nothing."""
+        return False
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph, node by node; what depends on a failure is left alone."""
@@ -126,7 +142,7 @@ def no_values() -> Failure:
     )
 
 
-def run_op(node: Node, inputs: list[np.ndarray]) -> Values:
+def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
     """Compute one operation from NumPy arrays; check what it returns against what its rule said."""
     op: Op[...] = node.op
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
@@ -162,7 +178,7 @@ def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> V
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
-def _checked(node: Node, result: Any, type_: Type) -> np.ndarray:
+def _checked(node: Node | Called, result: Any, type_: Type) -> np.ndarray:
     values = np.asarray(result)
     if values.shape != type_.shape:
         _refuse_result(node, "shape", type_.shape, values.shape)
@@ -171,7 +187,7 @@ def _checked(node: Node, result: Any, type_: Type) -> np.ndarray:
     return cast_values(values, type_.dtype)
 
 
-def _refuse_result(node: Node, what: str, said: object, given: object) -> NoReturn:
+def _refuse_result(node: Node | Called, what: str, said: object, given: object) -> NoReturn:
     raise Failure(
         RunError(
             node.name,
@@ -205,19 +221,19 @@ def _nans(values: object) -> np.ndarray:
     return array != array if kind_of(array.dtype) in "fc" else np.zeros(array.shape, bool)
 
 
-def _place(node: Node) -> str:
+def _place(node: Node | Called) -> str:
     """The user's line, where the node knows it."""
     return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
 
 
-def _failed(node: Node, error: Exception) -> Exception:
+def _failed(node: Node | Called, error: Exception) -> Exception:
     """The error to raise at the wait: names the op and the user's line."""
     made = _failure_of(node, error)
     made.__cause__ = error  # as `raise ... from` does
     return made
 
 
-def _failure_of(node: Node, error: Exception) -> Exception:
+def _failure_of(node: Node | Called, error: Exception) -> Exception:
     text = str(error)
     if isinstance(error, Explained):  # its operands and remedy are in the original
         inner = error.operation not in ("", node.name)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from tenfold import pipeline
 from tenfold._native import Array
-from tenfold.errors import UnsupportedError
+from tenfold.errors import UnsupportedError, message
 from tenfold.explain import plans
 from tenfold.explain.graphs import dot, expression_text, one_by_one_text, optimised_text
 from tenfold.explain.look import Look
@@ -44,10 +44,13 @@ def explain(
     leave; "planned" the steps: kernels with what they fuse and how they go through memory, calls,
     temporaries and the reasons, and the bytes that each must move; "rendered" the source text of
     the kernels; "executed" what is to be launched. Of an array that is computed its value is left.
-    `stage` names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed,
-    and each step's time is shown with its GB/s: 10**9 bytes that it must move, in a second.
+    `stage` names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed
+    once, and each step's time is shown with its GB/s: 10**9 bytes that it must move, in a second.
+    It is one run: what else the machine does then, and memory that is touched for the first time,
+    are in it.
 
-    Raises UnsupportedError for a stage or a format that does not exist.
+    Raises UnsupportedError for a stage or a format that does not exist, TypeError for what is no
+    Array.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([1.0, 2.0, 3.0])
@@ -60,6 +63,9 @@ def explain(
     """
     if not arrays:
         return "nothing to explain"
+    for number, array in enumerate(arrays, 1):
+        if not isinstance(array, Array):
+            raise _no_array(number, array)
     _known("format", format, ("text", "dot"))
     if stage is not None:
         _known("stage", stage, tuple(STAGES))
@@ -89,6 +95,15 @@ def _all(look: Look) -> list[str]:
 def executed_text(look: Look) -> str:
     """Return what the device runs: the launches of a plan, or one operation after the other."""
     return plans.executed_text(look) if look.plans else one_by_one_text(look)
+
+
+def _no_array(number: int, given: object) -> TypeError:
+    """The error for a stage that is not given by name, and for whatever else is no Array."""
+    rule = f"argument {number} is {type(given).__name__}, no Array"
+    remedy = f"give the stage by name: stage={given!r}"
+    if not isinstance(given, str):
+        remedy = "pass Arrays one by one: tn.explain(x, y)"
+    return TypeError(message("explain", rule, remedy=remedy))
 
 
 def _known(what: str, name: str, names: tuple[str, ...]) -> None:

@@ -15,10 +15,9 @@ kernel linear: add -> float64[2]
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from tenfold.devices.cpu import LONGEST, PIECE, Cpu
 from tenfold.devices.device import DEVICES
+from tenfold.ir.cached import cached
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report
 from tenfold.pipeline import MOST_NODES
@@ -34,7 +33,7 @@ class Look:
         self.graph = graph
         self.device = graph.nodes[graph.outputs[0]].type.device
 
-    @cached_property
+    @cached
     def operations(self) -> int:
         """How many nodes are still to be computed."""
         return sum(node.pending for node in self.graph.nodes)
@@ -50,12 +49,12 @@ class Look:
             return f"it has more than {MOST_NODES} nodes"
         return ""
 
-    @cached_property
+    @cached
     def rewritten(self) -> tuple[Graph, Report]:
         """The graph that the rules in force leave, and what they did."""
         if self.as_written:
             return self.graph, Report()
-        return active.optimised(self.graph, describe=True, look=True)
+        return active.optimised(self.graph, describe=True)
 
     @property
     def optimised(self) -> Graph:
@@ -73,7 +72,7 @@ class Look:
         nodes = len(self.optimised)
         return 1 if nodes <= LONGEST else -(-nodes // PIECE)
 
-    @cached_property
+    @cached
     def plan(self) -> Plan:
         """The plan by which the device computes the graph."""
         device = DEVICES[self.device]

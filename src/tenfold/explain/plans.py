@@ -16,6 +16,7 @@ planned: 1 kernel, 0 calls, 0 temporaries
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tenfold.devices.cpu import threads_of
@@ -39,8 +40,11 @@ TRAVERSALS = {
     "row": "row by row, packets along the axis that is folded",
     "column": "columns side by side, packets across them, a loop along the axis that is folded",
     "split": "few long rows, cut into blocks that are folded apart and then with one another",
+    "search": "row by row: the best of each chunk, then its position where the best one is",
+    "search parts": "few long rows, cut into parts that are searched apart and then compared",
     "scan": "rows side by side, each with its running value along the axis that is scanned",
     "scan blocks": "blocks of a row side by side, then what the blocks before each come to",
+    "scan parts": "as scan blocks; many threads take parts of rows, first for what they come to",
     "scan columns": "columns side by side, a running value for each",
 }
 """What each traversal means."""
@@ -83,8 +87,14 @@ def _planned(look: Look, number: int, step: Step) -> Iterator[str]:
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
     yield f"  {number}. {step.kind}{traversal}: {operations(step.names, ', ')} -> {results}"
     notes = _kernel_notes if step.launch else _other_notes
-    lines = [*notes(look, step), *(f"kept, {why}" for why in step.reasons), *step.apart]
+    lines = [*notes(look, step), *_kept(step), *step.apart]
     yield from (f"     {line}" for line in lines)
+
+
+def _kept(step: Step) -> Iterator[str]:
+    """Why results are stored; what holds for several of one name stands once."""
+    for why, times in Counter(step.reasons).items():
+        yield f"kept, {why}" if times == 1 else f"kept, {why}; {times} results"
 
 
 def _result(look: Look, made: Made) -> str:

@@ -96,10 +96,11 @@ def loads_of(kernel: Kernel) -> Counter[int]:
 
 
 def _loaded_in(kernel: Kernel, number: int) -> Iterator[int]:
-    """The operands that one pass loads: what it stores, folds or tests needs them anew."""
+    """The operands that one pass loads: what it stores, folds, tests or keeps needs them anew."""
     levels, own = kernel.levels, 2 * number
     wanted = [i for store in kernel.stores if kernel.pass_of(store) // 2 == number
               for i in store.elements]  # fmt: skip
+    wanted += [i for i in kernel.kept if levels[i] == own]
     for i, made in enumerate(kernel.body):
         if (made.name == "fold" and levels[i] == own + 1) or (
             made.name == "fail" and levels[i] // 2 == number

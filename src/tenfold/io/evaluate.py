@@ -22,6 +22,9 @@ from tenfold.io.errors import ComputationError, ExpressionError, UserError, beca
 from tenfold.io.expression import LARGEST_INTEGER, Expression, refused
 from tenfold.io.vocabulary import Vocabulary
 
+MODULES = ("np", "numpy", "tn", "tenfold")
+"""What stands before names in programs."""
+
 UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
     # The stubs give each of these functions a type of its own; the tables hold any of them.
     ast.UAdd: operator.pos,  # type: ignore[dict-item]
@@ -113,10 +116,14 @@ def _named(node: ast.expr, name: str, scope: Scope) -> object:
         raise refused(node, f"{name} is a function; call it, as in {name}(x)")
     known = [*scope.inputs, *scope.vocabulary.names]
     have = ", ".join(scope.inputs) or "none"
-    raise refused(node, f"unknown name {name[:40]!r}{_near(name, known)}; the inputs are: {have}")
+    near = _near(name, known, scope)
+    raise refused(node, f"unknown name {name[:40]!r}{near}; the inputs are: {have}")
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def _near(name: str, known: Iterable[str], scope: Scope) -> str:
+    written = scope.vocabulary.instead(name)
+    if written:
+        return f" (write {written})"
     close = difflib.get_close_matches(name[:40], list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
@@ -162,17 +169,18 @@ def _function(node: ast.expr, scope: Scope) -> tuple[str, Callable[..., object]]
     words = scope.vocabulary
     if isinstance(node, ast.Name):
         if node.id not in words.functions:
-            raise _unknown(node, node.id, words.functions)
+            raise _unknown(node, node.id, words.functions, scope)
         return node.id, words.functions[node.id]
     assert isinstance(node, ast.Attribute), "parse() lets no other thing be called"
+    _refuse_module(node, scope)
     if page := _page(node.value, scope):
         name = f"{page}.{node.attr}"
         if name not in words.functions:
-            raise _unknown(node, name, words.functions)
+            raise _unknown(node, name, words.functions, scope)
         return name, words.functions[name]
     owner = _array(node.value, scope)
     if node.attr not in words.methods:
-        raise _unknown(node, node.attr, words.methods, "array method")
+        raise _unknown(node, node.attr, words.methods, scope, "array method")
     return node.attr, getattr(owner, node.attr)
 
 
@@ -184,9 +192,23 @@ def _page(node: ast.expr, scope: Scope) -> str:
 
 
 def _unknown(
-    node: ast.expr, name: str, known: Iterable[str], word: str = "function"
+    node: ast.expr, name: str, known: Iterable[str], scope: Scope, word: str = "function"
 ) -> ExpressionError:
-    return refused(node, f"unknown {word} {name[:60]!r}{_near(name, known)}")
+    return refused(node, f"unknown {word} {name[:60]!r}{_near(name, known, scope)}")
+
+
+def _refuse_module(node: ast.Attribute, scope: Scope) -> None:
+    """Refuse `np.sqrt` and its like, saying how the name is written here: alone."""
+    owner, parts = node.value, [node.attr]
+    while isinstance(owner, ast.Attribute):
+        parts.insert(0, owner.attr)
+        owner = owner.value
+    if not isinstance(owner, ast.Name) or owner.id not in MODULES or owner.id in scope.inputs:
+        return
+    words, name = scope.vocabulary, ".".join(parts)
+    shown = f"{name}(x)" if name in words.functions else name if name in words.names else ""
+    remedy = f"write {shown or words.instead(name) or 'names alone, as in sqrt(x)'}"
+    raise refused(node, f"names stand here without {owner.id + '.'!r}; {remedy}")
 
 
 def _array(node: ast.expr, scope: Scope) -> object:
@@ -196,7 +218,8 @@ def _array(node: ast.expr, scope: Scope) -> object:
     return value
 
 
-def _property(node: ast.expr, owner: ast.expr, attribute: str, scope: Scope) -> object:
+def _property(node: ast.Attribute, owner: ast.expr, attribute: str, scope: Scope) -> object:
+    _refuse_module(node, scope)
     if _page(owner, scope):
         raise refused(node, f".{attribute[:40]} must be called, as in linalg.norm(x)")
     value = _array(owner, scope)

@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 import tenfold as tn
 from tenfold.dtypes import DTYPES
+from tenfold.interop.answers import WRITTEN, answer
 from tenfold.ir.op import OPS
 from tenfold.namespace.info import CONSTANTS
 
@@ -30,6 +33,8 @@ class Vocabulary:
     properties: frozenset[str]
     names: Mapping[str, object]
     """What a bare name may mean besides an input: constants and dtypes."""
+    instead: Callable[[str], str]
+    """How an expression writes what NumPy has the name for; "" for other names."""
     array: type
     """The type whose methods and properties may be used, and whose elements may be subscripted."""
 
@@ -39,6 +44,15 @@ class Vocabulary:
         return frozenset(name.partition(".")[0] for name in self.functions if "." in name)
 
 
+def _instead(name: str) -> str:
+    function = vars(np).get(name)
+    operation = answer(function) if callable(function) else None
+    if operation is not None:
+        return f"{operation.full_name}(x)"
+    written = WRITTEN.get(name, "").replace("tn.", "")
+    return "" if "np." in written or "copy." in written else written
+
+
 def vocabulary() -> Vocabulary:
     """The allow-list of what Tenfold itself offers, as the op table stands now."""
     return Vocabulary(
@@ -46,5 +60,6 @@ def vocabulary() -> Vocabulary:
         methods=frozenset(operation.name for operation in OPS.values() if operation.method),
         properties=PROPERTIES,
         names={**CONSTANTS, **DTYPES},
+        instead=_instead,
         array=tn.Array,
     )

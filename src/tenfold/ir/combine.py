@@ -106,6 +106,17 @@ def _and(_: Body, left: Parts, right: Parts) -> Parts:
     return (left[0] & right[0],)
 
 
+def _moments(_: Body, left: Parts, right: Parts) -> Parts:
+    """Count, first element, distance of the mean from it, sum of squared distances from the mean:
+    Chan, Golub, LeVeque 1979 (ops/deviations.py), for means instead of sums.
+    """
+    (n, first, drift, squares), (m, other_first, other_drift, other_squares) = left, right
+    count = n + m
+    distance = (other_first - first) - (drift - other_drift)
+    step = distance * (m / count)
+    return count, first, drift + step, (squares + other_squares) + distance * step * n
+
+
 COMBINE: dict[str, Callable[[Body, Parts, Parts], Parts]] = {
     "add": _add,
     "product": _multiply,
@@ -115,6 +126,7 @@ COMBINE: dict[str, Callable[[Body, Parts, Parts], Parts]] = {
     "first smallest": _position_of(larger=False),
     "or": _or,
     "and": _and,
+    "moments": _moments,
 }
 IN_ORDER = COMBINE | {
     "first largest": _position_in_order(larger=True),

@@ -29,6 +29,7 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import HALVES, canonical, kind_of, names, promote, wide
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, register
+from tenfold.ir.pattern import Pattern
 from tenfold.ir.shape import Axis, Shape, broadcast, normalize_axes, reduced
 
 DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
@@ -46,10 +47,16 @@ def array(value: Any) -> Array:
     return imported
 
 
-def no_array(value: object) -> DTypeError:
-    """Return the error, to be raised, of an argument that is no array and no number."""
+def no_array(value: object, operation: str = "exp") -> DTypeError:
+    """Return the error, to be raised, of an argument that is no array and no number; in a rule's
+    pattern `operation`, or one such as it, is written otherwise.
+    """
     rule = f"{type(value).__name__} is no array and no number"
-    return DTypeError("", rule, remedy="make an array of it first, with tn.asarray(...)")
+    remedy = "make an array of it first, with tn.asarray(...)"
+    if isinstance(value, Pattern):
+        rule = f"{type(value).__name__} of a rule's pattern is no array"
+        remedy = f"write tn.rules.pattern.{operation.replace('.', '_')}(...) in a pattern"
+    return DTypeError("", rule, remedy=remedy)
 
 
 FORMULA_COST = 20.0

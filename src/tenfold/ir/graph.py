@@ -13,7 +13,7 @@ equal structures. Frozen; printing one gives its text form.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tenfold import _native
 from tenfold._native import Node, Type
@@ -31,14 +31,18 @@ class Graph:
     held: Sequence[bool]
     """For each node whether somebody outside can see it: its value must be kept."""
     outputs: tuple[int, ...]
+    dying: Sequence[bool] = ()
+    """For each node whether it is a value that nobody outside can see: it may be written over."""
+    structure: _native.Structure | None = field(default=None, compare=False, repr=False)
+    """The key under which a plan of this graph is replayed, where it was asked for."""
 
     @classmethod
-    def of(cls, outputs: Sequence[Node]) -> Graph:
-        """Walk from `outputs` down to values; linear time, no recursion."""
-        nodes, inputs, uses, held = _native.walk(outputs)
-        positions = {node: i for i, node in enumerate(nodes)} if len(outputs) > 1 else {}
-        places = tuple(positions[node] for node in outputs) if positions else (len(nodes) - 1,)
-        return cls(nodes, inputs, uses, held, places)
+    def of(cls, outputs: Sequence[Node], options: Sequence[int] = ()) -> Graph:
+        """Walk from `outputs` down to values; linear time, no recursion.
+
+        `options` are numbers that stand for the options in force: with them, `structure` is there.
+        """
+        return cls(*_native.walk(outputs, options))
 
     def __len__(self) -> int:
         return len(self.nodes)

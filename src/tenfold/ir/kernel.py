@@ -26,11 +26,11 @@ kernel of 1 axis, linear
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tenfold.ir.body import Instruction
+from tenfold.ir.cached import cached
 
 LANES = 32
 BLOCK = 1024
@@ -38,6 +38,8 @@ BLOCK = 1024
 PITCH = BLOCK + 16
 """Elements from one block to the next that are scanned side by side, in scratch memory: not all in
 the same lines of the cache."""
+STEPS = ("2", "3", "4")
+"""Steps of some elements that are known to the kernel: what is between them is near enough."""
 TILE = 64
 """The most rows and columns of a tile."""
 TILE_ROW = 256
@@ -48,9 +50,10 @@ TILE_ROW = 256
 class Operand:
     """Memory that a kernel reads or writes: its dtype, and for each axis how it is stepped through.
 
-    "0": not at all, "1": element by element, "-": backwards element by element, "s": by a stride
-    in bytes that is given at the launch. "1" and "-" occur on the last axis alone, and "1" on the
-    one before where the last one has "s": the operand lies across, and the map goes by tiles.
+    "0": not at all, "1": element by element, "-": backwards element by element, "2", "3", "4": so
+    many elements on, "s": by a stride in bytes that is given at the launch. Numbers and "-" occur
+    on the last axis alone, and "1" on the one before where the last one has "s": the operand lies
+    across, and the map goes by tiles.
     """
 
     dtype: np.dtype
@@ -99,8 +102,9 @@ class Kernel:
     parameters: int = 0
     """The number of scalars that are given at the launch, 8 bytes each."""
     form: str = "map"
-    """map, row or column; split: rows whose blocks are folded by units of their own; scan: rows
-    side by side, scan blocks: blocks of a row side by side, scan columns (render/scan.py)."""
+    """map, row or column; split: rows whose blocks are folded by units of their own; search, search
+    parts (render/search.py); scan: rows side by side, scan columns (render/scan.py), scan blocks:
+    blocks of a row side by side, scan parts: parts of it too (render/scan_blocks.py)."""
     streamed: bool = False
     """Whether whole packets are stored past the cache: the outputs are larger than it is."""
     lanes: int = 64
@@ -117,7 +121,7 @@ class Kernel:
         """The number of loop axes."""
         return len(self.operands[0].steps)
 
-    @cached_property
+    @cached
     def across(self) -> tuple[int, ...]:
         """The operands that are contiguous along the axis before the packet axis."""
         steps = [operand.steps[-2:] for operand in self.operands]
@@ -137,7 +141,7 @@ class Kernel:
         largest = max(self.operands[number].dtype.itemsize for number in self.across)
         return self.tile[0] * self.tile[1] * largest
 
-    @cached_property
+    @cached
     def sizes(self) -> tuple[tuple[str, int, int], ...]:
         """What the launch gives as sizes: ("length", axis, 0), ("stride", operand, axis) in bytes,
         ("part", 0, 0): how much of the packet axis (split: how many blocks) is one unit of work,
@@ -152,7 +156,31 @@ class Kernel:
         ]
         return (*lengths, *strides, ("part", 0, 0), ("slots", 0, 0))
 
-    @cached_property
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions of its program: of the units of work, and where these are parts of rows of
+        the rows that are finished once all units have run. Those of a "scan parts" beside it do the
+        same as its units, one after the other, for many threads.
+        """
+        if self.form == "scan parts":
+            return "kernel", "totals", "carries", "parts"
+        return ("kernel", "finish") if self.form in ("split", "search parts") else ("kernel",)
+
+    @cached
+    def searches(self) -> bool:
+        """Whether a row is gone through for one thing alone: the position of its first largest or
+        smallest element.
+        """
+        if len(self.folds) != 1 or any(made.name == "fail" for made in self.body):
+            return False
+        (fold,) = self.folds
+        if not fold.kind.startswith("first ") or fold.results[0] >= 0:
+            return False
+        index = self.body[fold.inputs[1]]
+        along = index.name == "index" and index.data == self.folded
+        return along and all(self.pass_of(store) == 1 for store in self.stores)
+
+    @cached
     def levels(self) -> tuple[int, ...]:
         """For each instruction the pass over the folded axis in which it is known first, doubled:
         even numbers 2p are elements of pass p, odd ones 2p + 1 are known once pass p has ended
@@ -191,7 +219,7 @@ class Kernel:
             return max(level, 1) if self.form != "map" else level
         return 2 * ((level + 1) // 2)
 
-    @cached_property
+    @cached
     def passes(self) -> int:
         """How often the folded axis is gone through."""
         last = [self.pass_of(store) // 2 for store in self.stores]
@@ -203,7 +231,7 @@ class Kernel:
         """Return the memory that the kept elements of a row take, with a whole last packet."""
         return 8 * len(self.kept) * (length + self.lanes)
 
-    @cached_property
+    @cached
     def most_parts(self) -> int:
         """The most parts that the folds of one pass have."""
         counts: dict[int, int] = {}
@@ -217,7 +245,7 @@ class Kernel:
         rows = self.most_parts * (LANES + slots) + len(self.remembered)
         return 8 * (part + self.lanes) * rows
 
-    @cached_property
+    @cached
     def read_later(self) -> tuple[int, ...]:
         """What is known once a pass has ended and read by a later one."""
         found: set[int] = set()
@@ -232,7 +260,7 @@ class Kernel:
             )
         return tuple(sorted(found))
 
-    @cached_property
+    @cached
     def folds(self) -> tuple[Fold, ...]:
         """The folds, each with the instructions that name its parts."""
         found: dict[tuple[str, tuple[int, ...]], dict[int, int]] = {}
@@ -246,7 +274,7 @@ class Kernel:
             for (kind, inputs), results in found.items()
         )
 
-    @cached_property
+    @cached
     def scan(self) -> Scan:
         """The scan of a kernel whose form says that it has one."""
         scans = {i: made for i, made in enumerate(self.body) if made.name == "scan"}

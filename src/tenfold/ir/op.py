@@ -73,8 +73,8 @@ class Folding(NamedTuple):
     """From the parts of the whole to the element of the result's dtype."""
     identity: complex | None = None
     """What nothing folds to, where there is such a value."""
-    positions: bool = False
-    """Whether it finds a position, along one axis."""
+    one_axis: bool = False
+    """Whether it folds one axis alone: what it folds has parts that no memory holds."""
 
 
 class Contraction(NamedTuple):
@@ -179,6 +179,11 @@ class Op(Operation[P]):
     """Python's operator for it, such as "+"."""
     view: bool = False
     """Whether its result is a view of its first input, that writes through."""
+    undo: Callable[[Array, Array], Array] | None = None
+    """For a view of all elements in another form: `undo(values of the view, input)` gives them in
+    the form of the input."""
+    noted: Callable[[Array, Sequence[Any]], None] | None = None
+    """What is told of each call, its result and its inputs, where a result is to know them."""
     strides: Callable[..., tuple[int, ...] | None] | None = None
     """For a view: the result's strides from (shape, strides) of its input and the params."""
     can_fail: bool = False
@@ -207,6 +212,9 @@ class Op(Operation[P]):
     pieces: Callable[..., Any] | None = None
     """For what sets blocks side by side: `pieces(shapes of the inputs, *params)` gives the blocks
     (ir/locate.py), which cover the result, or NotImplemented."""
+    writes: Callable[..., tuple[tuple[tuple[int | None, int, int], ...], Shape]] | None = None
+    """For its first input with a part replaced by the second: `writes(*params)` gives where the
+    part lies, for each axis (axis of the part or None, coefficient, start), and its shape."""
     fills: Callable[..., complex] | None = None
     """For a creation of equal elements: their value, from the params."""
     commutes: bool = False
@@ -235,6 +243,7 @@ class Op(Operation[P]):
             view=self.view,
             can_fail=self.can_fail,
             whole_exponent=self.whole_exponent,
+            assigns=self.writes is not None,
         )
         object.__setattr__(self, "id", number)
         if self.symbol is not None:
@@ -255,6 +264,8 @@ class Op(Operation[P]):
         results: Array = _native.apply(self.id, inputs, params)
         if self.result_type is not None:
             results = self.result_type(*results)
+        if self.noted is not None:
+            self.noted(results, inputs)
         return results
 
 

@@ -20,6 +20,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+from tenfold import _native
 from tenfold.dtypes import PYTHON_TYPES
 from tenfold.errors import DTypeError
 from tenfold.ir.op import OPS, Op, Params
@@ -150,6 +151,11 @@ class Constant(Pattern):
 
     def __str__(self) -> str:
         return repr(self.value)
+
+    @property
+    def notable(self) -> bool:
+        """Whether it is one of the numbers that keys of plans tell apart from all others."""
+        return _native.is_notable(self.value)
 
     def equals(self, scalar: Number) -> bool:
         """Whether an operand that is `scalar` enters a computation as the value does."""

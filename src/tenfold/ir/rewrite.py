@@ -55,6 +55,10 @@ class Report:
     replaced: tuple[tuple[Node, int], ...] = ()
     """Each node that was asked for or is held, and was replaced, with the position in the new graph
     where its value is."""
+    looked: bool = False
+    """Whether a rule has looked at the value of a scalar: see `Rewriting.looked`."""
+    parts: tuple[Node, ...] = ()
+    """What is computed in part for the first time: whoever computes the graph notes it there."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -86,10 +90,11 @@ def rewrite(
     if opened is not None:
         work.opened = opened(work)
     firings = _Rewrite(work, rules, describe).run()
+    parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
-        return graph, Report()
+        return graph, Report(looked=work.looked, parts=parts)
     after, replaced = work.finish()
-    return after, Report(tuple(firings), tuple(replaced))
+    return after, Report(tuple(firings), tuple(replaced), work.looked, parts)
 
 
 class _Rewrite:
@@ -182,7 +187,7 @@ class _Rewrite:
             work.remember(position)
         made = _build(by, work, bound) if isinstance(by, Pattern) else _term(by(match), work)
         if isinstance(made, int) and work.ops[made] is SCALAR:
-            made = Constant(work.nodes[made].scalar)
+            made = Constant(work.scalar(made))
         return _everywhere(made.value, match) if isinstance(made, Constant) else made
 
     def _doubles(self, rule: Rule, inner: list[int], by: int) -> bool:
@@ -212,7 +217,10 @@ def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner:
         before = bound.setdefault(tree.name, at)
         return before == at or _same_scalar(work, before, at)
     if isinstance(tree, Constant):
-        return work.ops[at] is SCALAR and tree.equals(work.nodes[at].scalar)
+        if work.ops[at] is not SCALAR:
+            return False
+        work.looked = work.looked or not tree.notable
+        return tree.equals(work.nodes[at].scalar)
     assert isinstance(tree, Operation), "a pattern inside an operation"
     if work.ops[at] is not tree.op:
         return False
@@ -231,7 +239,7 @@ def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner:
 def _same_scalar(work: Rewriting, first: int, second: int) -> bool:
     if work.ops[first] is not SCALAR or work.ops[second] is not SCALAR:
         return False
-    one, other = work.nodes[first].scalar, work.nodes[second].scalar
+    one, other = work.scalar(first), work.scalar(second)
     return type(one) is type(other) and Constant(one).equals(other)
 
 

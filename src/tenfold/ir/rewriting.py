@@ -16,7 +16,7 @@ counts the readers that are still needed, at every moment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,7 +25,7 @@ from tenfold._native import Array, Node
 from tenfold.errors import UnsupportedError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op, Params
-from tenfold.ir.pattern import Constant
+from tenfold.ir.pattern import Constant, Number
 
 Origin = tuple[str, int] | None
 ORIGIN: ContextVar[Origin] = ContextVar("tenfold_origin", default=None)
@@ -54,6 +54,11 @@ def markers(graph: Graph) -> list[Operator]:
     return found
 
 
+def _circle() -> UnsupportedError:
+    rule = "a replacement reads what it replaces, so it would never end"
+    return UnsupportedError("rewrite", rule, remedy="make it of the variables")
+
+
 class Rewriting:
     """The columns; one thread works on them."""
 
@@ -61,6 +66,8 @@ class Rewriting:
         self.nodes = list(graph.nodes)
         self.inputs = list(graph.inputs)
         self.held = list(graph.held)
+        self.dying = graph.dying
+        self.written = graph.inputs
         self.ops = ops
         self.outputs = graph.outputs
         self.count = len(self.nodes)
@@ -70,10 +77,15 @@ class Rewriting:
             self.uses[output] += 1
         self.opened: set[int] = set()
         """What may be computed in part although somebody holds it or reads it twice."""
+        self.read_in_part: list[int] = []
+        """What is computed in part now, and as a whole if it is read once more."""
         self.places: list[int] = []
         """For each new node the old one in whose stead it was made."""
         self.root = -1
         """The node that a rule is replacing."""
+        self.looked = False
+        """Whether the value of a scalar has been looked at, beyond what every rule may know of it:
+        with another number the rules might do otherwise."""
         self._forward: dict[int, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
         self._known: dict[Node, int] | None = None
@@ -148,16 +160,25 @@ class Rewriting:
         op = self.ops[at]
         if isinstance(op, Op):
             key = (op, self.refresh(at), repr(self.nodes[at].params))
-            self._made.setdefault(key, at)
+            if self._standing(key) is None:
+                self._made[key] = at
+
+    def _standing(self, key: tuple[Any, ...]) -> int | None:
+        """Return the node of a key that is there. Not one that has been replaced since: what stands
+        in its place may read the root, and the graph would be a circle.
+        """
+        at = self._made.get(key)
+        return None if at == self.root or at in self._forward else at
 
     def make(self, op: Op[...], operands: Sequence[int | Constant], params: Params = ()) -> int:
         """Return the node of an operation on nodes and numbers: one that is there, or a new one."""
         inputs = tuple(x if isinstance(x, Constant) else self.find(x) for x in operands)
         shown = tuple(f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs)
         key = (op, shown, repr(params))
-        self._refuse_root(inputs)
-        found = self.find(self._made.get(key, self.root))
-        if found != self.root:
+        if self.root in inputs:
+            raise _circle()
+        found = self._standing(key)
+        if found is not None:
             return found
         given = tuple(x.value if isinstance(x, Constant) else self.given(x) for x in inputs)
         made = _native.apply(op.id, given, params)
@@ -175,15 +196,28 @@ class Rewriting:
         self._made[key] = at
         return at
 
-    def _refuse_root(self, inputs: tuple[object, ...]) -> None:
-        if self.root in inputs:
-            rule = "a replacement reads what it replaces, so it would never end"
-            raise UnsupportedError("rewrite", rule, remedy="make it of the variables")
+    def _refuse_circle(self, at: int) -> None:
+        """Refuse a replacement that reads the root, be it by nodes that were there."""
+        earliest, seen, stack = self.place(self.root), {at}, [at]
+        while stack:
+            position = stack.pop()
+            if self.place(position) < earliest:  # it was there before the root
+                continue
+            new = [i for i in self.refresh(position) if i not in seen]
+            if self.root in new:
+                raise _circle()
+            seen.update(new)
+            stack.extend(new)
 
     def given(self, at: int) -> Any:
         """Return a node as an operand of a call: an Array, or the scalar it is."""
-        node = self.nodes[at]
-        return node.scalar if self.ops[at] is SCALAR else _native.array_of(node)
+        return self.scalar(at) if self.ops[at] is SCALAR else _native.array_of(self.nodes[at])
+
+    def scalar(self, at: int) -> Number:
+        """Return the number that a Python scalar is."""
+        self.looked = True
+        number: Number = self.nodes[at].scalar
+        return number
 
     def _append(self, node: Node, op: Operator, inputs: tuple[int, ...]) -> int:
         self.nodes.append(node)
@@ -213,10 +247,10 @@ class Rewriting:
                 stack.extend(missing)
                 continue
             op: Operator = SCALAR if node.is_scalar else (node.op if node.pending else None) or LEAF
-            positions = tuple(self.find(known[each]) for each in inputs)
-            self._refuse_root(positions)
-            self._append(node, op, positions)
-        return self.find(known[_native.node_of(array)])
+            self._append(node, op, tuple(self.find(known[each]) for each in inputs))
+        at = self.find(known[_native.node_of(array)])
+        self._refuse_circle(at)
+        return at
 
     def order(self) -> list[int]:
         """Return the nodes that are needed, inputs before users, as a walk from the outputs."""
@@ -252,8 +286,34 @@ class Rewriting:
             for at in self._forward
             if at < self.count and self.held[at] and (by := self.find(at)) in positions
         ]
-        graph = Graph([self.nodes[at] for at in ordered], inputs, uses, held, outputs)
+        dying: Sequence[bool] = ()
+        if self.dying:
+            needed = self._needed_later(positions)
+            dying = [self._dies(at) and at not in needed for at in ordered]
+        graph = Graph([self.nodes[at] for at in ordered], inputs, uses, held, outputs, dying)
         return graph, replaced
+
+    def _needed_later(self, positions: Mapping[int, int]) -> set[int]:
+        """Return the old nodes below what somebody holds and this graph does not compute: later it
+        is computed as it was written.
+        """
+        left = [
+            at
+            for at in range(self.count)
+            if self.held[at] and self.written[at] and self.find(at) not in positions
+        ]
+        found: set[int] = set()
+        while left:
+            for i in self.written[left.pop()]:
+                computed = self.held[i] and self.find(i) in positions
+                if i not in found and not (computed and self.written[i]):
+                    found.add(i)
+                    left.append(i)
+        return found
+
+    def _dies(self, at: int) -> bool:
+        """Whether it is a value that nobody can see, nor in whose stead it stands now."""
+        return at < self.count and self.dying[at] and not self.held[at]
 
     def text(self, at: int, depth: int) -> str:
         """Return a node as text: `depth` levels of it, of what is new every level up to six."""

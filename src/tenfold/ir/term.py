@@ -36,12 +36,13 @@ class Term:
     @property
     def node(self) -> Node:
         """The node; its inputs may have been replaced since it was made."""
+        self.work.looked = self.work.looked or self.is_scalar
         return self.work.nodes[self.at]
 
     @property
     def type(self) -> Type:
         """Its Type: shape, dtype, device."""
-        return self.node.type
+        return self.work.nodes[self.at].type
 
     @property
     def shape(self) -> Shape:
@@ -67,7 +68,7 @@ class Term:
     @property
     def params(self) -> Params:
         """The parameters of its operation."""
-        return self.node.params
+        return self.work.nodes[self.at].params
 
     @property
     def inputs(self) -> tuple[Term, ...]:
@@ -87,7 +88,7 @@ class Term:
     @property
     def scalar(self) -> Number:
         """The number that a Python scalar is."""
-        return self.node.scalar
+        return self.work.scalar(self.at)
 
     @property
     def alone(self) -> bool:

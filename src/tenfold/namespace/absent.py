@@ -1,7 +1,8 @@
-"""Names the public namespace does not have: what the AttributeError says of them.
+"""Names the public namespace and Array do not have: what the AttributeError says of them.
 
 Takes the module's name and the name asked for, hands on the error: near names, and for a name of
-NumPy's the operation that answers for it, or how the same is written here.
+NumPy's the operation that answers for it, or how the same is written here. For an attribute of an
+Array the same.
 
 >>> print(absent("tenfold", "cumsum"))
 module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
@@ -9,12 +10,40 @@ module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
 
+from tenfold._native import Array
 from tenfold.interop.answers import WRITTEN, answer, public_name, similar
+from tenfold.ir.op import OPS, Operation
+
+# Modules of NumPy's that have no like here. Table.
+MODULES = {
+    "fft": "tn.asarray(np.fft.fft(np.asarray(x))), which waits",
+    "random": "tn.asarray(np.random.default_rng(seed).random(shape))",
+}
+
+# What arrays of other libraries have and Array has not. Table.
+ATTRIBUTES = {
+    "conj": "tn.conj(x)",
+    "copy": "copy.copy(x)",
+    "cpu": "x.to_device('cpu')",
+    "data": "memoryview(np.asarray(x)), which waits",
+    "fill": "x[...] = value",
+    "flat": "tn.reshape(x, (-1,))",
+    "flatten": "tn.reshape(x, (-1,))",
+    "itemsize": "x.dtype.itemsize",
+    "nbytes": "x.size * x.dtype.itemsize",
+    "numpy": "np.asarray(x), which waits",
+    "ptp": "tn.max(x) - tn.min(x)",
+    "ravel": "tn.reshape(x, (-1,))",
+    "to": "x.to_device(device), or tn.astype(x, dtype)",
+    "view": "tn.astype(x, dtype), or np.asarray(x).view(dtype), which waits",
+}
 
 
 def absent(module: str, name: str) -> AttributeError:
@@ -28,6 +57,8 @@ def absent(module: str, name: str) -> AttributeError:
 def _remedy(module: str, name: str) -> str:
     theirs: Any = np.linalg if module.endswith(".linalg") else np
     function = getattr(theirs, name, None)
+    if isinstance(function, ModuleType):
+        return f"write {MODULES.get(name, f'np.{name} with np.asarray(x), which waits')}"
     operation = answer(function) if callable(function) else None
     if operation is not None:
         return f"use {public_name(operation)}"
@@ -38,6 +69,42 @@ def _remedy(module: str, name: str) -> str:
         return f"use {prefix}.{name}(np.asarray(x)), which waits"
     near = similar(name)
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def attribute(_self: Array, name: str) -> NoReturn:
+    """Refuse an attribute that Array does not have: its `__getattr__`.
+
+    >>> import tenfold as tn
+    >>> tn.zeros(3).copy
+    Traceback (most recent call last):
+    ...
+    AttributeError: 'tenfold.Array' object has no attribute 'copy'; write copy.copy(x)
+    """
+    text = f"'tenfold.Array' object has no attribute {name!r}"
+    if not name.startswith("_"):
+        text = "; ".join(filter(None, (text, _attribute_remedy(name))))
+    raise AttributeError(text, name=name)
+
+
+def _attribute_remedy(name: str) -> str:
+    if name in ATTRIBUTES:
+        return f"write {ATTRIBUTES[name]}"
+    operation = OPS.get(name) or OPS.get(f"linalg.{name}") or answer(getattr(np, name, len))
+    if operation is not None:
+        return f"write {public_name(operation)}(x{', ...' if _takes_more(operation) else ''})"
+    if name in WRITTEN:
+        return f"write {WRITTEN[name]}"
+    if hasattr(np.ndarray, name):
+        return f"use np.asarray(x).{name}, which waits"
+    known = [each for each in dir(Array) if not each.startswith("_")]
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.75)
+    return f"did you mean {' or '.join(f'x.{each}' for each in near)}?" if near else ""
+
+
+def _takes_more(operation: Operation[...]) -> bool:
+    """Whether a call needs more than one argument."""
+    given = operation.signature.parameters.values()
+    return sum(each.default is each.empty for each in given) > 1
 
 
 def refusing(module: str) -> Callable[[str], NoReturn]:

@@ -179,6 +179,8 @@ def methods_text() -> str:
         '    """The methods and properties of Array that are not native."""\n',
     ]
     for name, value in sorted(vars(Array).items()):
+        if name == "__getattr__":
+            continue  # type checkers would take it for leave to write any name
         if name in by_operation:
             text = operation_text(by_operation[name], method=True)
             lines.append("\n".join(f"    {line}".rstrip() for line in text.splitlines()))
@@ -190,6 +192,9 @@ def methods_text() -> str:
             lines.append("    @property")
             doc = inspect.getdoc(value.fget) or ""
             lines.append(_function(name, f"(self) -> {result}", doc, "    "))
+            if value.fset is not None:
+                lines.append(f"    @{name}.setter")
+                lines.append(f"    def {name}(self, value: Any) -> None: ...\n")
     return _headed("The methods of Array that are not native.", "\n".join(lines))
 
 

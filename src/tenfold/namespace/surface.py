@@ -17,7 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from tenfold._native import Array
+from tenfold.errors import Explained
 from tenfold.ir.op import OPS, Operation
+from tenfold.namespace import absent, calls
 
 
 @cache
@@ -25,7 +27,12 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
     """Return the public function of an operation."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        return operation(*args, **kwargs)
+        try:
+            return operation(*args, **kwargs)
+        except TypeError as error:
+            if isinstance(error, Explained) or calls.fits(operation, args, kwargs):
+                raise
+            raise calls.wrong_call(operation, args, kwargs, error) from None
 
     declared = operation.function
     function.__name__ = operation.name
@@ -66,7 +73,8 @@ def operators() -> ModuleType:
 
 
 def install_methods() -> None:
-    """Give Array a method for every operation that says so."""
+    """Give Array a method for every operation that says so, and an answer for every other name."""
+    setattr(Array, "__getattr__", absent.attribute)  # noqa: B010  # as the methods below
     for operation in OPS.values():
         if operation.method:
             setattr(Array, operation.name, function_of(operation))

@@ -6,6 +6,8 @@ quotients are within 4 units in the last place of their modulus.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tenfold._native import Array
@@ -161,26 +163,47 @@ def remainder(x1: Array | complex, x2: Array | complex, /) -> Array:
     """
 
 
+def _root(x: np.ndarray) -> np.ndarray:
+    """The power of 0.5: inf for -inf and 0 for -0, where NumPy's square root has NaN and -0."""
+    roots = np.sqrt(x)
+    return roots if x.dtype.kind == "c" else np.where((x == 0) | np.isinf(x), np.abs(x), roots)
+
+
+_RAISED: dict[float, Callable[[np.ndarray], np.ndarray]] = {
+    2: lambda x: multiplied(x, x),
+    1: np.positive,
+    -1: np.reciprocal,
+    0.5: _root,
+}
+"""The exponents for which NumPy has a shorter way; it takes it for a number alone."""
+
+
 @widened
 def _raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """NumPy's power, but inf for -inf and 0 for -0 to the power of 0.5.
+    """NumPy's power; by its shorter ways for every element of an exponent that has one."""
+    if kind_of(x.dtype) not in "fc":
+        return _whole_raised(x, y)
+    if y.size == 1 and y.item() in _RAISED:
+        return np.broadcast_to(_RAISED[y.item()](x), np.broadcast_shapes(x.shape, y.shape))
+    powers = np.power(x, y)
+    for exponent, power in _RAISED.items():
+        chosen = y == exponent
+        powers = np.where(chosen, power(x), powers) if np.any(chosen) else powers
+    return powers
 
-    NumPy takes a square root where that is the only exponent: NaN and -0.
-    """
+
+def _whole_raised(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     try:
-        powers = np.power(x, y)
+        return np.asarray(np.power(x, y))
     except ValueError:
         rule = f"integers cannot be raised to the negative power {y[y < 0].flat[0]}"
         raise ValueError(rule) from None
-    if kind_of(x.dtype) != "f":
-        return powers
-    return np.where((y == 0.5) & ((x == 0) | np.isinf(x)), np.abs(x), powers)
 
 
 def _power(k: Body, x: Element, y: Element) -> Element:
-    if kind_of(x.dtype) == "f":  # the first and second power are exact, as rules have them
-        power = k.select(y == 2.0, x * x, k.call("pow", x, y))
-        return k.select(y == 1.0, x, power)
+    if kind_of(x.dtype) == "f":  # some powers are exact, as rules have them
+        simple = (y == 2.0) | (y == 0.5) | (k.abs(y) == 1.0)
+        return k.rare(simple, "simple_power", k.call("pow", x, y), x, y)
     if kind_of(y.dtype) == "i":
         k.fail(y < 0)
     return whole_power(k, x, y)
@@ -194,6 +217,7 @@ def _power(k: Body, x: Element, y: Element) -> Element:
     symbol="**",
     whole_exponent=True,
     can_fail=True,
+    remedy="convert the base to a floating dtype",
     accuracy=4,
     cost=40,
 )

@@ -90,6 +90,10 @@ def _parts(x: np.ndarray) -> np.ndarray:
     return np.stack([x.real, x.imag], axis=-1)
 
 
+def _numbers(parts: Array, x: Array) -> Array:
+    return view_as_complex(parts)
+
+
 def _parted_strides(shape: Shape, strides: Shape) -> Shape:
     """In parts, of which a complex number has two."""
     return (*(2 * stride for stride in strides), 1)
@@ -101,6 +105,7 @@ def _parted_strides(shape: Shape, strides: Shape) -> Shape:
     kind=Kind.VIEW,
     view=True,
     strides=_parted_strides,
+    undo=_numbers,
 )
 def view_as_real(x: Array, /) -> Call:
     """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
@@ -129,6 +134,10 @@ def _whole(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x).view(WHOLES[x.dtype])[..., 0]
 
 
+def _real_numbers(numbers: Array, x: Array) -> Array:
+    return view_as_real(numbers)
+
+
 def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
     """In complex numbers; None where the two parts of one do not lie together."""
     *others, parts = strides
@@ -143,6 +152,7 @@ def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
     kind=Kind.VIEW,
     view=True,
     strides=_joined_strides,
+    undo=_real_numbers,
     samples=[Sample(((3, 2),)), Sample(((0, 2),))],
 )
 def view_as_complex(x: Array, /) -> Call:

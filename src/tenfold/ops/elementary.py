@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import FLOAT64
 from tenfold.ir.declare import FORMULA_COST, elementwise
 from tenfold.ir.dtype_rules import floating, real_floating
 from tenfold.ops import complex_functions
+from tenfold.ops.complementary import complementary
 from tenfold.ops.complex_functions import by_name
 from tenfold.ops.parts import real_or_complex
 from tenfold.ops.widening import special, widened
@@ -419,23 +419,7 @@ def erf(x: Array, /) -> Array:
     """
 
 
-@widened
-def _complementary(x: np.ndarray) -> np.ndarray:
-    """1 - erf(x), whose relative error stays small in the tail.
-
-    Above 0.5 it is exp(-x**2) * erfcx(x). The rounding error of x**2 would grow by x**2 in exp, so
-    x is split into a head of 26 bits, whose square is exact, and a rest.
-    """
-    from scipy import special as functions
-
-    tail = np.where(x > 0.5, np.minimum(x, 30.0), 1.0).astype(FLOAT64)
-    head = (tail.view(np.uint64) & np.uint64(0xFFFFFFFFF8000000)).view(FLOAT64)
-    rest = np.exp(-(tail - head) * (tail + head))
-    small = functions.erfc(np.where(x > 0.5, 0.0, x))
-    return np.where(x > 0.5, np.exp(-head * head) * rest * functions.erfcx(tail), small)
-
-
-@elementwise(dtypes=real_floating, reference=_complementary, formula=True, accuracy=8)
+@elementwise(dtypes=real_floating, reference=widened(complementary), formula=True, accuracy=4)
 def erfc(x: Array, /) -> Array:
     """`1 - erf(x)`, element by element, accurate where it is tiny.
 

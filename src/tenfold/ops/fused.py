@@ -57,17 +57,17 @@ def _odd(rounded: np.ndarray, error: np.ndarray) -> np.ndarray:
 
 
 def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return _odd(*_two_sum(x, y))
+    return _odd(*two_sum(x, y))
 
 
-def _two_sum(x: np.ndarray, y: np.ndarray) -> Pair:
+def two_sum(x: np.ndarray, y: np.ndarray) -> Pair:
     """Knuth's exact sum: rounded value and error."""
     total = x + y
     virtual = total - x
     return total, (x - (total - virtual)) + (y - virtual)
 
 
-def _two_product(x: np.ndarray, y: np.ndarray) -> Pair:
+def two_product(x: np.ndarray, y: np.ndarray) -> Pair:
     """Dekker's exact product: rounded value and error, if no exponent is near the ends."""
     product = x * y
     x_high, x_low = _halved(x)
@@ -102,9 +102,9 @@ def _fused64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def _by_exact_parts(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Boldo and Melquiond's algorithm, where nothing overflows and no error underflows."""
-    product, product_error = _two_product(x, y)
-    low, low_error = _two_sum(z, product_error)
-    high, high_error = _two_sum(product, low)
+    product, product_error = two_product(x, y)
+    low, low_error = two_sum(z, product_error)
+    high, high_error = two_sum(product, low)
     return high + _sum_to_odd(low_error, high_error)
 
 

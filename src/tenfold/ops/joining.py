@@ -1,18 +1,21 @@
 """Joining and parting: several arrays as one, one as several. Lazy; the parts are views, a whole is
 not.
 
-A join reads the values its inputs have when it is written.
+A join reads the values its inputs have when it is written. What `concat` returns knows besides
+which names they had, so that it can be assigned to: `parts_of`.
 """
 
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import promote
 from tenfold.errors import DTypeError, ShapeError
@@ -77,12 +80,53 @@ def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     ]
 
 
+_Movement = tuple[int, tuple[Any, ...]]
+_Name = tuple[Any, tuple[_Movement, ...]]
+"""A weak reference to an Array that is no view, and the movements that make the view of it."""
+_joined: dict[int, tuple[Any, tuple[_Name, ...]]] = {}
+"""By the id of what `concat` returned: the weak reference that ends the entry, and the names."""
+
+
+def _remember(joined: Array, arrays: Sequence[Array]) -> None:
+    key = id(joined)
+    ends = weakref.ref(joined, lambda _: _joined.pop(key, None))
+    _joined[key] = (ends, tuple(map(_name_of, arrays)))
+
+
+def _name_of(x: Array) -> _Name:
+    """How `x` is found again although nothing here keeps it alive, nor what it is a view of."""
+    movements: list[_Movement] = []
+    while x.base is not None:
+        node = _native.node_of(x)
+        movements.append((node.op.id, node.params))
+        x = x.base
+    return weakref.ref(x), tuple(reversed(movements))
+
+
+def parts_of(joined: Array) -> list[Array | None] | None:
+    """Return what an Array that `concat` returned joins, None for each that is gone; None for
+    another Array, and for one that has been assigned to since.
+    """
+    _, names = _joined.get(id(joined), (None, None))
+    if names is None or _native.node_of(joined).op is not concat:
+        return None
+    return [_found(*name) for name in names]
+
+
+def _found(reference: Any, movements: Sequence[_Movement]) -> Array | None:
+    x: Array | None = reference()
+    for op, params in movements if x is not None else ():
+        x = _native.apply(op, (x,), params)
+    return x
+
+
 @operation(
     rule=_concatenated,
     reference=_concatenate,
     pieces=_concat_pieces,
     kind=Kind.VIEW,
     promotes=True,
+    noted=_remember,
     numpy=(np.concatenate,),
     samples=[
         Sample(((2, 3), (4, 3))),

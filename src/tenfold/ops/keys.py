@@ -40,14 +40,44 @@ class Parsed:
     """Whether the result is a view, as NumPy's would be."""
 
 
+_parsed: dict[tuple[Any, ...], Parsed] = {}
+"""By shape and key: keys without arrays, which loops use again and again."""
+MOST_PARSED = 4096
+
+
 def parse(x: Array, key: Any, operation: str) -> Parsed:
     """Parse a key against `x`. Raises IndexError, naming `operation`, for one that does not fit."""
     given = key if isinstance(key, tuple) else (key,)
+    plain = _plain(given)
+    known = None if plain is None else _parsed.get((x.shape, *plain))
+    if known is not None:
+        return known
     terms = _filled(x, [_term(x, item, operation) for item in given], operation)
     view = not any(isinstance(item, _ARRAYS) for item in given)
     if all(type(term) is int for term in terms):
         view = False  # an element, no part of the array
-    return _laid_out(x, _unmasked(x, terms, operation), view, operation)
+    parsed = _laid_out(x, _unmasked(x, terms, operation), view, operation)
+    if plain is not None:
+        if len(_parsed) >= MOST_PARSED:
+            _parsed.clear()
+        _parsed[(x.shape, *plain)] = parsed
+    return parsed
+
+
+def _plain(items: tuple[Any, ...]) -> list[Any] | None:
+    """Return a key of ints, slices of ints, `...` and None as what equal ones have in common."""
+    found: list[Any] = []
+    for item in items:
+        if type(item) is slice:
+            ends = item.start, item.stop, item.step
+            if any(each is not None and type(each) is not int for each in ends):
+                return None
+            found.append(ends)
+        elif type(item) is int or item is None or item is Ellipsis:
+            found.append(item)
+        else:
+            return None
+    return found
 
 
 def refused(x: Array, operation: str, rule: str, remedy: str) -> IndexError:
@@ -112,11 +142,16 @@ def _filled(x: Array, terms: list[Any], operation: str) -> list[Any]:
         raise refused(x, operation, f"... stands {len(places)} times", "write it once at most")
     used = sum(map(_width, terms))
     if used > x.ndim:
-        raise refused(
-            x, operation, f"{used} indices are too many for {x.ndim} axes", "leave some out"
-        )
+        raise refused(x, operation, _too_many(terms, used, x.ndim), "leave some out")
     after = places[0] + 1 if places else len(terms)
     return [*terms[:after], *[slice(None)] * (x.ndim - used), *terms[after:]]
+
+
+def _too_many(terms: list[Any], used: int, axes: int) -> str:
+    written = sum(1 for term in terms if _width(term))
+    if written == used:
+        return f"{used} indices are too many for {axes} axes"
+    return f"{written} indices take {used} axes of {axes}: a mask takes as many as it has"
 
 
 def _unmasked(x: Array, terms: list[Any], operation: str) -> list[Any]:

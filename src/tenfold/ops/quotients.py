@@ -244,6 +244,13 @@ def _high_power(k: Body, power: Element, x: Element, y: Element) -> Element:
     return power
 
 
+def _simple_power(k: Body, x: Element, y: Element) -> Element:
+    """Return `x` to the power of 2, 1, 0.5 or -1, rounded once; inf for -inf to that of 0.5."""
+    root = k.select((x == 0.0) | (k.abs(x) == np.inf), k.abs(x), k.sqrt(x))
+    power = k.select(y == 0.5, root, 1.0 / x)
+    return k.select(y == 2.0, x * x, k.select(y == 1.0, x, power))
+
+
 FORMULAS: dict[str, Callable[..., Element]] = {
     "far_narrow_remainder": _far_narrow_remainder,
     "far_remainder": _far_remainder,
@@ -252,6 +259,7 @@ FORMULAS: dict[str, Callable[..., Element]] = {
     "power_part": _power_part,
     "remainder_part": _remainder_part,
     "remainder_steps": _remainder_steps,
+    "simple_power": _simple_power,
     "sixteenth_power": _sixteenth_power,
     "wide_quotient": lambda k, x, y: _wide_divided(k, x, y)[0],
     "wide_remainder": lambda k, x, y: _wide_divided(k, x, y)[1],

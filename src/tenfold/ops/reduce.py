@@ -307,7 +307,7 @@ def _index_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand
 
 
 def _positions(kind: str) -> Folding:
-    return _folding(kind, enter=_with_index, leave=_index_left, positions=True)
+    return _folding(kind, enter=_with_index, leave=_index_left, one_axis=True)
 
 
 @reduction(

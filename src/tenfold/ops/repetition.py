@@ -12,15 +12,15 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.dtypes import kind_of
+from tenfold.dtypes import FLOAT64, INT64, kind_of
 from tenfold.errors import DTypeError, ShapeError
+from tenfold.ir.body import Body, Operand
 from tenfold.ir.declare import array, derived, movement, values
-from tenfold.ir.locate import Piece
+from tenfold.ir.locate import Piece, Position, Source, moved
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axis
 from tenfold.ops.gathering import gather, integers
 from tenfold.ops.keys import constant
-from tenfold.ops.ranges import arange
 from tenfold.ops.reshaping import reshape
 
 
@@ -82,6 +82,27 @@ def _counts(given: int | Sequence[int]) -> list[int]:
     return counts
 
 
+def _lengthened(shape: Shape, count: int, axis: int) -> Shape:
+    return (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+
+
+def _repeated_at(k: Body, at: Position, x: Source, count: int, axis: int) -> Operand:
+    """The position by the count, rounded down.
+
+    Half a position further on it is 1 / (2 * count) or more away from every integer, more than the
+    roundings amount to, for memory holds no 2**50 elements.
+    """
+    part = 1.0 / k.convert(at.number(count), FLOAT64)
+    whole = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * part, INT64)
+    return x.at(moved(at, axis, whole))
+
+
+@movement(shape=_lengthened, reference=np.repeat, element_at=_repeated_at, public=False)
+def repeat_each(x: Array, /, count: int, axis: int) -> Call:
+    """Return `x` with each position along `axis` repeated `count` times, one after the other."""
+    return Call((x,), (count, axis))
+
+
 @derived(
     reference=np.repeat,
     numpy=(np.repeat,),
@@ -109,15 +130,16 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
     if axis is None:
         x = reshape(x, (-1,))
     where = normalize_axis(0 if axis is None else axis, x.ndim)
+    if isinstance(repeats, (int, np.integer)):
+        (count,) = _counts(int(repeats))
+        count = count if x.shape[where] else 1  # of nothing NumPy takes any number
+        return _native.apply(repeat_each.id, (x,), (count, where))
     positions = _positions(repeats, x.shape[where], x)
     return _native.apply(gather.id, (x, positions), ((where,), where))
 
 
 def _positions(repeats: Any, length: int, x: Array) -> Array:
     """Return the positions 0 to length - 1, each repeated."""
-    if isinstance(repeats, (int, np.integer)):
-        (count,) = _counts(int(repeats))
-        return arange(length, repeat=count, device=x.device)
     counts = integers(repeats)
     if kind_of(counts.dtype) not in "iu":
         rule = f"repeats are integers, not {counts.dtype}"

@@ -33,10 +33,15 @@ from tenfold.ir.shape import (
 from tenfold.ops.indexing import captured
 
 
+def _reshaped_back(values: Array, x: Array) -> Array:
+    return _native.apply(reshape.id, (values,), (x.shape,))
+
+
 @movement(
     shape=reshaped,
     reference=np.reshape,
     view=True,
+    undo=_reshaped_back,
     strides=reshaped_strides,
     method=True,
     numpy=(np.reshape,),

@@ -18,8 +18,8 @@ from tenfold.ops.reduce import accumulating
 
 
 def _refuse_outside(indices: np.ndarray, low: int, high: int, what: str) -> None:
-    wrong = (indices < low) | (indices >= high)
-    if wrong.any():
+    if indices.size and not low <= indices.min() <= indices.max() < high:
+        wrong = (indices < low) | (indices >= high)
         place = np.unravel_index(int(np.argmax(wrong)), indices.shape)
         at = ", ".join(str(int(i)) for i in place)
         raise IndexError(f"{what} {indices[place]} at [{at}] is out of range {low} to {high - 1}")
@@ -46,7 +46,7 @@ def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
 def _segment_sum(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
     _refuse_outside(ids, 0, num_segments, "segment id")
     sums = np.zeros((num_segments, *x.shape[1:]), x.dtype)
-    np.add.at(sums, ids.astype(np.intp), x)
+    np.add.at(sums, ids.astype(np.intp, copy=False), x)
     return sums
 
 
@@ -54,6 +54,7 @@ def _segment_sum(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarra
     rule=_segment_rule,
     reference=_segment_sum,
     can_fail=True,
+    remedy="use ids from 0 to num_segments - 1, or give more segments",
     samples=[
         Sample(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
         Sample(((0,),), positional=(np.asarray([], np.int8), 2)),
@@ -103,7 +104,7 @@ def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarra
     _refuse_outside(indices, -length, length, "index")
     sums = x.copy()
     rows = np.broadcast_to(values, (*indices.shape, *x.shape[1:]))
-    np.add.at(sums, indices.astype(np.intp), rows)
+    np.add.at(sums, indices.astype(np.intp, copy=False), rows)
     return sums
 
 
@@ -113,6 +114,7 @@ def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarra
     promotes=True,
     indices=(1,),
     can_fail=True,
+    remedy="use indices from -n to n - 1 for n rows, as in tn.clip(indices, -n, n - 1)",
     samples=[
         Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
         Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),

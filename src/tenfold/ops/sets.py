@@ -17,7 +17,7 @@ from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation, values
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ops.keys import constant
-from tenfold.ops.sorting import exact
+from tenfold.ops.sorting import exact, sorted_positions, sorted_values
 
 
 class UniqueAll(NamedTuple):
@@ -43,14 +43,35 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Array
 
 
-def _unique(x: Any, operation: str) -> UniqueAll:
-    x = array(x)
+def _starts(rising: np.ndarray) -> np.ndarray:
+    """Return where in sorted values another one begins: bool."""
+    starts = np.ones(rising.shape, bool)
+    np.not_equal(rising[1:], rising[:-1], out=starts[1:])
+    return starts
+
+
+def _lengths(starts: np.ndarray) -> np.ndarray:
+    """Return how often each value occurs."""
+    return np.diff(np.flatnonzero(starts), append=starts.size)
+
+
+def _rising(given: np.ndarray) -> np.ndarray:
+    """Return flat values sorted; complex ones by their real, then their imaginary parts."""
+    if given.dtype.kind == "c":
+        return given[sorted_positions(given)]
+    return sorted_values(given).astype(given.dtype, copy=False)
+
+
+def _with_positions(x: Array, operation: str) -> tuple[np.ndarray, ...]:
+    """Return the values of `x`, their first positions, the inverse positions and the counts."""
     given = values(x, operation).reshape(-1)
-    _, first, inverse, counts = np.unique(
-        exact(given), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
-    found = (given[first], first, inverse.reshape(x.shape), counts)
-    return UniqueAll(*(constant(x, part) for part in found))
+    keys = exact(given)
+    order = sorted_positions(keys)
+    starts = _starts(keys[order])
+    inverse = np.empty(given.shape, np.int64)
+    inverse[order] = np.cumsum(starts) - 1
+    first = order[starts]
+    return given[first], first, inverse.reshape(x.shape), _lengths(starts)
 
 
 @derived(
@@ -66,7 +87,8 @@ def unique_all(x: Array, /) -> UniqueAll:
     >>> found.values.tolist(), found.indices.tolist(), found.inverse_indices.tolist()
     ([1, 3], [1, 0], [1, 0, 1])
     """
-    return _unique(x, "unique_all")
+    x = array(x)
+    return UniqueAll(*(constant(x, part) for part in _with_positions(x, "unique_all")))
 
 
 @derived(
@@ -82,8 +104,10 @@ def unique_counts(x: Array, /) -> UniqueCounts:
     >>> tn.unique_counts(tn.asarray([3, 1, 3])).counts.tolist()
     [1, 2]
     """
-    found = _unique(x, "unique_counts")
-    return UniqueCounts(found.values, found.counts)
+    x = array(x)
+    rising = _rising(values(x, "unique_counts").reshape(-1))
+    starts = _starts(rising)
+    return UniqueCounts(constant(x, rising[starts]), constant(x, _lengths(starts)))
 
 
 @derived(
@@ -99,8 +123,9 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
     >>> tn.unique_inverse(tn.asarray([3, 1, 3])).inverse_indices.tolist()
     [1, 0, 1]
     """
-    found = _unique(x, "unique_inverse")
-    return UniqueInverse(found.values, found.inverse_indices)
+    x = array(x)
+    different, _, inverse, _ = _with_positions(x, "unique_inverse")
+    return UniqueInverse(constant(x, different), constant(x, inverse))
 
 
 @derived(
@@ -115,7 +140,9 @@ def unique_values(x: Array, /) -> Array:
     >>> tn.unique_values(tn.asarray([3, 1, 3])).tolist()
     [1, 3]
     """
-    return _unique(x, "unique_values").values
+    x = array(x)
+    rising = _rising(values(x, "unique_values").reshape(-1))
+    return constant(x, rising[_starts(rising)])
 
 
 @derived(reference=np.nonzero, numpy=(np.nonzero,), samples=[Sample(((2, 3),)), Sample(((0,),))])

@@ -1,9 +1,9 @@
 """Statistics over axes: means and variances, exponentials made stable. All made of canonical sums.
 
 Integers and booleans are computed in float64; half types in float32 throughout, rounded once at the
-end. A variance takes two passes over the data (Higham 2002, "Accuracy and Stability of Numerical
-Algorithms", section 1.9); a logarithm of a sum of exponentials is shifted by the maximum
-(Blanchard, Higham, Higham 2021, "Accurately computing the log-sum-exp and softmax functions").
+end. A variance takes one pass over the data (`ops/deviations.py`); a logarithm of a sum of
+exponentials is shifted by the maximum (Blanchard, Higham, Higham 2021, "Accurately computing the
+log-sum-exp and softmax functions").
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from tenfold.ir.op import Sample
 from tenfold.ir.shape import Axis, normalize_axes, product
 from tenfold.ops import reduce
 from tenfold.ops.cast import converted
-from tenfold.ops.complex import abs2
+from tenfold.ops.complex import abs2, imag, real
 from tenfold.ops.create import number
+from tenfold.ops.deviations import sum_of_squares
 from tenfold.ops.elementary import exp, log, sqrt
 from tenfold.ops.predicates import isfinite
 from tenfold.ops.reduce import SAMPLES
@@ -73,13 +74,18 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
     """Return the variance in the dtype of the computation; complex numbers have distances."""
-    count = _count(values, axis)
     less = number(correction, "")
     if isinstance(less, complex):
         raise DTypeError("", f"correction {correction} is no real number", remedy="give a real one")
-    centred = values - reduce.sum(values, axis=axis, keepdims=True) / count
-    squares = abs2(centred) if kind_of(values.dtype) == "c" else centred * centred
-    return reduce.sum(squares, axis=axis, keepdims=keepdims) / max(count - less, 0)
+    axes, count = normalize_axes(axis, values.ndim), _count(values, axis)
+    if count == 0:
+        total = reduce.sum(abs2(values), axis=axes, keepdims=keepdims)
+    elif kind_of(values.dtype) == "c":
+        across = sum_of_squares(real(values), axes, keepdims=keepdims)
+        total = across + sum_of_squares(imag(values), axes, keepdims=keepdims)
+    else:
+        total = sum_of_squares(values, axes, keepdims=keepdims)
+    return total / max(count - less, 0)
 
 
 @derived(reference=np.var, method=True, numpy=(np.var,), samples=_SPREAD)
@@ -89,8 +95,10 @@ def var(
     """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`.
 
     `correction=1` estimates the variance of what the n elements were drawn from. Where n does not
-    exceed it the divisor is 0: the result is NaN, or infinite. Axes and dtypes are those of
-    `tn.mean`; complex numbers give real ones.
+    exceed it the divisor is 0: the result is NaN, or infinite. Equal elements have variance 0
+    exactly; NaN where one is NaN or infinite, or where the difference of two is past the largest
+    float. Axes and dtypes are those of `tn.mean`; complex numbers give real ones. Computed in one
+    pass over the data (Chan, Golub, LeVeque 1979): docs/decisions/0011.
 
     >>> import tenfold as tn
     >>> tn.var(tn.asarray([1, 2, 3, 4])).item()

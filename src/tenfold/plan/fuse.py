@@ -15,23 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tenfold.ir.declare import FORMULA_COST
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
 from tenfold.plan.access import ELSEWHERE, FIXED, Access, broadcast, identity, placed, seen_through
+from tenfold.plan.cut import LARGEST_BODY, LOAD, STORE, Bodies, weight_of
 from tenfold.plan.items import Item
 
 INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "constant")
 """The kinds that are computed where they are read."""
-LARGEST_BODY = 300
-"""Operations of one kernel; longer expressions are split."""
-FORMULA_WEIGHT = 10
-"""Operations that an elementary function counts as: it is compiled to many instructions."""
 CACHED_ROW = 1 << 16
 """Elements of a row that stay in the cache from one pass to the next."""
-STORE, LOAD = 2.0, 1.0
-"""What writing and reading an element of memory costs, in additions."""
 
 Embedding = tuple[int | None, ...]
 """For each axis of a root the axis of its group's space."""
@@ -59,6 +53,8 @@ class Group:
     before: set[int] = field(default_factory=set)
     """The groups that must have run, and all that those need."""
     weight: int = 0
+    computed: set[tuple[int, Access]] = field(default_factory=set)
+    """What is computed where it is read, at which index: once for all roots."""
     reads: set[int] = field(default_factory=set)
     """What its roots read of memory."""
 
@@ -85,7 +81,8 @@ class Fusion:
         self.windows = {number for number in self.roots if self._is_window(number)}
         self.groups: list[Group] = []
         self.group_of: dict[int, Group] = {}
-        self.weights: dict[int, int] = {}
+        self.computed: dict[int, set[tuple[int, Access]]] = {}
+        """Of each root what is computed where it is read."""
         self.behind: dict[int, frozenset[int]] = {}
         for number in sorted(self.roots - self.windows):
             self._place(number)
@@ -95,7 +92,7 @@ class Fusion:
         for number in self.kept:
             self._keep(roots, number, "somebody can see it")
         for number, item in enumerate(self.items):
-            if item.kind == "leave" and self._has_positions(item):
+            if item.kind == "leave" and self._has_parts(item):
                 # who reads it at another index must not look at the folds
                 squeezed = [i for i in self.users[number] if self._same_node(i, number)]
                 roots.add(squeezed[0] if squeezed else number)
@@ -120,14 +117,16 @@ class Fusion:
             elif item.kind == "join":
                 self._keep(roots, i, "it is a part of a whole")
                 self.whole[i] = number
+        if item.base >= 0:
+            self._keep(roots, item.base, "a part of it is written over")
 
     def _same_node(self, number: int, other: int) -> bool:
         return self.items[number].position == self.items[other].position
 
-    def _has_positions(self, item: Item) -> bool:
-        """Whether what is folded has two parts, which no memory holds."""
+    def _has_parts(self, item: Item) -> bool:
+        """Whether what is folded has several parts, which no memory holds."""
         folding = self.op_of(item).folding
-        return folding is not None and folding.positions
+        return folding is not None and folding.one_axis
 
     def _keep(self, roots: set[int], number: int, why: str) -> None:
         if self.graph.nodes[self.items[number].position].is_scalar:
@@ -148,28 +147,25 @@ class Fusion:
 
     def _keep_dear(self, roots: set[int]) -> None:
         """Keep what is dearer to compute at each reader than to store once, and split long ones."""
-        reads_of = self._reads()
-        cost = [0.0] * len(self.items)
-        length = [0] * len(self.items)
+        reads_of, bodies = self._reads(), Bodies(self.items, self.users, self._cost)
         for number, item in enumerate(self.items):
-            if item.kind not in INLINED:
+            if item.kind not in INLINED or item.kind in ("view", "scalar"):
                 continue
-            inlined = [i for i in dict.fromkeys(item.inputs) if i not in roots]
-            below = sum(cost[i] for i in inlined)
-            cost[number] = self._cost(item) + below
-            length[number] = self._weight(item) + sum(length[i] for i in inlined)
-            if length[number] > LARGEST_BODY and number not in roots:
-                self._keep(roots, number, f"a kernel has at most {LARGEST_BODY} operations")
-            if number in roots or item.kind in ("view", "scalar"):
-                continue
+            if bodies.measure(number, roots) > LARGEST_BODY:
+                crossing = bodies.crossing(number) or ([] if number in roots else [number])
+                for i in crossing:
+                    self._keep(roots, i, f"a kernel has at most {LARGEST_BODY} operations")
+                bodies.measure(number, roots)
             reads = reads_of[number]
-            again = cost[number] * reads
-            once = (cost[number] + STORE) * item.size + LOAD * reads
-            if reads > item.size and again > once:
+            if number in roots or reads <= item.size:
+                continue
+            cost = bodies.cost(number)
+            again, once = cost * reads, (cost + STORE) * item.size + LOAD * reads
+            if again > once:
                 self._keep(roots, number, _inequality(again, once))
-        self._weigh_products(cost)
+        self._weigh_products(bodies)
 
-    def _weigh_products(self, cost: Sequence[float]) -> None:
+    def _weigh_products(self, bodies: Bodies) -> None:
         """Say of what a product reads what the inequality says: an element is read many times."""
         for item in self.items:
             if item.kind != "call" or self.op_of(item).multiply_adds is None:
@@ -179,8 +175,9 @@ class Fusion:
             reads = node.op.multiply_adds(types, *node.params)
             for i in item.inputs:
                 if i in self.reasons and self.items[i].kind == "map":
-                    again = cost[i] * reads
-                    once = (cost[i] + STORE) * self.items[i].size + LOAD * reads
+                    cost = bodies.cost(i)
+                    again = cost * reads
+                    once = (cost + STORE) * self.items[i].size + LOAD * reads
                     if again > once:
                         self.reasons[i] = f"{node.name} reads it, {_inequality(again, once)}"
 
@@ -201,12 +198,6 @@ class Fusion:
                     plain = True
                     reads[number] += item.size
         return reads
-
-    def _weight(self, item: Item) -> int:
-        """How many operations of a kernel's body an item counts as."""
-        if item.kind in ("view", "scalar"):
-            return 0
-        return FORMULA_WEIGHT if self._cost(item) >= FORMULA_COST else 1
 
     def _cost(self, item: Item) -> float:
         if item.kind != "map":
@@ -242,7 +233,6 @@ class Fusion:
         found: dict[tuple[int, Access], None] = {}
         seen: set[tuple[int, Access]] = set()
         stack = list(self.read_by(root, identity(space)))
-        weight = 1
         while stack:
             number, access = stack.pop()
             if (number, access) in seen:
@@ -251,9 +241,8 @@ class Fusion:
             if self.is_root(number):
                 found[number, access] = None
             else:
-                weight += self._weight(self.items[number])
                 stack.extend(self.read_by(number, access))
-        self.weights[root] = weight
+        self.computed[root] = seen - found.keys()
         return [Use(number, access) for number, access in found]
 
     def space_of(self, root: int) -> Shape:
@@ -405,7 +394,7 @@ class Fusion:
         others = needed - {group.number}
         if any(group.number in self.groups[other].before for other in others):
             return "it also reads what another step makes of that"  # together: a circle
-        if group.weight + self.weights[root] > LARGEST_BODY:
+        if group.weight + self._added(root, group, embedding) > LARGEST_BODY:
             return f"a kernel has at most {LARGEST_BODY} operations"
         item = self.items[root]
         if item.kind == "fold" and group.axis not in (None, item.axis):
@@ -427,6 +416,13 @@ class Fusion:
                 return f"{rows} long rows are better cut among the threads"
         return ""
 
+    def _added(self, root: int, group: Group, embedding: Embedding) -> int:
+        """How many operations a root adds to a group, which may compute a part of it already."""
+        computed = self.computed[root]
+        if embedding == tuple(range(len(group.space))):
+            computed = computed - group.computed
+        return 1 + sum(weight_of(self.items[number], self._cost) for number, _ in computed)
+
     def _join(
         self,
         root: int,
@@ -435,9 +431,11 @@ class Fusion:
         needed: set[int],
         uses: Sequence[Use],
     ) -> None:
+        group.weight += self._added(root, group, embedding)
+        if embedding == tuple(range(len(group.space))):
+            group.computed |= self.computed[root]
         group.roots[root] = embedding
         group.reads.update(use.item for use in uses if use.item not in group.roots)
-        group.weight += self.weights[root]
         if self.items[root].kind in ("fold", "scan"):
             group.axis = self.items[root].axis
             group.scanned = self.items[root].kind == "scan"

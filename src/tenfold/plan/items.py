@@ -18,7 +18,7 @@ view (1,) (3,)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ from tenfold.ir.shape import Shape, product
 from tenfold.plan.access import Step
 from tenfold.plan.locate import has_element
 from tenfold.plan.rules import has_rule
+
+Turns = Mapping[int, tuple[int, ...]]
+"""For each position of what is done in place the directions along the axes of the part; none: all
+go up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,10 @@ class Item:
     """Of a fold: whether its input is what the operation was given."""
     start: tuple[int, ...] = ()
     """Of a piece: where it begins in the whole."""
+    access: tuple[Step, ...] = ()
+    """Of a piece that is no block: where its elements lie, for each axis of the whole."""
+    base: int = -1
+    """Of a join: the item whose memory it takes over, a piece of which is written."""
     fill: complex = 0
     """Of a constant: its value."""
 
@@ -65,12 +73,14 @@ class Item:
         return product(self.shape)
 
 
-def items_of(graph: Graph, *, fma: bool = True) -> list[Item]:
+def items_of(graph: Graph, *, fma: bool = True, in_place: Turns | None = None) -> list[Item]:
     """Return the items of a graph; the last item of a node stands for it (see `last_items`).
 
-    Without `fma` what cannot do without it is a call.
+    Without `fma` what cannot do without it is a call. What replaces a part of an array at one of
+    the positions `in_place` writes that part into the array's memory, its axes turned where a
+    direction is -1.
     """
-    return _Items(graph, fma).items
+    return _Items(graph, fma, in_place or {}).items
 
 
 def last_items(items: list[Item]) -> dict[int, int]:
@@ -79,8 +89,8 @@ def last_items(items: list[Item]) -> dict[int, int]:
 
 
 class _Items:
-    def __init__(self, graph: Graph, fma: bool) -> None:
-        self.graph, self.fma = graph, fma
+    def __init__(self, graph: Graph, fma: bool, in_place: Turns) -> None:
+        self.graph, self.fma, self.in_place = graph, fma, in_place
         self.items: list[Item] = []
         self.last: dict[int, int] = {}
         for position in range(len(graph)):
@@ -95,6 +105,9 @@ class _Items:
         node = self.graph.nodes[position]
         type_ = node.type
         inputs = tuple(self.last[i] for i in self.graph.inputs[position])
+        if position in self.in_place:
+            self._add_overwriting(position, node, inputs)
+            return
         kind, reads = _kind_of(node, self.items, inputs, self.fma)
         if kind == "fold":
             self._add_folds(position, node.op, inputs[0])
@@ -119,6 +132,23 @@ class _Items:
                 number = self._add(Item("view", position, shape, source, (number,), piece.reads))
             yield self._add(Item("piece", position, shape, dtype, (number,), start=piece.start))
 
+    def _add_overwriting(self, position: int, node: Any, inputs: tuple[int, ...]) -> None:
+        """Compute a part where it is to lie, in the memory of what it is a part of."""
+        base, value = inputs
+        access, shape = node.op.writes(*node.params)
+        given = self.items[value]
+        missing = len(shape) - len(given.shape)
+        turns = self.in_place[position] or (1,) * len(shape)
+        reads = tuple(
+            _turned((axis, 1, 0), turns, shape) if length != 1 else (None, 0, 0)
+            for axis, length in enumerate(given.shape, missing)
+        )
+        access = tuple(_turned(step, turns, shape) for step in access)
+        number = self._add(Item("view", position, shape, given.dtype, (value,), reads))
+        dtype = node.type.dtype
+        number = self._add(Item("piece", position, shape, dtype, (number,), access=access))
+        self._add(Item("join", position, node.type.shape, dtype, (number,), base=base))
+
     def _add_folds(self, position: int, op: Op[...], source: int) -> None:
         node = self.graph.nodes[position]
         axes, keepdims = node.params[:2]
@@ -140,6 +170,14 @@ class _Items:
                 (None, 0, 0) if axis in axes else (next(kept), 1, 0) for axis in range(len(shape))
             )
             self._add(Item("view", position, result.shape, result.dtype, (number,), reads))
+
+
+def _turned(step: Step, turns: Sequence[int], shape: Shape) -> Step:
+    """Return how an axis is read where some of those of the part are gone through backwards."""
+    axis, coefficient, start = step
+    if axis is None or turns[axis] > 0:
+        return step
+    return axis, -coefficient, start + coefficient * (shape[axis] - 1)
 
 
 def _kind_of(
@@ -177,5 +215,5 @@ def _moving_kind(node: Any, shapes: list[Shape]) -> str:
 
 
 def _foldable(node: Any) -> bool:
-    """A position in a flattened array is no fold of one axis."""
-    return not node.op.folding.positions or len(node.params[0]) == 1
+    """A position in a flattened array, for one, is no fold of one axis."""
+    return not node.op.folding.one_axis or len(node.params[0]) == 1

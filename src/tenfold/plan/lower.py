@@ -264,11 +264,16 @@ class Lowering:
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
         whole = self.fusion.whole.get(root, root)
-        layout = self.layout(whole)
-        offset = sum(map(operator.mul, self.items[root].start, layout))
-        for place, length, stride in zip(self.group.roots[root], shape, layout, strict=True):
-            if place is not None and length != 1:
-                strides[place] = stride
+        layout, axes = self.layout(whole), self.group.roots[root]
+        access = self.items[root].access
+        if access:
+            strides_, offset = strides_in(placed(access, axes), layout, len(strides))
+            strides = [*strides_]
+        else:
+            offset = sum(map(operator.mul, self.items[root].start, layout))
+            for place, length, stride in zip(axes, shape, layout, strict=True):
+                if place is not None and length != 1:
+                    strides[place] = stride
         self.stores.append((len(self.memory), elements))
         self.memory.append(Memory(whole, self.items[root].dtype, tuple(strides), offset, True))
 

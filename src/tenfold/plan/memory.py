@@ -2,14 +2,14 @@
 
 Takes the steps of a plan and what dies after each, hands on pairs (made, dying): the
 kernel reads an element of the dying one only where, and before, it writes the same element of the
-made one. Only memory that a kernel of the plan has made is written over, and only if no other look
-at it exists.
+made one. Only memory that a kernel of the plan has made, or that nobody else can see, is written
+over, and only if no other look at it exists.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from tenfold.plan.traverse import Launch
@@ -57,22 +57,46 @@ class Step(Protocol):
         """The kernel and its sizes, where a kernel runs."""
 
 
-def written_over(steps: Sequence[Step], dying: Sequence[Sequence[int]]) -> Pairs:
-    """Return which results take the memory of which operands that die in that step."""
+def written_over(
+    steps: Sequence[Step],
+    dying: Sequence[Sequence[int]],
+    leaves: Mapping[int, Made],
+    whole: Collection[int],
+) -> Pairs:
+    """Return which results take the memory of which operands that die in that step.
+
+    `leaves` are values from before that nobody else can see. What is written over them is given to
+    its node at once, so it must be the value of a node, one of `whole`; what has been computed from
+    them and is still needed too: nothing can be computed from them a second time.
+    """
     looked_at = {i for step in steps if step.kind != "kernel" for i in step.reads}
     made = {made.item: made for step in steps if step.kind == "kernel" for made in step.makes}
     times = Counter(made.item for step in steps for made in step.makes)
-    found: list[tuple[int, int]] = []
-    for step, ends in zip(steps, dying, strict=True):
-        left = [i for i in ends if i in made and i not in looked_at and i in step.reads]
+    over: dict[int, int] = {}
+    for number, (step, ends) in enumerate(zip(steps, dying, strict=True)):
+        left = {i: made[i] for i in ends if i in made and i not in looked_at and i in step.reads}
+        if may_begin_anew(steps, number, dying, whole):
+            left |= {i: leaves[i] for i in ends if i in leaves and i not in looked_at}
         for result in step.makes if step.launch is not None else ():
             if times[result.item] > 1:
                 continue  # what it is made of in pieces may still be read
-            taken = next((i for i in left if _fits(step.launch, made[i], result)), None)
+            taken = next((i for i in left if _fits(step.launch, left[i], result)), None)
             if taken is not None:
-                left.remove(taken)
-                found.append((result.item, taken))
-    return tuple(found)
+                del left[taken]
+                over[result.item] = taken
+    return tuple(over.items())
+
+
+def may_begin_anew(
+    steps: Sequence[Step], number: int, dying: Sequence[Sequence[int]], whole: Collection[int]
+) -> bool:
+    """Whether after a step all that is there and needed are values of nodes, and it cannot fail."""
+    launch = steps[number].launch
+    if launch is None or any(made.name == "fail" for made in launch.kernel.body):
+        return False
+    gone = {i for ends in dying[: number + 1] for i in ends}
+    there = {made.item for step in steps[: number + 1] for made in step.makes}
+    return all(i in whole for i in there - gone)
 
 
 def _fits(launch: Launch | None, dying: Made, made: Made) -> bool:

@@ -12,18 +12,21 @@ kernel linear: add, multiply -> float64[2]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
+from tenfold.ir.cached import cached
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import Shape, product
 from tenfold.plan.access import identity, seen_through, strides_in
+from tenfold.plan.alias import Kind
 from tenfold.plan.fuse import Fusion, Group
+from tenfold.plan.in_place import FAILS, LATER, SEEN, NotInPlace, direction, updates, why_not
 from tenfold.plan.items import Item, items_of, last_items
 from tenfold.plan.layout import agreed_order, laid_out
 from tenfold.plan.lower import Lowering, contiguous
-from tenfold.plan.memory import Pairs, written_over
+from tenfold.plan.memory import Pairs, may_begin_anew, written_over
 from tenfold.plan.traverse import Launch, launch_of
 
 Layout = tuple[int, ...]
@@ -60,6 +63,8 @@ class Step:
     """For what is in memory though nobody asked for it: why."""
     apart: tuple[str, ...] = ()
     """Why it did not join the loops of others."""
+    copies: int = 0
+    """How many arrays of which a part is replaced it gives memory of their own."""
 
     def __str__(self) -> str:
         results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.makes)
@@ -78,9 +83,10 @@ class Plan:
     last_use: tuple[tuple[int, ...], ...]
     """For each step the items that nobody needs after it."""
     over: Pairs
-    """Results that are written over an operand which nobody needs after that step."""
+    """Results that are written over an operand which nobody needs after that step; over a value
+    from before, only in a replay, which has made sure that nobody else can reach it."""
 
-    @cached_property
+    @cached
     def temporaries(self) -> frozenset[int]:
         """The items that steps make in memory of their own and of which nobody sees anything."""
         seen, over = set(self.kept), dict(self.over)
@@ -91,7 +97,7 @@ class Plan:
         steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
         return frozenset(made.item for step in steps for made in step.makes) - seen - set(over)
 
-    @cached_property
+    @cached
     def items_at(self) -> dict[int, int]:
         """For each node of the graph the item that has its value."""
         return {item.position: number for number, item in enumerate(self.items)}
@@ -104,13 +110,33 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
     """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
     processor that lacks it, operations that need it are calls.
     """
-    return _Planner(graph, fused, fma).plan()
+    copied = {at: why for at in updates(graph) if (why := why_not(graph, at))}
+    turned: dict[int, tuple[int, ...]] = {at: () for at in updates(graph) if at not in copied}
+    while True:
+        try:
+            return _Planner(graph, fused, fma, copied, turned).plan()
+        except NotInPlace as hazard:  # each time there is one less to try, or to turn
+            at = hazard.position
+            if hazard.directions and not turned[at]:
+                turned[at] = hazard.directions
+            else:
+                copied[at] = hazard.why
+                del turned[at]
 
 
 class _Planner:
-    def __init__(self, graph: Graph, fused: bool, fma: bool) -> None:
-        self.graph = graph
-        self.items = items_of(graph, fma=fma)
+    def __init__(
+        self,
+        graph: Graph,
+        fused: bool,
+        fma: bool,
+        copied: Mapping[int, str],
+        in_place: Mapping[int, tuple[int, ...]],
+    ) -> None:
+        self.graph, self.copied = graph, copied
+        self.items = items_of(graph, fma=fma, in_place=in_place)
+        self.taken = {item.base: i for i, item in enumerate(self.items) if item.base >= 0}
+        """What is taken over, and by which item."""
         self.last = last_items(self.items)
         kept = {
             self.last[position]
@@ -138,7 +164,8 @@ class _Planner:
     def _memory_inputs(self, number: int) -> list[int]:
         """What a call or a window reads; a window looks through views at memory."""
         if number not in self.fusion.windows:
-            return list(self.items[number].inputs)
+            base = self.items[number].base
+            return [*self.items[number].inputs, *([base] if base >= 0 else [])]
         return [self._window_base(number)[0]]
 
     def _window_base(self, number: int) -> tuple[int, object]:
@@ -160,6 +187,8 @@ class _Planner:
                 # a placeholder of a traced rule has none: the device says so when it is read
                 strides = value.strides if value is not None else ()
                 self.layouts[number] = strides or contiguous(item.shape, item.dtype.itemsize)
+            elif item.base >= 0:
+                self.layouts[number] = self.layout(item.base)
             else:
                 self.layouts[number] = contiguous(item.shape, item.dtype.itemsize)
         return self.layouts[number]
@@ -177,21 +206,83 @@ class _Planner:
             if item.kind in ("call", "restride", "part", "join") or number in self.fusion.windows
         ]
         todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, Group) else unit)
+        readers = self._readers(todo)
         while todo:
             waiting: list[Group | int] = []
             for unit in todo:
-                if self._inputs(unit) <= done:
+                if self._inputs(unit) | self._before(unit, readers) <= done:
                     step = self._step(unit)
                     if step is not None:
                         steps.append(step)
-                    done |= set(unit.roots) if isinstance(unit, Group) else {unit}
+                    done |= _outputs(unit)
                 else:
                     waiting.append(unit)
-            assert len(waiting) < len(todo), "steps need each other in a circle"
+            if len(waiting) == len(todo):
+                self._refuse_circle(waiting)
             todo = waiting
         last_uses = self._last_uses(steps)
-        over = written_over(steps, last_uses)
+        over = written_over(steps, last_uses, self._dying(), self.last.values())
+        over = (*over, *self._taken_over(steps, last_uses))
         return Plan(tuple(steps), tuple(self.items), self.kept, last_uses, over)
+
+    def _readers(self, units: Iterable[Group | int]) -> dict[int, set[int]]:
+        """For each item that is taken over, what all others make of it: they read it before."""
+        readers: dict[int, set[int]] = {base: set() for base in self.taken}
+        for unit in units:
+            for base in readers.keys() & self._inputs(unit):
+                if self._writes(unit, base):
+                    continue
+                if isinstance(unit, int) and self.items[unit].kind != "call":
+                    self._refuse(base, SEEN)
+                readers[base] |= _outputs(unit)
+        return readers
+
+    def _writes(self, unit: Group | int, base: int) -> bool:
+        """Whether a unit writes over an item, or is the whole that comes of it."""
+        if isinstance(unit, int):
+            return unit == self.taken[base]
+        return any(self.fusion.whole.get(root) == self.taken[base] for root in unit.roots)
+
+    def _before(self, unit: Group | int, readers: Mapping[int, set[int]]) -> set[int]:
+        """What must be there before a unit runs, beside what it reads."""
+        if isinstance(unit, int):
+            return set()
+        bases = [base for base in readers if self._writes(unit, base)]
+        return set(bases).union(*(readers[base] for base in bases))
+
+    def _refuse_circle(self, waiting: Iterable[Group | int]) -> None:
+        bases = [base for base in self.taken if any(self._writes(u, base) for u in waiting)]
+        assert bases, "steps need each other in a circle"
+        self._refuse(bases[0], LATER)
+
+    def _refuse(self, base: int, why: str) -> NoReturn:
+        raise NotInPlace(self.items[self.taken[base]].position, why)
+
+    def _taken_over(
+        self, steps: Sequence[Step], last_uses: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[int, int]]:
+        """Pairs of what is partly written over, and what it was."""
+        for base, whole in self.taken.items():
+            number = next(
+                (n for n, step in enumerate(steps) if any(m.item == whole for m in step.makes)), -1
+            )
+            if number < 0:
+                continue  # nobody needs it
+            if not may_begin_anew(steps, number, last_uses, set(self.last.values())):
+                self._refuse(base, FAILS)
+            yield whole, base
+
+    def _dying(self) -> dict[int, Made]:
+        """The values from before that a replay may write over: nobody else can see them."""
+        dying = self.graph.dying
+        operations = (node.op for node in self.graph.nodes if node.pending and node.op)
+        if not any(dying) or any(op.opaque or not op.pure for op in operations):
+            return {}
+        return {
+            number: self._made(number)
+            for number, item in enumerate(self.items)
+            if item.kind == "value" and dying[item.position] and number not in self.kept
+        }
 
     def _inputs(self, unit: Group | int) -> set[int]:
         if isinstance(unit, Group):
@@ -268,9 +359,47 @@ class _Planner:
         lowering = Lowering(self.fusion, group, stored, self.layout)
         launch = launch_of(lowering)
         begun = [number for number in wholes if number in self.begun]
+        read = [m.item for m in launch.memory if not m.written]
+        taken = [base for base in self.taken if self.taken[base] in wholes]
+        for base in taken:
+            launch = self._ordered(launch, group, base)
+        reads = tuple(dict.fromkeys([*read, *begun, *taken]))
+        copies = tuple(self._copies(wholes))
         self.begun.update(wholes)
-        reads = tuple(dict.fromkeys([*(m.item for m in launch.memory if not m.written), *begun]))
-        return Step("kernel", reads, makes, names, launch=launch, reasons=reasons, apart=apart)
+        return Step(
+            *("kernel", reads, makes, names),
+            launch=launch,
+            reasons=(*reasons, *copies),
+            apart=apart,
+            copies=len(copies),
+        )
+
+    def _ordered(self, launch: Launch, group: Group, base: int) -> Launch:
+        """Let loops go in an order in which they may write over what they read."""
+        whole = self.taken[base]
+        try:
+            found = direction(launch, base, whole, group.space, maps=group.axis is None)
+        except NotInPlace as hazard:
+            self._refuse(base, hazard.why)
+        if found.kind is Kind.ANY:
+            return launch
+        if found.kind is Kind.FORWARD and not launch.kernel.across:
+            return replace(launch, upwards=True)
+        turns: tuple[int, ...] = ()
+        if found.safe:
+            (piece,) = self.items[whole].inputs
+            down = {axis for axis, each in enumerate(found.directions) if each < 0}
+            turns = tuple(-1 if place in down else 1 for place in group.roots[piece])
+        raise NotInPlace(self.items[whole].position, str(found), turns)
+
+    def _copies(self, wholes: Iterable[int]) -> list[str]:
+        """Of arrays with a part replaced that have memory of their own: why."""
+        positions = [self.items[i].position for i in wholes if i not in self.begun]
+        return [
+            f"{self.graph.nodes[at].name}: a copy: {self.copied[at]}"
+            for at in positions
+            if at in self.copied
+        ]
 
     def _lay_out(self, group: Group, stored: Sequence[int]) -> None:
         """Let fresh results lie as what they are computed from, where that agrees."""
@@ -323,6 +452,10 @@ class _Planner:
         return tuple(tuple(items) for items in found)
 
 
+def _outputs(unit: Group | int) -> set[int]:
+    return set(unit.roots) if isinstance(unit, Group) else {unit}
+
+
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     """Return what a plan depends on: two graphs with equal keys have the same plan."""
     parts: list[object] = list(options)
@@ -332,7 +465,8 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
         elif not node.pending:
             value = node.value()
             type_ = node.type
-            parts.append((type_.shape, type_.dtype, value.strides if value else None))
+            dying = bool(graph.dying) and graph.dying[position]
+            parts.append((type_.shape, type_.dtype, value.strides if value else None, dying))
         else:
             op = node.op
             parts.append(

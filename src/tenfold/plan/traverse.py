@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tenfold.dtypes import PARTS
 from tenfold.ir.body import PRIMITIVES, Instruction
-from tenfold.ir.kernel import BLOCK, LANES, Kernel, Operand, Store
+from tenfold.ir.kernel import BLOCK, LANES, STEPS, Kernel, Operand, Store
 from tenfold.ir.shape import product
 from tenfold.plan.layout import loop_order
 from tenfold.plan.lower import Lowering, Memory, Parameter, merged_axes, with_axes
@@ -23,6 +24,8 @@ FORMULA_WEIGHT = 25
 """What an elementary function counts as, in instructions."""
 SHORT_BODY = 12
 """Up to so many instructions packets may be twice as wide: there are registers enough."""
+WIDE_PARTS = 2
+"""The most parts of a fold with such packets: more of them do not stay in registers."""
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 SHORT_AXIS = 32
@@ -35,8 +38,12 @@ STREAMED_BYTES = 24 << 20
 """Outputs of a kernel that reads and writes more than this are stored past the cache."""
 STREAMED_SHARE = 8
 """One part in so many must be written: fewer bytes are better left where the next step reads."""
+SEARCHED_BYTES = 1 << 17
+"""What a part of a row that is searched has of its first operand at least."""
 LONG_SCAN = 1 << 14
 """Elements from which the blocks of a row are scanned side by side though there are many rows."""
+SCAN_IN_PARTS = 1 << 18
+"""Elements from which a row that is alone is scanned in parts where there are many threads."""
 SCANNED_COLUMNS = 512
 """The most columns of a unit of work of a scan: their running values stay in the first cache."""
 RANGE = 1 << 15
@@ -63,6 +70,18 @@ class Launch:
     totals: tuple[int, ...] = ()
     """Of split rows: the bytes of each table of totals."""
     elements: int = 0
+    parts: int = 0
+    """Of rows that many threads scan: how many parts they have together; the totals are theirs."""
+    order: tuple[int, ...] = ()
+    """The axes of the space in the order of the loops, outermost first."""
+    upwards: bool = False
+    """Whether one thread must go through the units from the first to the last."""
+
+    def goes_in_parts(self, threads: int) -> bool:
+        """Whether so many threads scan parts of rows. What is read is read twice then: past the
+        cache two threads take as long for that as one that reads once.
+        """
+        return self.parts > 0 and threads > (2 if self.kernel.streamed else 1)
 
 
 def launch_of(lowering: Lowering) -> Launch:
@@ -81,6 +100,11 @@ class _Traversal:
         self.form = "map"
         self.runs = self._loops()
         self.lengths = [product(self.space[axis] for axis in run) for run in self.runs]
+
+    def _order(self) -> tuple[int, ...]:
+        """The axes as loops go through them; those of length 1 have none and stand first."""
+        looped = [axis for run in self.runs for axis in run]
+        return (*(axis for axis in range(len(self.space)) if axis not in looped), *looped)
 
     def _loops(self) -> list[list[int]]:
         """Order and merge the axes; the last run is the packet axis."""
@@ -139,8 +163,11 @@ class _Traversal:
         if not runs:
             return None
 
+        # what does not move along the folded axis is few elements, however they lie
+        moved = [m for m in self.memory if m.strides[self.fold]] or self.memory
+
         def contiguous(axis: int) -> int:
-            return sum(abs(m.strides[axis]) == m.dtype.itemsize for m in self.memory)
+            return sum(abs(m.strides[axis]) == m.dtype.itemsize for m in moved)
 
         best = max(runs, key=lambda run: (contiguous(run[-1]), run[-1]))
         length = product(self.space[axis] for axis in best)
@@ -158,19 +185,29 @@ class _Traversal:
             self.form = self._scan_form()
         rows = product(self.lengths[:-1]) if self.form == "row" else 0
         passes = self._kernel("row").passes if self.form == "row" else 0
-        if self.form == "row" and passes == 1 and rows < 8 and self.lengths[-1] >= SPLIT_ROW:
-            self.form = "split"
+        if self.form == "row" and passes == 1:
+            split = rows < 8 and self.lengths[-1] >= SPLIT_ROW
+            if self._kernel("row").searches:
+                self.form = "search parts" if split else "search"
+            elif split:
+                self.form = "split"
         kernel = self._kernel(self.form)
         kernel = self._kept(kernel)
         part, units, grain, slots = self._cut(kernel)
         elements = product(self.lengths)
-        finish = 0
+        finish = parts = 0
         totals: tuple[int, ...] = ()
-        if self.form == "split":
+        if self.form == "scan parts":
+            parts = units * -(-self.lengths[-1] // (part * BLOCK))
+            beside = kernel.side_by_side
+            blocks = -(-self.lengths[-1] // (BLOCK * beside)) * beside
+            sizes = (kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
+            totals = tuple(units * blocks * size for size in sizes)
+        if "finish" in kernel.functions:
             finish = rows
-            blocks = -(-self.lengths[-1] // BLOCK)
+            each = part if self.form == "search parts" else BLOCK
             totals = tuple(
-                rows * blocks * kernel.body[i].dtype.itemsize
+                rows * -(-self.lengths[-1] // each) * kernel.body[i].dtype.itemsize
                 for fold in kernel.folds
                 for i in fold.inputs
             )
@@ -185,13 +222,18 @@ class _Traversal:
             finish,
             totals,
             elements,
+            parts,
+            order=self._order(),
         )
 
     def _scan_form(self) -> str:
         """How a scan goes: by columns, by rows side by side, or by the blocks of long rows."""
         if self.form == "column":
             return "scan columns"
-        few = product(self.lengths[:-1]) < self._kernel("scan").side_by_side
+        rows = product(self.lengths[:-1])
+        if rows < 8 and self.lengths[-1] >= SCAN_IN_PARTS:
+            return "scan parts"
+        few = rows < self._kernel("scan").side_by_side
         return "scan blocks" if self.lengths[-1] > (BLOCK if few else LONG_SCAN) else "scan"
 
     def _kernel(self, form: str) -> Kernel:
@@ -200,17 +242,6 @@ class _Traversal:
             Operand(memory.dtype, self._steps(memory), memory.written) for memory in self.memory
         )
         weight = sum(FORMULA_WEIGHT if i.name not in PRIMITIVES else 1 for i in self.body)
-        largest = max(memory.dtype.itemsize for memory in self.memory)
-        widest = max([largest, *(made.dtype.itemsize for made in self.body)])
-        lanes = LANES
-        if form == "map":
-            registers = 4 if weight <= SHORT_BODY else 2
-            lanes = min(64, 64 // widest * registers)
-        elif form == "column" or self.group.scanned:
-            short = weight <= SHORT_BODY and not self.group.scanned
-            lanes = (2 if short else 1) * (32 if widest <= 4 else 16)
-        if form == "scan columns":  # few columns are whole packets too
-            lanes = min(lanes, 1 << (self.lengths[-1].bit_length() - 1))
         streamed = self._past_the_cache() and self._aligned(form)
         return Kernel(
             operands,
@@ -219,9 +250,27 @@ class _Traversal:
             len(self.parameters),
             form,
             streamed=streamed,
-            lanes=lanes,
+            lanes=self._lanes(form, weight),
             masked=weight > LONG_BODY and not streamed,
         )
+
+    def _lanes(self, form: str, weight: int) -> int:
+        """The elements of a packet, which the widest of what is computed fills."""
+        searched = form in ("search", "search parts")
+        sizes = [m.dtype.itemsize for m in self.memory if not (searched and m.written)]
+        bare = ("index", "fold") if searched else ()  # of a search these are no packets
+        widest = max(sizes + [made.dtype.itemsize for made in self.body if made.name not in bare])
+        lanes = LANES
+        if form == "map" or searched:
+            registers = 4 if weight <= SHORT_BODY else 2
+            lanes = min(64, 64 // widest * registers)
+        elif form == "column" or self.group.scanned:
+            parts = max(len(made.inputs) for made in self.body if made.name in ("fold", "scan"))
+            short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
+            lanes = (2 if short else 1) * (32 if widest <= 4 else 16)
+        if form == "scan columns":  # few columns are whole packets too
+            lanes = min(lanes, 1 << (self.lengths[-1].bit_length() - 1))
+        return lanes
 
     def _past_the_cache(self) -> bool:
         """Whether what is written would be gone from the cache before anyone reads it."""
@@ -297,6 +346,8 @@ class _Traversal:
                 step = "1"
             elif number == len(self.runs) - 1 and stride == -memory.dtype.itemsize:
                 step = "-"
+            elif number == len(self.runs) - 1 and _near(memory, stride) in STEPS:
+                step = _near(memory, stride)
             else:
                 step = "s"
             if length == 1 and memory.written and number == len(self.runs) - 1:
@@ -335,8 +386,11 @@ class _Traversal:
             part = min(max(-(-last // kernel.lanes) * kernel.lanes, kernel.lanes), 4096)
             units = outer * max(-(-last // part), 1)
             return part, units, max(1, self._range() // max(min(part, last), 1)), 0
-        if kernel.form == "row":
+        if kernel.form in ("row", "search"):
             return 0, outer, max(1, RANGE // max(last, 1)), 0
+        if kernel.form == "search parts":
+            part = max(RANGE, SEARCHED_BYTES // self.memory[0].dtype.itemsize)
+            return part, outer * -(-last // part), 1, 0
         if kernel.form == "split":
             blocks = -(-last // BLOCK)
             part = 16
@@ -344,8 +398,8 @@ class _Traversal:
         if kernel.form == "scan":
             rows = kernel.side_by_side
             return 0, -(-outer // rows), max(1, RANGE // (rows * last)), 0
-        if kernel.form == "scan blocks":
-            return 0, outer, max(1, RANGE // last), 0
+        if kernel.form in ("scan blocks", "scan parts"):
+            return RANGE // BLOCK, outer, max(1, RANGE // last), 0
         folded = self.lengths[-2]
         if kernel.form == "scan columns":
             part = min(SCANNED_COLUMNS, -(-last // kernel.lanes) * kernel.lanes)
@@ -378,6 +432,12 @@ class _Traversal:
         if kernel.form == "scan columns":
             return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
         return kernel.scanned_bytes + 64
+
+
+def _near(memory: Memory, stride: int) -> str:
+    """How many elements a stride of real ones is, as a step of an operand; no number: it is none."""
+    elements, over = divmod(stride, memory.dtype.itemsize)
+    return "s" if over or memory.dtype in PARTS else str(elements)
 
 
 def _pruned(

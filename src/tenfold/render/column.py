@@ -290,6 +290,9 @@ class _Column:
         kernel, text = self.kernel, self.text
         wanted = [i for i in kernel.remembered if kernel.levels[i] == 2 * pass_ + 1]
         stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
+        known_now = (2 * pass_ + 1, -1) if pass_ == 0 else (2 * pass_ + 1,)
+        named = enumerate(zip(kernel.body, kernel.levels, strict=True))
+        failing = [i for i, (made, level) in named if made.name == "fail" and level in known_now]
 
         def inside(column: str, mask: str) -> None:
             known: dict[int, Packet] = {}
@@ -297,7 +300,7 @@ class _Column:
                 parts = self._blocks(fold, part, column).flush(count)
                 known.update(zip(fold.results, parts, strict=True))
             known.pop(-1, None)  # parts that nobody names
-            needed = [*wanted, *(i for store in stores for i in store.elements)]
+            needed = [*wanted, *failing, *(i for store in stores for i in store.elements)]
             self._recall(needed, known, column, pass_)
             self.frame.compute(needed, known, column, mask)
             for number in wanted:

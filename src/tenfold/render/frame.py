@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
+
 from tenfold.dtypes import BOOL, INT64
 from tenfold.ir.kernel import Kernel, Store, operand_of, part_of
 from tenfold.render import memory
@@ -97,6 +99,18 @@ class Frame:
     def lanes(self) -> int:
         """The elements of a packet."""
         return self.kernel.lanes
+
+    def total_places(self, dtypes: Iterable[np.dtype], number: str) -> list[str]:
+        """Return pointers to an entry of the tables of totals, one for each dtype: they follow the
+        operands in the table of buffers.
+        """
+        places = []
+        for buffer, dtype in enumerate(dtypes, len(self.kernel.operands)):
+            slot = self.text.value(f"getelementptr ptr, ptr %buffers, i64 {buffer}")
+            start = self.text.value(f"load ptr, ptr {slot}")
+            type_ = memory.in_memory(dtype)
+            places.append(self.text.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
+        return places
 
     def mask(self, position: str, end: str) -> str:
         """Add the mask of the lanes from `position` that are below `end`."""
@@ -220,7 +234,8 @@ class Frame:
             number = "0"
             for axis in range(self.kernel.axes - 1):
                 number = integer(text, "mul", number, self.length(axis))
-                number = integer(text, "add", number, self.indices[axis])
+                # what is the same all along the folded axis of a column stands at its beginning
+                number = integer(text, "add", number, self.indices.get(axis, "0"))
             number = integer(text, "mul", number, self.length(self.kernel.axes - 1))
             number = integer(text, "add", number, position)
             status = integer(text, "add", integer(text, "add", number, wide), 1)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from tenfold.ir.body import Body
 from tenfold.ir.kernel import Kernel, Operand, Store
-from tenfold.render import column, row, scan, tile
+from tenfold.render import column, row, scan, scan_blocks, search, tile
 from tenfold.render.frame import HEADER, Frame
 from tenfold.render.loops import counted, integer, smaller
 from tenfold.render.packet import Text
@@ -33,21 +33,32 @@ UNITS = {
     "row": row.unit,
     "split": row.split_unit,
     "column": column.unit,
+    "search": search.unit,
+    "search parts": search.part,
     "scan": scan.rows,
-    "scan blocks": scan.blocks,
+    "scan blocks": scan_blocks.blocks,
+    "scan parts": scan_blocks.blocks,
     "scan columns": scan.columns,
 }
 """What writes one unit of work, by the form of a kernel; those of maps are in here."""
+OTHERS = {
+    ("split", "finish"): row.finish,
+    ("search parts", "finish"): search.finish,
+    ("scan parts", "totals"): scan_blocks.totals,
+    ("scan parts", "carries"): scan_blocks.carries,
+    ("scan parts", "parts"): scan_blocks.parts,
+}
+"""What writes one unit of work of another function than `kernel`, by the form and its name."""
 
 
-def render(kernel: Kernel, *, baseline: bool = False) -> str:
-    """Return the text of a kernel's program; `baseline`: for processors that lack instructions."""
+def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
+    """Return the text of a kernel's program; `baseline`: for processors that lack instructions;
+    `masks`: the bytes of the smallest elements that the processor loads and stores by a mask.
+    """
     described = "".join(f"; {line}\n" for line in str(kernel).splitlines())
     kernel = _with_formulas(kernel)
-    text = Text(baseline=baseline)
-    functions = [_function("kernel", kernel, text)]
-    if kernel.form == "split":
-        functions.append(_function("finish", kernel, text))
+    text = Text(baseline=baseline, masks=masks)
+    functions = [_function(name, kernel, text) for name in kernel.functions]
     constants = [
         f"{name} = private unnamed_addr constant {content}"
         for name, content in text.globals.items()
@@ -75,8 +86,9 @@ def _function(name: str, kernel: Kernel, text: Text) -> str:
     text.block = "entry"
     text.seen.clear()
     frame = Frame(kernel, text)
-    if name == "finish":
-        counted(text, "%begin", "%end", 1, lambda unit: row.finish(frame, unit))
+    if name != "kernel":
+        other = OTHERS[kernel.form, name]
+        counted(text, "%begin", "%end", 1, lambda unit: other(frame, unit))
     elif kernel.across:
         counted(text, "%begin", "%end", 1, lambda unit: tile.unit(frame, unit))
     elif kernel.form == "map":

@@ -2,8 +2,8 @@
 
 Takes an operand, the pointer to its element at position 0 of the packet axis, a position on that
 axis and, for a packet that is not whole, a mask; hands on lines in a Text. Contiguous elements are
-loaded as they lie, backwards ones turned round, any others gathered; a lane that the mask leaves
-out touches no memory.
+loaded as they lie, backwards ones turned round, every second to fourth picked out of what lies
+there, any others gathered; a lane that the mask leaves out touches no memory.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> text = Text()
@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.dtypes import BOOL, PARTS
-from tenfold.ir.kernel import Operand
+from tenfold.ir.kernel import STEPS, Operand
+from tenfold.render import masks, strides
 from tenfold.render.packet import SCALARS, Packet, Text, suffix, type_text
 
 
@@ -62,6 +63,9 @@ def load(text: Text, operand: Operand, part: int, place: Place) -> Packet:
         found = _deinterleaved(text, dtype, part, place)
     elif step == "-" and dtype == operand.dtype and place.mask is None:
         found = _backwards(text, dtype, place)
+    elif step in STEPS and dtype == operand.dtype and place.mask is None:
+        pointer = _stepped(text, dtype, place, int(step))
+        found = strides.load(text, in_memory(dtype), place.lanes, pointer, int(step))
     else:
         found = _gathered(text, operand, part, place)
     return Packet(_from_memory(text, found, dtype, place.lanes), dtype, place.lanes)
@@ -73,6 +77,11 @@ def _from_memory(text: Text, found: str, dtype: np.dtype, lanes: int) -> str:
     return text.value(
         f"icmp ne {'i8' if lanes == 1 else f'<{lanes} x i8>'} {found}, {_zero(lanes)}"
     )
+
+
+def _unmasked(text: Text, dtype: np.dtype, lanes: int) -> bool:
+    """Whether the processor cannot load or store elements of a dtype by a mask."""
+    return dtype.itemsize < text.masks and 1 < lanes <= masks.LANES
 
 
 def _zero(lanes: int) -> str:
@@ -96,6 +105,8 @@ def _contiguous(text: Text, dtype: np.dtype, place: Place) -> str:
     )
     if place.mask is None:
         return text.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
+    if _unmasked(text, dtype, place.lanes):
+        return masks.load(text, in_memory(dtype), place.lanes, pointer, place.mask)
     return text.intrinsic(
         f"llvm.masked.load.{suffix(dtype, place.lanes, memory=True)}.p0",
         type_,
@@ -123,6 +134,12 @@ def _deinterleaved(text: Text, dtype: np.dtype, part: int, place: Place) -> str:
     return text.value(f"shufflevector {wide} {both}, {wide} poison, <{lanes} x i32> <{picked}>")
 
 
+def _stepped(text: Text, dtype: np.dtype, place: Place, step: int) -> str:
+    """The pointer to the first lane of a packet of every `step`-th element."""
+    first = text.value(f"mul i64 {place.position}, {step}")
+    return text.value(f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {first}")
+
+
 def _backwards(text: Text, dtype: np.dtype, place: Place) -> str:
     lanes, scalar = place.lanes, in_memory(dtype)
     last = text.value(f"add i64 {place.position}, {lanes - 1}")
@@ -138,8 +155,9 @@ def _pointers(text: Text, operand: Operand, part: int, place: Place) -> str:
     """The address of each lane."""
     lanes = place.lanes
     stride = place.stride
-    if operand.steps[-1] != "s":
-        stride = str(operand.dtype.itemsize * (-1 if operand.steps[-1] == "-" else 1))
+    step = operand.steps[-1]
+    if step != "s":
+        stride = str(operand.dtype.itemsize * (-1 if step == "-" else int(step)))
     begin = text.value(f"mul i64 {place.position}, {stride}")
     pointer = _part(text, operand, part, place.pointer)
     first = text.value(f"getelementptr i8, ptr {pointer}, i64 {begin}")
@@ -169,6 +187,8 @@ def load_at(
 
 def gather(text: Text, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
     """Load one element from each of the addresses that the mask lets, else 0."""
+    if text.masks > 1 and 1 < lanes <= masks.LANES:  # AVX2 has it, but LLVM thinks it slow
+        return masks.gather(text, in_memory(dtype), lanes, pointers, mask)
     type_ = _vector(dtype, lanes)
     return text.intrinsic(
         f"llvm.masked.gather.{suffix(dtype, lanes, memory=True)}.v{lanes}p0",
@@ -200,6 +220,9 @@ def store(
         twice = text.value(f"shl i64 {place.position}, 1")
         wide = place._replace(position=twice, lanes=2 * lanes)
         _store_contiguous(text, dtype, both, wide, streamed)
+    elif step in STEPS and len(values) == 1 and whole and not _unmasked(text, dtype, lanes):
+        pointer = _stepped(text, dtype, place, int(step))
+        strides.store(text, in_memory(dtype), lanes, values[0], pointer, int(step))
     else:
         for part, value in enumerate(values):
             pointers = _pointers(text, operand, part, place)
@@ -232,7 +255,9 @@ def _store_contiguous(
     pointer = text.value(
         f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}"
     )
-    if place.mask is not None:
+    if place.mask is not None and _unmasked(text, dtype, place.lanes):
+        masks.store(text, in_memory(dtype), place.lanes, value, pointer, place.mask)
+    elif place.mask is not None:
         name = f"llvm.masked.store.{suffix(dtype, place.lanes, memory=True)}.p0"
         mask = (f"<{place.lanes} x i1>", place.mask)
         arguments = [(type_, value), ("ptr", pointer), ("i32", str(dtype.itemsize)), mask]
@@ -245,7 +270,10 @@ def _store_contiguous(
 
 
 def _scatter(text: Text, dtype: np.dtype, value: str, pointers: str, place: Place) -> None:
-    lanes = place.lanes
+    lanes, mask = place.lanes, place.mask or "splat (i1 true)"
+    if text.masks > 1 and 1 < lanes <= masks.LANES:
+        masks.scatter(text, in_memory(dtype), lanes, value, pointers, mask)
+        return
     text.intrinsic(
         f"llvm.masked.scatter.{suffix(dtype, lanes, memory=True)}.v{lanes}p0",
         "void",
@@ -253,6 +281,6 @@ def _scatter(text: Text, dtype: np.dtype, value: str, pointers: str, place: Plac
             (_vector(dtype, lanes), value),
             (f"<{lanes} x ptr>", pointers),
             ("i32", str(dtype.itemsize)),
-            (f"<{lanes} x i1>", place.mask or "splat (i1 true)"),
+            (f"<{lanes} x i1>", mask),
         ],
     )

@@ -87,9 +87,11 @@ def literal(dtype: np.dtype, data: object) -> str:
 class Text:
     """Lines of one function, with names for what they compute and the intrinsics they declare."""
 
-    def __init__(self, *, baseline: bool = False) -> None:
+    def __init__(self, *, baseline: bool = False, masks: int = 1) -> None:
         self.baseline = baseline
         """Whether the processor may lack what render/baseline.py has in other primitives."""
+        self.masks = masks
+        """The bytes of the smallest elements that the processor can load and store by a mask."""
         self.lines: list[str] = []
         self.entry: list[str] = []
         """Lines that stand at the beginning: memory on the stack."""
@@ -173,8 +175,10 @@ class Text:
             from tenfold.render.baseline import lowered  # made of primitives, as formulas are
 
             formula = lowered(instruction, inputs[0].dtype)
+            if formula is not None and FLOAT16 in (dtype, inputs[0].dtype):
+                return self._called(formula, inputs[0], dtype)
             if formula is not None:
-                return self._inlined(formula, inputs[0], lanes)
+                return self._inlined(formula, inputs[0])
         width = lanes if any(packet.lanes > 1 for packet in inputs) else 1
         texts = [self.spread(packet, width) for packet in inputs]
         made = _PRIMITIVES.get(instruction.name, _arithmetic)(
@@ -182,16 +186,29 @@ class Text:
         )
         return Packet(made, dtype, width)
 
-    def _inlined(
-        self, formula: Callable[[Body, Element], Element], x: Packet, lanes: int
-    ) -> Packet:
+    def _inlined(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
         """A formula of one packet."""
         body = Body()
         root = formula(body, body.load(0, x.dtype))
         values: dict[int, Packet] = {}
         for position, each in enumerate(body.instructions):
-            values[position] = x if each.name == "load" else self.primitive(each, values, lanes)
+            values[position] = x if each.name == "load" else self.primitive(each, values, x.lanes)
         return values[root.position]
+
+    def _called(
+        self, formula: Callable[[Body, Element], Element], x: Packet, dtype: np.dtype
+    ) -> Packet:
+        """A formula of one packet in a function: a body of halves has it at every operation."""
+        name = f"convert.{x.dtype}.{dtype}.x{x.lanes}"
+        from_, to = type_text(x.dtype, x.lanes), type_text(dtype, x.lanes)
+        if name not in self.functions:
+            inner = Text(baseline=True)
+            inner.declared = self.declared
+            made = inner._inlined(formula, x._replace(text="%x"))
+            inner.line(f"ret {to} {made.text}")
+            head = f"define internal {to} @{name}({from_} %x) noinline"
+            self.functions[name] = f"{head} {{\nentry:\n{inner}\n}}"
+        return x._replace(text=self.value(f"call {to} @{name}({from_} {x.text})"), dtype=dtype)
 
     def _rare(self, instruction: Instruction, inputs: list[Packet]) -> Packet:
         """A formula that is called only where a lane of the packet needs it."""

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALVES, PARTS, kind_of
 from tenfold.ir.body import Instruction
+from tenfold.ir.cached import cached
 from tenfold.render.frame import HEADER
 from tenfold.render.loops import integer
 from tenfold.render.packet import Packet, Text, suffix, type_text
@@ -45,12 +45,12 @@ class Arithmetic:
     dtype: np.dtype
     width: int
 
-    @cached_property
+    @cached
     def memory(self) -> np.dtype:
         """The dtype of a scalar in memory: a complex element is two."""
         return DTYPES["uint8"] if self.dtype == BOOL else PARTS.get(self.dtype, self.dtype)
 
-    @cached_property
+    @cached
     def wide(self) -> np.dtype:
         """The dtype of a scalar that is accumulated."""
         return self.memory if self.dtype == BOOL else WIDER.get(self.memory, self.memory)

@@ -29,8 +29,9 @@ from tenfold.render.loops import (
 )
 from tenfold.render.packet import Packet, Text, type_text
 
-AHEAD = 4096
-"""Bytes from what is computed to what is asked for."""
+AHEAD = 8192
+"""Bytes from what is computed to what is asked for: less comes too late, more drives out of a first
+cache what is in use."""
 LANE_SLOTS = 8
 TOTAL, RAGGED = "6", "7"
 """Slots of a lane counter: 0 to 5 are its levels, what the rows come to, and the ragged row."""
@@ -118,17 +119,9 @@ def finish(frame: Frame, number: str) -> None:
 
 
 def _total_places(frame: Frame, folds: Sequence[Fold], number: str) -> list[str]:
-    """Pointers to the totals of a block: they follow the operands in the table of buffers."""
-    text, places = frame.text, []
-    buffer = len(frame.kernel.operands)
-    for fold in folds:
-        for dtype in _dtypes(frame.kernel, fold):
-            slot = text.value(f"getelementptr ptr, ptr %buffers, i64 {buffer}")
-            start = text.value(f"load ptr, ptr {slot}")
-            type_ = memory.in_memory(dtype)
-            places.append(text.value(f"getelementptr {type_}, ptr {start}, i64 {number}"))
-            buffer += 1
-    return places
+    """Pointers to the totals of a block."""
+    dtypes = [dtype for fold in folds for dtype in _dtypes(frame.kernel, fold)]
+    return frame.total_places(dtypes, number)
 
 
 def begin(frame: Frame) -> None:
@@ -269,8 +262,8 @@ def _blocks(
 
 
 def together(kernel: Kernel) -> int:
-    """How many rows of 32 are computed side by side, by the length of the body."""
-    length = len(kernel.body)
+    """How many rows of 32 are computed side by side, by how much is computed in each."""
+    length = sum(level < 0 or level % 2 == 0 for level in kernel.levels)  # not what follows a pass
     return next((rows for limit, rows in ((10, 8), (24, 4), (60, 2)) if length <= limit), 1)
 
 
@@ -322,8 +315,7 @@ class _Block:
         position = integer(text, "add", self.start, integer(text, "shl", row, 5))
         end = integer(text, "add", self.start, self.size)
         mask = frame.mask(position, end) if masked else None
-        if not masked:
-            self._prefetch(position)
+        self._prefetch(position)
         known = elements(frame, self.pass_, self.wanted, self.stores, position, mask)
         return [tuple(known[i] for i in fold.inputs) for fold in self.folds]
 

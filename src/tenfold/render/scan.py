@@ -2,10 +2,10 @@
 
 Takes a Frame of a kernel that scans, hands on lines. Each result of a block is combined with the
 carry into the block, the sequential total of the blocks before. In a "scan" a unit of work is some
-rows side by side, in a "scan blocks" one row, of which some blocks are side by side: elements are
-computed as they lie into scratch memory, turned there in registers so that a packet has one element
-of each, scanned, and turned back. In "scan columns" packets lie along another axis, and the scanned
-one is a loop around them.
+rows side by side: elements are computed as they lie into scratch memory, turned there in registers
+so that a packet has one element of each, scanned, and turned back. Long rows, of which blocks are
+side by side, are in render/scan_blocks.py. In "scan columns" packets lie along another axis, and
+the scanned one is a loop around them.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.ir.kernel import Kernel, Operand, Store
@@ -37,7 +37,7 @@ from tenfold.render.loops import (
     where,
     write_packet,
 )
-from tenfold.render.packet import SCALARS, Packet, type_text
+from tenfold.render.packet import SCALARS, Packet, Text, type_text
 from tenfold.render.tile import turned
 
 
@@ -124,7 +124,7 @@ class Running:
 def rows(frame: Frame, number: str) -> None:
     """A unit of work is some rows: their blocks, one after the other."""
     text, kernel = frame.text, frame.kernel
-    lanes = _Lanes(frame)
+    lanes = Lanes(frame)
     count = "1"
     for axis in range(kernel.axes - 1):
         count = integer(text, "mul", count, frame.length(axis))
@@ -147,36 +147,8 @@ def rows(frame: Frame, number: str) -> None:
     counted(text, "0", lanes.length, BLOCK, block)
 
 
-def blocks(frame: Frame, number: str) -> None:
-    """A unit of work is a row: some of its blocks, then those after."""
-    text, kernel = frame.text, frame.kernel
-    lanes = _Lanes(frame)
-    count = integer(text, "lshr", integer(text, "add", lanes.length, BLOCK - 1), 10)
-    frame.stand_at(number, kernel.axes - 1)
-    pointers = list(frame.pointers)
-
-    def some(group: str) -> None:
-        valid = smaller(text, integer(text, "sub", count, group), lanes.count)
-
-        def each(inside: Callable[[str, str, str], None]) -> None:
-            def lane(i: str) -> None:
-                frame.pointers = list(pointers)
-                start = integer(text, "shl", integer(text, "add", group, i), 10)
-                size = smaller(text, integer(text, "sub", lanes.length, start), BLOCK)
-                inside(i, start, size)
-
-            counted(text, "0", valid, 1, lane)
-
-        each(lanes.fill)
-        left = integer(text, "sub", lanes.length, integer(text, "shl", group, 10))
-        lanes.scan_blocks(smaller(text, left, BLOCK))
-        each(lambda i, start, size: lanes.finish(i, "0", start, size))
-
-    counted(text, "0", count, lanes.count, some)
-
-
-class _Lanes(Running):
-    """Blocks side by side: lane i of a packet is an element of the i-th."""
+class Lanes(Running):
+    """Rows or blocks side by side: lane i of a packet is an element of the i-th."""
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
@@ -204,28 +176,56 @@ class _Lanes(Running):
 
         self.packets(start, integer(self.text, "add", start, size), inside)
 
-    def scan_blocks(self, size: str) -> None:
-        """Scan what is in scratch memory, up to `size` elements of each lane."""
-        for part, packet in enumerate(self.neutral):
-            write_packet(self.text, self._running(part), packet, self.count)
-        counted(self.text, "0", size, self.count, self._square)
+    def scan_blocks(
+        self, size: str, begin: tuple[str, str] | None = None, *, stored: bool = True
+    ) -> None:
+        """Scan what is in scratch memory, up to `size` elements of each lane.
 
-    def _running(self, part: int) -> str:
+        `begin`: where the elements of the first lane begin instead, and bytes from lane to lane.
+        Without `stored` nothing is left but what each lane comes to.
+        """
+        for part, packet in enumerate(self.neutral):
+            write_packet(self.text, self.running_of(part), packet, self.count)
+        name = f"scan.{'blocks' if stored else 'totals'}"
+        if name not in self.text.functions:
+            self.text.functions[name] = self._function(name, stored)
+        pointer, step = begin or ("%scratch", str(PITCH * self.size))
+        given = f"ptr %scratch, ptr {pointer}, i64 {step}, i64 {size}, ptr {self.running}"
+        self.text.line(f"call void @{name}({given})")
+
+    def _function(self, name: str, stored: bool) -> str:
+        """A function of the program: its text is long, and it is called from several places."""
+        outer, running = self.text, self.running
+        self.text, self.running = Text(baseline=outer.baseline), "%running"
+        inner = self.text
+        counted(inner, "0", "%size", self.count, lambda at: self._square(at, stored))
+        inner.line("ret void")
+        self.text, self.running = outer, running
+        given = "ptr %scratch, ptr %begin, i64 %step, i64 %size, ptr %running"
+        return f"define internal void @{name}({given}) noinline {{\nentry:\n{inner}\n}}"
+
+    def running_of(self, part: int) -> str:
+        """Return the pointer to what the lanes have come to."""
         offset = 8 * self.count * part
         return self.text.value(f"getelementptr i8, ptr {self.running}, i64 {offset}")
 
-    def _square(self, position: str) -> None:
-        text = self.text
-        places = [
-            [self._place(part, str(lane), position) for lane in range(self.count)]
-            for part in range(len(self.dtypes))
-        ]
-        columns = [
-            self._turned([read_packet(text, place, dtype, self.count) for place in each])
-            for each, dtype in zip(places, self.dtypes, strict=True)
-        ]
+    def _read_lanes(self, part: int, position: str) -> list[Packet]:
+        """Read a packet of each lane from where the elements lie."""
+        text, before = self.text, part * self.count * PITCH * self.size
+        offset = integer(text, "add", integer(text, "mul", position, self.size), before)
+        place = text.value(f"getelementptr i8, ptr %begin, i64 {offset}")
+        found = []
+        for lane in range(self.count):
+            if lane:
+                place = text.value(f"getelementptr i8, ptr {place}, i64 %step")
+            found.append(read_packet(text, place, self.dtypes[part], self.count))
+        return found
+
+    def _square(self, position: str, stored: bool) -> None:
+        text, parts_ = self.text, range(len(self.dtypes))
+        columns = [self._turned(self._read_lanes(part, position)) for part in parts_]
         running: Parts = tuple(
-            read_packet(text, self._running(part), dtype, self.count)
+            read_packet(text, self.running_of(part), dtype, self.count)
             for part, dtype in enumerate(self.dtypes)
         )
         begins = text.value(f"icmp eq i64 {position}, 0")
@@ -233,10 +233,11 @@ class _Lanes(Running):
         for i, parts in enumerate(zip(*columns, strict=True)):
             running = self.following(running, parts, None if i else begins)
             scanned.append(running)
-        for part, each in enumerate(places):
-            write_packet(text, self._running(part), running[part], self.count)
-            for place, packet in zip(each, self._turned([x[part] for x in scanned]), strict=True):
-                write_packet(text, place, packet, self.count)
+        for part in parts_:
+            write_packet(text, self.running_of(part), running[part], self.count)
+            if stored:
+                for lane, packet in enumerate(self._turned([x[part] for x in scanned])):
+                    write_packet(text, self._place(part, str(lane), position), packet, self.count)
 
     def _turned(self, packets: list[Packet]) -> list[Packet]:
         dtype = packets[0].dtype

@@ -16,12 +16,12 @@ import builtins
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import count
 from threading import Lock
 
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
-from tenfold.ir.rewriting import Rewriting
 from tenfold.ir.rule import Rule, RuleSet
 from tenfold.rules.constants import CONSTANTS
 from tenfold.rules.movement import MOVEMENT
@@ -32,9 +32,20 @@ from tenfold.settings import get
 
 Rules = tuple[Rule, ...]
 
-_lock = Lock()  # protects _process and _sets
+
+class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
+    """The rules of open blocks, with a number that no other has."""
+
+    number = 0
+
+
+_lock = Lock()  # protects _process, the numbers and _sets
 _process: Rules = (*CONSTANTS, *MOVEMENT, *POSITIONS, *PARTS)
-_block: ContextVar[Rules] = ContextVar("tenfold_rules", default=())
+_numbers = count(1)
+_process_number = 0
+_block_numbers: dict[Block, int] = {}
+_NONE = Block()
+_block: ContextVar[Block] = ContextVar("tenfold_rules", default=_NONE)
 _sets: dict[tuple[Rules, Rules, bool, bool], RuleSet] = {}
 MOST_SETS = 64
 
@@ -49,10 +60,11 @@ def add(rule: Rule) -> None:
     >>> tn.rules.add(tn.Rule("minus", 0 - x, -x, exactness="fast"))
     >>> tn.rules.remove("minus")
     """
-    global _process
+    global _process, _process_number
     with _lock:
         _refuse(rule, _process)
         _process = (*_process, rule)
+        _process_number = next(_numbers)
 
 
 def remove(rule: Rule | str) -> None:
@@ -60,12 +72,13 @@ def remove(rule: Rule | str) -> None:
 
     Raises LookupError when there is none.
     """
-    global _process
+    global _process, _process_number
     with _lock:
         left = tuple(each for each in _process if rule not in (each, each.name))
         if len(left) == len(_process):
             raise LookupError(f"rules.remove: there is no rule {_name(rule)!r} in force")
         _process = left
+        _process_number = next(_numbers)
 
 
 def list() -> Rules:  # noqa: A001  # a settled name
@@ -92,7 +105,12 @@ def using(*rules: Rule) -> Iterator[None]:
     """
     for position, rule in enumerate(rules):
         _refuse(rule, (*list(), *rules[:position]))
-    token = _block.set((*_block.get(), *rules))
+    block = Block((*_block.get(), *rules))
+    with _lock:
+        if len(_block_numbers) >= MOST_SETS:
+            _block_numbers.clear()
+        block.number = _block_numbers.setdefault(block, next(_numbers))
+    token = _block.set(block)
     try:
         yield
     finally:
@@ -130,20 +148,20 @@ def version() -> int:
     return active().version
 
 
-def optimised(graph: Graph, *, describe: bool = False, look: bool = False) -> tuple[Graph, Report]:
+def fingerprint() -> tuple[int, int]:
+    """Return numbers for the rules in force, whatever the options: equal ones, equal rules."""
+    return _process_number, _block.get().number
+
+
+def optimised(graph: Graph, *, describe: bool = False) -> tuple[Graph, Report]:
     """Return the graph that the rules in force leave, and what they did.
 
     With `tn.options(optimise=False)`, and where nothing fires, the graph is handed back as it is.
-    With `describe` the report has the text of each rewrite; with `look` nothing is noted, as for
-    an explanation. Raises what `rewrite` raises.
+    With `describe` the report has the text of each rewrite. Raises what `rewrite` raises.
     """
     if not get("optimise"):
         return graph, Report()
-
-    def parts(work: Rewriting) -> set[int]:
-        return opened(work, look=look)
-
-    return rewrite(graph, active(), describe=describe, opened=parts)
+    return rewrite(graph, active(), describe=describe, opened=opened)
 
 
 def lines(graph: Graph, report: Report) -> builtins.list[str]:

@@ -17,12 +17,14 @@ import numpy as np
 
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.ir.op import Kind, Op
-from tenfold.ir.pattern import Number, pattern, variables
+from tenfold.ir.pattern import Constant, Number, pattern, variables
 from tenfold.ir.rule import Match, Rule
 from tenfold.ir.term import Term, below
 from tenfold.ops import (  # noqa: F401  # declare what patterns name
     arithmetic,
     bitwise,
+    comparison,
+    elementary,
     predicates,
     selection,
 )
@@ -57,9 +59,9 @@ def keeps_bool(match: Match) -> bool:
     return keeps(match) and match.root.dtype == BOOL
 
 
-def keeps_number(match: Match) -> bool:
-    """As keeps, integers and real floating numbers only."""
-    return keeps(match) and kind_of(match.root.dtype) in "iuf"
+def keeps_floating(match: Match) -> bool:
+    """As keeps, real floating numbers only."""
+    return keeps(match) and kind_of(match.root.dtype) == "f"
 
 
 def signed(match: Match) -> bool:
@@ -90,6 +92,15 @@ def idle(term: Term) -> bool:
 MOST = 1000
 
 
+def idly(match: Match) -> bool:
+    """Whether leaving `x` out is seen by nobody."""
+    return idle(match["x"])
+
+
+_ROOT = pattern.where(pattern.equal(x, -np.inf), np.inf, abs(pattern.sqrt(x)))
+"""The power of 0.5: of -inf it is inf, of -0 it is 0."""
+
+
 SAME = (
     Rule("multiply-one", x * 1, x, when=keeps_real),
     Rule("divide-one", x / 1, x, when=keeps_real),
@@ -97,8 +108,11 @@ SAME = (
     Rule("subtract-zero", x - 0, x, when=keeps),
     Rule("add-zero", x + 0, x, when=keeps_whole),
     Rule("add-minus-zero", x + -0.0, x, when=keeps_real),
-    Rule("power-one", x**1, x, when=keeps_number),
-    Rule("power-two", x**2, pattern.square(x), when=keeps_number),
+    Rule("power-zero", x**0, Constant(1), when=idly),
+    Rule("power-one", x**1, x, when=keeps),
+    Rule("power-two", x**2, pattern.square(x), when=keeps),
+    Rule("power-minus-one", x**-1, pattern.reciprocal(x), when=keeps),
+    Rule("power-half", x**0.5, _ROOT, when=keeps_floating),
     Rule("or-zero", x | 0, x, when=keeps),
     Rule("xor-zero", x ^ 0, x, when=keeps),
     Rule("shift-left-zero", x << 0, x, when=keeps),

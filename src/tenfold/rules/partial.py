@@ -13,9 +13,12 @@ before: the second partial read computes the base whole.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.ir.op import Kind, Op
+from tenfold.ir.rewriting import ORIGIN
 from tenfold.ir.shape import whole_axes
 from tenfold.ops.indexing import index, viewed
 from tenfold.rules.picks import Picks, aligned, composed
@@ -84,8 +87,18 @@ def _narrowed(base: Node, base_picks: Picks) -> Array:
             stack.extend(missing)
             continue
         inputs = tuple(part[0].scalar if part[0].is_scalar else made[part] for part in parts)
-        made[node, picks] = _native.apply(node.op.id, inputs, node.params)
+        made[node, picks] = _again(node, inputs)
     return made[base, base_picks]
+
+
+def _again(node: Node, inputs: tuple[Any, ...]) -> Array:
+    """Write a node's operation for parts of its inputs; a failure still names the user's line."""
+    token = ORIGIN.set(node.origin)
+    try:
+        part: Array = _native.apply(node.op.id, inputs, node.params)
+    finally:
+        ORIGIN.reset(token)
+    return part
 
 
 def _leaf(node: Node, picks: Picks) -> Array:

@@ -36,5 +36,5 @@ def _flat(match: Match) -> Term:
 POSITIONS = tuple(
     Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flat, when=_over_several)
     for op in vars(reduce).values()
-    if isinstance(op, Op) and op.folding is not None and op.folding.positions
+    if isinstance(op, Op) and op.folding is not None and op.folding.one_axis
 )

@@ -25,15 +25,16 @@ from tenfold.ops.padding import pad
 from tenfold.rules.parts import opens
 
 
-def opened(work: Rewriting, *, look: bool = False) -> set[int]:
-    """Return what may be taken apart; with `look` no read is noted, as for an explanation."""
+def opened(work: Rewriting) -> set[int]:
+    """Return what may be taken apart, and let the columns know which bases are read in part."""
     found: set[int] = set()
     for output in work.outputs:
         base = _base(work, output)
         if base is None:
             continue
         node = work.nodes[base]
-        if not (node.read_in_part(mark=False) if look else node.read_in_part()):
+        if not node.read_in_part(mark=False):
+            work.read_in_part.append(base)
             found |= _below(work, base)
     return found
 

@@ -55,8 +55,9 @@ def adopt(values: Values, device: str) -> Value:
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
-    if root.flags.writeable:
-        root.flags.writeable = False  # else a view of it could be made writeable again
+    for array in (values, root):  # else a view of it could be made writeable again
+        if array.flags.writeable:
+            array.flags.writeable = False
     return _shared(values, device)
 
 

@@ -1,0 +1,95 @@
+"""LAPACK by our pool beside numpy.linalg: where devices/factorise.py changes over.
+
+Run: python bench/lapack.py [float64 or complex128] [operation ...]. Positive definite matrices, one
+or a stack. Everything has one thread, but for `pool`, where a stack is shared out to two. Times are
+processor time in microseconds, of the busier thread where there are two, so that it matters little
+what else the machine does; of runs taken by turns the best counts. Ratios are NumPy's time over
+ours.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+import tenfold as tn
+from tenfold.devices import factorisations
+
+SHAPES = [
+    *((n, n) for n in (4, 16, 64, 100, 128, 180, 256, 360, 500, 700, 1000)),
+    *((10, 4, 4), (100, 4, 4), (1000, 4, 4), (10000, 4, 4), (100, 16, 16), (1000, 16, 16)),
+    *((10, 64, 64), (100, 64, 64), (20, 128, 128), (8, 256, 256)),
+]
+CASES: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {
+    "cholesky": (lambda x: factorisations.cholesky(x, False), np.linalg.cholesky),
+    "inv": (factorisations.inverse, np.linalg.inv),
+    "solve": (
+        lambda x: factorisations.solve(x, x[..., :1]),
+        lambda x: np.linalg.solve(x, x[..., :1]),
+    ),
+    "det": (factorisations.determinant, np.linalg.det),
+    "qr": (lambda x: factorisations.qr(x, "reduced"), np.linalg.qr),
+    "eigh": (factorisations.eigh, np.linalg.eigh),
+    "svd": (
+        lambda x: factorisations.svd(x, False),
+        lambda x: np.linalg.svd(x, full_matrices=False),
+    ),
+}
+
+
+def best(works: list[Callable[[], object]], least: float = 0.4) -> list[float]:
+    """Return the best time of each, run by turns for so many seconds at least."""
+    found, end, rounds = [float("inf")] * len(works), time.perf_counter() + least, 0
+    while rounds < 5 or time.perf_counter() < end:
+        rounds += 1
+        for which, work in enumerate(works):
+            everywhere, own = time.process_time(), time.thread_time()
+            work()
+            own = time.thread_time() - own
+            others = time.process_time() - everywhere - own
+            found[which] = min(found[which], max(own, others))
+    return [seconds * 1e6 for seconds in found]
+
+
+def on(threads: int, work: Callable[..., object], x: np.ndarray) -> Callable[[], None]:
+    """Return what computes with so many threads of our pool."""
+
+    def run() -> None:
+        with tn.options(threads=threads):
+            work(x)
+
+    return run
+
+
+def definite(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return positive definite matrices."""
+    random = np.random.default_rng(0)
+    x = random.standard_normal(shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * random.standard_normal(shape)
+    squares = x @ np.conj(np.swapaxes(x, -1, -2)) + shape[-1] * np.eye(shape[-1])
+    return np.asarray(squares / shape[-1]).astype(dtype)
+
+
+def main(dtype: str = "float64", *names: str) -> None:
+    """Print a line for every operation and shape."""
+    columns = f"{'lapack':>10} {'pool':>10} {'numpy':>10}  lapack  pool"
+    print(f"{dtype}\n{'':10} {'shape':>15} {columns}")
+    with ThreadpoolController().limit(limits=1):
+        for name in names or CASES:
+            ours, numpys = CASES[name]
+            for shape in SHAPES:
+                x = definite(shape, dtype)
+                stack = 2 if len(shape) > 2 else 1
+                alone, pool, numpy = best([on(1, ours, x), on(stack, ours, x), on(1, numpys, x)])
+                times = f"{alone:10.1f} {pool:10.1f} {numpy:10.1f}"
+                ratios = f"{numpy / alone:7.2f} {numpy / pool:5.2f}"
+                print(f"{name:10} {'x'.join(map(str, shape)):>15} {times} {ratios}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,244 @@
+// Plans as Python writes them, and their replay: the way from an Array to its values without
+// Python.
+#include "../plan.h"
+
+#include <immintrin.h>
+
+#include <chrono>
+#include <thread>
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "values.h"
+
+namespace tenfold::bindings {
+namespace {
+
+struct StructureHandle {
+    std::vector<uint64_t> words, exact;
+    Owned owned;
+    std::vector<bool> computed; // of each walked node, whether it had a value
+};
+
+struct PlanHandle {
+    Ref<BoundPlan> plan;
+
+    void add(BoundPlan::Instruction instruction) {
+        plan->instructions.push_back(std::move(instruction));
+    }
+};
+
+using Slots = std::vector<BoundPlan::Slot>;
+
+// The strides, or none where they are those of C order.
+std::vector<int64_t> unusual(const Type& type, std::vector<int64_t> strides) {
+    return in_c_order(type, strides) ? std::vector<int64_t>() : std::move(strides);
+}
+
+void add_allocation(PlanHandle& self, BoundPlan::Slot slot, nb::handle type, std::size_t bytes,
+                    std::vector<int64_t> strides, bool temporary) {
+    Ref<Type> made = type_from_python(type);
+    strides = unusual(*made, std::move(strides));
+    self.add(BoundPlan::Allocate{slot, std::move(made), bytes, std::move(strides), temporary});
+}
+
+void add_view(PlanHandle& self, BoundPlan::Slot slot, BoundPlan::Slot source, nb::handle type,
+              std::vector<int64_t> strides, int64_t offset) {
+    Ref<Type> made = type_from_python(type);
+    strides = unusual(*made, std::move(strides));
+    self.add(BoundPlan::View{slot, source, std::move(made), std::move(strides), offset});
+}
+
+// A number is 8 bytes, or (position, dtype, whether it is the imaginary part).
+BoundPlan::Number number_from(nb::handle object) {
+    BoundPlan::Number number;
+    if (PyBytes_Check(object.ptr()) && PyBytes_GET_SIZE(object.ptr()) == 8) {
+        std::memcpy(&number.bits, PyBytes_AS_STRING(object.ptr()), 8);
+        return number;
+    }
+    nb::tuple given = nb::cast<nb::tuple>(object);
+    int id = dtype_id(given[1].ptr());
+    if (id < 0) nb::raise_python_error();
+    number.position = nb::cast<uint32_t>(given[0]);
+    number.dtype = uint16_t(id);
+    number.imaginary = nb::cast<bool>(given[2]);
+    return number;
+}
+
+void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, int64_t finished,
+                nb::list buffers, std::vector<std::size_t> tables, nb::bytes sizes,
+                nb::list numbers, std::size_t scratch, int64_t units, int64_t grain, int threads,
+                bool whole, const std::string& label) {
+    BoundPlan::Run run{};
+    run.kernel = reinterpret_cast<Kernel>(programs.first);
+    run.finish = reinterpret_cast<Kernel>(programs.second);
+    run.finished = finished;
+    for (nb::handle place : buffers)
+        run.buffers.push_back({nb::cast<BoundPlan::Slot>(place[0]), nb::cast<int64_t>(place[1])});
+    run.tables = std::move(tables);
+    run.sizes.assign(sizes.c_str(), sizes.size());
+    for (nb::handle number : numbers) run.numbers.push_back(number_from(number));
+    run.scratch = scratch;
+    run.units = units;
+    run.grain = grain;
+    run.threads = threads;
+    run.whole = whole;
+    run.label = label;
+    self.add(std::move(run));
+}
+
+void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
+              const std::string& label) {
+    self.add(
+        BoundPlan::Call{function.release().ptr(), std::move(inputs), std::move(outputs), label});
+}
+
+PlanHandle make_plan(const StructureHandle& structure, BoundPlan::Slot slots, bool exact,
+                     int64_t runs) {
+    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
+    plan->key = exact ? structure.exact : structure.words;
+    plan->slots = slots;
+    plan->left = runs;
+    return {std::move(plan)};
+}
+
+// Keeps the plan. One of an exact key is found by way of one for all scalars.
+void keep(const PlanHandle& self, const StructureHandle& structure) {
+    keep_plan(self.plan);
+    if (self.plan->key == structure.words) return;
+    auto sign = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
+    sign->key = structure.words;
+    sign->exact = true;
+    keep_plan(std::move(sign));
+}
+
+class Interpreter : public Surroundings {
+  public:
+    Result launch(Work& work) override {
+        if (work.threads > threads()) set_threads(work.threads);
+        return launch_without_gil(work);
+    }
+
+    bool call(const BoundPlan::Call& call, const Walked& walked,
+              std::vector<Ref<Value>>& slots) override {
+        nb::object inputs = nb::steal(PyTuple_New(Py_ssize_t(call.inputs.size())));
+        for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+            int64_t from = call.inputs[i];
+            nb::object input = from < 0
+                                   ? nb::steal(scalar_to_python(walked.nodes[~from].node->scalar))
+                                   : nb::cast(ValueHandle{slots[std::size_t(from)]});
+            PyTuple_SET_ITEM(inputs.ptr(), Py_ssize_t(i), input.release().ptr());
+        }
+        auto* function = static_cast<PyObject*>(call.function);
+        nb::object made = nb::steal(PyObject_CallObject(function, inputs.ptr()));
+        if (!made.is_valid() || made.is_none()) return false;
+        for (std::size_t i = 0; i < call.outputs.size(); ++i)
+            slots[call.outputs[i]] = nb::cast<ValueHandle&>(made[i]).value;
+        return true;
+    }
+};
+
+class UsualModes { // to nearest, subnormals kept, no trap: a foreign library may have set others
+  public:
+    UsualModes() { _mm_setcsr(0x1F80); }
+    ~UsualModes() { _mm_setcsr(before_); }
+
+  private:
+    unsigned before_ = _mm_getcsr();
+};
+
+Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options) {
+    thread_local std::vector<uint64_t> words;
+    if (!write_key(walked, options, false, words)) return {};
+    Ref<BoundPlan> plan = find_plan(words);
+    if (!plan || !plan->exact) return plan;
+    write_key(walked, options, true, words);
+    return find_plan(words);
+}
+
+// replay(nodes, options, events) -> whether all have their values now.
+bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::object events) {
+    std::vector<Node*> pending = nodes_from(nodes);
+    std::erase_if(pending, [](Node* node) { return !node->op || value_of(node); });
+    if (pending.empty()) return true;
+    Walked walked = walk_at_rest(pending);
+    Ref<BoundPlan> plan = plan_of(walked, options);
+    if (!plan) return false;
+    UsualModes modes;
+    Interpreter interpreter;
+    std::vector<Ran> ran;
+    bool done = replay(*plan, walked, interpreter, events.is_none() ? nullptr : &ran);
+    if (PyErr_Occurred()) nb::raise_python_error();
+    for (const Ran& each : ran) {
+        nb::str category(each.kernel ? "kernel" : "call");
+        nb::tuple event = nb::make_tuple(*each.label, category, each.begin, each.end);
+        if (done) events.attr("append")(event);
+    }
+    return done;
+}
+
+} // namespace
+
+Walked walk_at_rest(std::span<Node* const> outputs) {
+    for (;;) {
+        Walked walked = walk(outputs);
+        if (!walked.busy) return walked;
+        if (walked.busy == this_thread())
+            throw std::runtime_error("a signal handler asked for an array that this thread was "
+                                     "assigning to; only the other arrays can be read in it");
+        walked = {};
+        nb::gil_scoped_release released;
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
+    StructureHandle structure{{}, {}, Owned(walked), {}};
+    if (!write_key(walked, options, false, structure.words)) return nb::none();
+    write_key(walked, options, true, structure.exact);
+    for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));
+    return nb::cast(std::move(structure));
+}
+
+void declare_plans(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<StructureHandle>(module, "Structure")
+        .def("computed", [](const StructureHandle& self, std::size_t position) {
+            return self.computed.at(position);
+        });
+    nb::class_<PlanHandle>(module, "BoundPlan")
+        .def_static("of", make_plan, "structure"_a, "slots"_a, "exact"_a, "runs"_a)
+        .def("load",
+             [](PlanHandle& self, BoundPlan::Slot slot, uint32_t position, uint32_t index) {
+                 self.add(BoundPlan::Take{slot, position, index});
+             })
+        .def("allocate", add_allocation)
+        .def("share",
+             [](PlanHandle& self, BoundPlan::Slot slot, BoundPlan::Slot source) {
+                 self.add(BoundPlan::Share{slot, source});
+             })
+        .def("view", add_view)
+        .def("launch", add_launch)
+        .def("call", add_call)
+        .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
+        .def("claim",
+             [](PlanHandle& self, uint32_t position) { self.plan->claims.push_back(position); })
+        .def("drop", [](PlanHandle& self, Slots slots) { self.add(BoundPlan::Drop{slots}); })
+        .def("publish",
+             [](PlanHandle& self, uint32_t position, Slots slots) {
+                 self.add(BoundPlan::Publish{position, slots});
+             })
+        .def("mark",
+             [](PlanHandle& self, uint32_t position) { self.add(BoundPlan::Mark{position}); })
+        .def("keep", keep, "structure"_a);
+    module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none());
+    module.def("kept_plans", kept_plans);
+    module.def("forget_plans", forget_plans);
+    module.def("is_notable", [](nb::handle number) {
+        return is_notable(Operand(number.ptr(), nullptr).get()->scalar);
+    });
+}
+
+} // namespace tenfold::bindings

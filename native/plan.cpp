@@ -1,0 +1,300 @@
+#include "plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "intern.h"
+#include "pool.h"
+#include "release.h"
+
+namespace tenfold {
+namespace {
+
+struct GiveBack {
+    std::size_t bytes;
+    void operator()(void* memory) const { pool_free(memory, bytes); }
+};
+using Table = std::unique_ptr<void, GiveBack>;
+
+template <class T> uint64_t bits_of(T number) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof number);
+    return bits;
+}
+
+double real_of(const Scalar& scalar) {
+    bool whole = scalar.form == Scalar::boolean || scalar.form == Scalar::integer;
+    return whole ? double(scalar.whole) : scalar.real;
+}
+
+// A scalar in a dtype, as NumPy casts it. The recorder asks for the dtypes below only.
+uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number) {
+    const DType& dtype = dtype_of(number.dtype);
+    bool whole = scalar.form == Scalar::boolean || scalar.form == Scalar::integer;
+    std::size_t bytes = dtype.kind == 'c' ? dtype.bytes / 2 : dtype.bytes;
+    if (dtype.kind == 'b') return scalar.whole != 0;
+    if (dtype.kind != 'f' && dtype.kind != 'c') {
+        auto mask = bytes == 8 ? ~uint64_t(0) : (uint64_t(1) << 8 * bytes) - 1;
+        return uint64_t(scalar.whole) & mask;
+    }
+    if (number.imaginary) {
+        double part = scalar.form == Scalar::complex_number ? scalar.imaginary : 0;
+        return bytes == 4 ? bits_of(float(part)) : bits_of(part);
+    }
+    if (bytes == 4) return whole ? bits_of(float(scalar.whole)) : bits_of(float(scalar.real));
+    return bits_of(real_of(scalar));
+}
+
+class Running {
+  public:
+    Running(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
+            std::vector<Ran>* ran)
+        : plan_(plan), walked_(walked), surroundings_(surroundings), ran_(ran), slots_(plan.slots) {
+    }
+
+    bool run() {
+        for (const auto& instruction : plan_.instructions)
+            if (!std::visit([&](const auto& one) { return take(one); }, instruction)) return false;
+        return true;
+    }
+
+  private:
+    bool take(const BoundPlan::Take& take) {
+        Ref<Value> value = walked_.nodes[take.position].value;
+        for (uint32_t i = 0; value && i < take.index; ++i) value = value->next;
+        slots_[take.slot] = std::move(value);
+        return bool(slots_[take.slot]);
+    }
+
+    bool take(const BoundPlan::Allocate& made) {
+        Ref<Allocation> allocation = Allocation::from_pool(made.bytes);
+        if (!allocation) return false;
+        auto value = Ref<Value>::adopt(new Value);
+        value->type = made.type;
+        value->strides = made.strides;
+        value->part = !made.strides.empty();
+        value->buffers[0].allocation = std::move(allocation);
+        slots_[made.slot] = std::move(value);
+        if (made.temporary) count(Counter::temporaries);
+        return true;
+    }
+
+    bool take(const BoundPlan::Share& share) {
+        slots_[share.slot] = slots_[share.source];
+        return true;
+    }
+
+    bool take(const BoundPlan::View& made) {
+        const Value& source = *slots_[made.source];
+        auto value = Ref<Value>::adopt(new Value);
+        value->type = made.type;
+        value->strides = made.strides;
+        value->part = true;
+        value->buffers[0] = source.buffers[0];
+        value->buffers[0].offset += made.offset;
+        slots_[made.slot] = std::move(value);
+        return true;
+    }
+
+    bool take(const BoundPlan::Run& run) {
+        buffers_.clear();
+        for (const BoundPlan::Place& place : run.buffers) {
+            auto* begin = static_cast<char*>(slots_[place.slot]->buffers[0].address());
+            buffers_.push_back(begin + place.offset);
+        }
+        std::vector<Table> tables;
+        for (std::size_t bytes : run.tables) {
+            void* memory = pool_allocate(bytes);
+            if (!memory) return false;
+            tables.emplace_back(memory, GiveBack{bytes});
+            buffers_.push_back(memory);
+        }
+        numbers_.clear();
+        for (const BoundPlan::Number& number : run.numbers)
+            numbers_.push_back(number.position == number.CONSTANT
+                                   ? number.bits
+                                   : number_bits(scalar_at(number.position), number));
+        count(Counter::kernels);
+        count(Counter::launches);
+        return timed(run.label, true, [&] {
+            if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
+                return false;
+            return !run.finish || launch(run, run.finish, run.finished, run.finished, 1, 0);
+        });
+    }
+
+    template <class F> bool timed(const std::string& label, bool kernel, F&& work) {
+        if (!ran_ || label.empty()) return work();
+        int64_t begin = now();
+        bool done = work();
+        ran_->push_back({&label, kernel, begin, now()});
+        return done;
+    }
+
+    static int64_t now() {
+        auto since = std::chrono::steady_clock::now().time_since_epoch();
+        return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+    }
+
+    const Scalar& scalar_at(uint32_t position) const {
+        return walked_.nodes[position].node->scalar;
+    }
+
+    bool launch(const BoundPlan::Run& run, Kernel kernel, int64_t units, int64_t grain, int threads,
+                std::size_t scratch) {
+        Work work;
+        work.whole = run.whole;
+        work.kernel = kernel;
+        work.buffers = buffers_.data();
+        work.sizes = reinterpret_cast<const int64_t*>(run.sizes.data());
+        work.scalars = reinterpret_cast<const double*>(numbers_.data());
+        work.scratch = scratch;
+        work.units = units;
+        work.grain = grain;
+        work.threads = threads;
+        Result result = surroundings_.launch(work);
+        return result.outcome == Outcome::done && result.status == 0;
+    }
+
+    bool take(const BoundPlan::Call& call) {
+        return timed(call.label, false, [&] { return surroundings_.call(call, walked_, slots_); });
+    }
+
+    bool take(const BoundPlan::Raise& raise) {
+        count(raise.counter);
+        return true;
+    }
+
+    bool take(const BoundPlan::Drop& drop) {
+        for (BoundPlan::Slot slot : drop.slots) slots_[slot] = nullptr;
+        return true;
+    }
+
+    bool take(const BoundPlan::Publish& made) {
+        if (!slots_[made.slots[0]]) return false;
+        for (std::size_t i = 1; i < made.slots.size(); ++i)
+            slots_[made.slots[i - 1]]->next = slots_[made.slots[i]];
+        publish(walked_.nodes[made.position].node.get(), slots_[made.slots[0]]);
+        return true;
+    }
+
+    bool take(const BoundPlan::Mark& mark) {
+        // Relaxed: whoever does not see it computes a part once more.
+        walked_.nodes[mark.position].node->read_in_part.store(true, std::memory_order_relaxed);
+        return true;
+    }
+
+    const BoundPlan& plan_;
+    const Walked& walked_;
+    Surroundings& surroundings_;
+    std::vector<Ran>* ran_;
+    std::vector<Ref<Value>> slots_;
+    std::vector<void*> buffers_;
+    std::vector<uint64_t> numbers_;
+};
+
+constexpr std::size_t CAPACITY = 4096;
+
+std::size_t hash_of(std::span<const uint64_t> key) {
+    std::size_t hash = key.size();
+    for (uint64_t word : key) hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+    return mix(0, hash);
+}
+
+using Plans = std::unordered_multimap<std::size_t, Ref<BoundPlan>>;
+
+// Two generations stand for "least recently used", as in the memo.
+struct Kept {
+    Lock lock; // protects everything here
+    Plans young, old;
+
+    Ref<BoundPlan> in(Plans& plans, std::size_t hash, std::span<const uint64_t> key) {
+        auto [begin, end] = plans.equal_range(hash);
+        auto found = std::find_if(begin, end, [&](const auto& entry) {
+            return std::equal(key.begin(), key.end(), entry.second->key.begin(),
+                              entry.second->key.end());
+        });
+        if (found == end) return {};
+        Ref<BoundPlan> plan = found->second;
+        if (&plans == &old || plan->left == 0) plans.erase(found);
+        return plan;
+    }
+
+    // Returns the generation that falls out, so that it is freed outside the lock.
+    Plans insert(Ref<BoundPlan> plan) {
+        young.emplace(plan->hash, std::move(plan));
+        if (young.size() < CAPACITY / 2) return {};
+        return std::exchange(old, std::exchange(young, {}));
+    }
+};
+
+Kept* const the_kept = new Kept; // made when the library is loaded; outlives every static object
+
+Kept& kept() { return *the_kept; }
+
+} // namespace
+
+void BoundPlan::destroy(BoundPlan* plan) {
+    for (const Instruction& instruction : plan->instructions)
+        if (auto* call = std::get_if<Call>(&instruction)) release_later(call->function);
+    delete plan;
+}
+
+bool replay(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
+            std::vector<Ran>* ran) {
+    // Nobody else has reached these nodes since the walk, which found them alone; from now on
+    // whoever does waits, until what is written over them has been published in their stead.
+    auto claim = [&](uint32_t thread) {
+        for (uint32_t position : plan.claims)
+            walked.nodes[position].node->claim.store(thread, std::memory_order_release);
+    };
+    claim(this_thread());
+    bool done = Running(plan, walked, surroundings, ran).run();
+    claim(0);
+    return done;
+}
+
+uint32_t this_thread() {
+    static std::atomic<uint32_t> next{1};
+    thread_local uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+    return number;
+}
+
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key) {
+    std::size_t hash = hash_of(key);
+    Plans fallen;
+    Ref<BoundPlan> plan;
+    Guard guard(kept().lock);
+    plan = kept().in(kept().young, hash, key);
+    if (!plan && (plan = kept().in(kept().old, hash, key)) && plan->left != 0)
+        fallen = kept().insert(plan);
+    if (!plan || plan->left == 0) return {};
+    if (plan->left > 0) --plan->left;
+    return plan;
+}
+
+void keep_plan(Ref<BoundPlan> plan) {
+    plan->hash = hash_of(plan->key);
+    Plans fallen;
+    Ref<BoundPlan> before; // one of the same key, which another thread has kept meanwhile
+    Guard guard(kept().lock);
+    before = kept().in(kept().young, plan->hash, plan->key);
+    if (!before) fallen = kept().insert(std::move(plan));
+}
+
+void forget_plans() {
+    Plans young, old;
+    Guard guard(kept().lock);
+    young.swap(kept().young);
+    old.swap(kept().old);
+}
+
+std::size_t kept_plans() {
+    Guard guard(kept().lock);
+    return kept().young.size() + kept().old.size();
+}
+
+} // namespace tenfold

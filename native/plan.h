@@ -1,0 +1,133 @@
+// BoundPlan: a plan with its sizes, addresses of programs and slots, as instructions that are
+// replayed without Python. Python writes it, once it has computed a graph of that key; plans are
+// kept by key, those not used for longest go first.
+#pragma once
+#include <atomic>
+#include <string>
+#include <variant>
+
+#include "counters.h"
+#include "key.h"
+#include "workers.h"
+
+namespace tenfold {
+
+struct BoundPlan {
+    using Slot = uint32_t; // where a Value stands during a run
+
+    // The value that a walked node has; of several results the index-th.
+    struct Take {
+        Slot slot;
+        uint32_t position, index;
+    };
+    struct Allocate {
+        Slot slot;
+        Ref<Type> type;
+        std::size_t bytes;
+        std::vector<int64_t> strides; // empty: C order
+        bool temporary;
+    };
+    // What is in `source`, whose elements are written over.
+    struct Share {
+        Slot slot, source;
+    };
+    struct View {
+        Slot slot, source;
+        Ref<Type> type;
+        std::vector<int64_t> strides;
+        int64_t offset; // bytes
+    };
+    struct Place {
+        Slot slot;
+        int64_t offset; // bytes
+    };
+    // A kernel's scalar: of a walked node in some dtype, or `bits` as they are.
+    struct Number {
+        static constexpr uint32_t CONSTANT = ~uint32_t(0);
+        uint32_t position = CONSTANT;
+        uint16_t dtype = 0;
+        bool imaginary = false;
+        uint64_t bits = 0;
+    };
+    struct Run {
+        Kernel kernel, finish; // finish: after all units, or null
+        int64_t finished;      // units of `finish`
+        std::vector<Place> buffers;
+        std::vector<std::size_t> tables; // bytes of memory for this run alone, behind the buffers
+        std::string sizes;               // 8 bytes each
+        std::vector<Number> numbers;
+        std::size_t scratch;
+        int64_t units, grain;
+        int threads;
+        bool whole; // see Work
+        std::string label;
+    };
+    // A function of Python's, owned; an input is a slot, or a scalar by ~position.
+    struct Call {
+        void* function;
+        std::vector<int64_t> inputs;
+        std::vector<Slot> outputs;
+        std::string label;
+    };
+    struct Drop {
+        std::vector<Slot> slots;
+    };
+    // The results of a walked node; one slot, or one for each.
+    struct Publish {
+        uint32_t position;
+        std::vector<Slot> slots;
+    };
+    struct Raise {
+        Counter counter;
+    };
+    // A walked node has been read in part.
+    struct Mark {
+        uint32_t position;
+    };
+    using Instruction =
+        std::variant<Take, Allocate, Share, View, Run, Call, Raise, Drop, Publish, Mark>;
+
+    std::atomic<uint32_t> references{1};
+    std::vector<uint64_t> key;
+    std::size_t hash = 0;
+    Owned owned;
+    std::vector<Instruction> instructions;
+    std::vector<uint32_t> claims; // the walked nodes whose values are written over
+    Slot slots = 0;
+    bool exact = false;            // nothing here: the key that tells scalars apart leads on
+    std::atomic<int64_t> left{-1}; // how often it may run yet; negative: without end
+
+    explicit BoundPlan(Owned owns) : owned(std::move(owns)) {}
+    static void destroy(BoundPlan* plan);
+};
+
+// A launch or call of a run: when it began and ended, in nanoseconds of the steady clock.
+struct Ran {
+    const std::string* label; // the plan's
+    bool kernel;
+    int64_t begin, end;
+};
+
+// What a run asks of its surroundings.
+class Surroundings {
+  public:
+    virtual ~Surroundings() = default;
+    virtual Result launch(Work& work) = 0;
+    // False when the function failed, or raised.
+    virtual bool call(const BoundPlan::Call& call, const Walked& walked,
+                      std::vector<Ref<Value>>& slots) = 0;
+};
+
+// Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
+// part of it failed: what is not published is to be computed anew.
+bool replay(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
+            std::vector<Ran>* ran = nullptr);
+
+uint32_t this_thread(); // a number of the calling thread, not 0
+
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key); // empty when there is none
+void keep_plan(Ref<BoundPlan> plan);
+void forget_plans();
+std::size_t kept_plans();
+
+} // namespace tenfold

@@ -1,0 +1,1 @@
+"""Assignment: `x[key] = e`, `x op= e`, `tn.assign(x, e)`: what a name holds from then on."""

@@ -1,0 +1,117 @@
+"""Places: which elements of which Array a view is, and writing there.
+
+Takes a target, which part of it is meant (an access, `plan/access.py`) and a value that fits; lets
+the Array that the target is a view of, however far down, name the value with that part replaced.
+Who used the old value keeps it; every view reads the new one.
+
+>>> import tenfold as tn
+>>> x = tn.zeros((2, 3))
+>>> write(x.T, identity((3, 2)), (3, 2), 7)
+>>> x.tolist()
+[[7.0, 7.0, 7.0], [7.0, 7.0, 7.0]]
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from tenfold import _native, pipeline
+from tenfold._native import Array
+from tenfold.errors import ShapeError, UnsupportedError
+from tenfold.ir.op import Op
+from tenfold.ir.shape import Shape, product
+from tenfold.ops.assignment import Access, normal, update
+from tenfold.ops.cast import converted
+from tenfold.ops.create import full
+from tenfold.ops.reshaping import broadcast_to
+from tenfold.plan.access import identity, seen_through
+
+MOST_PENDING = 2
+"""Assignments of an Array that may be pending one upon the other when the next one begins."""
+MOST_ABOVE = 8
+"""Assignments that may be pending one upon the other, of any Arrays."""
+
+
+def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
+    """Replace the part of `shape` that `access` reads of `target` by a value that fits; the target
+    shows no element twice.
+    """
+    if product(shape) == 0:
+        return
+    while (base := target.base) is not None:
+        node = _native.node_of(target)
+        op: Op[...] = node.op
+        if op.reads is not None:
+            access = _below(access, op, base.shape, node.params)
+        else:
+            assert op.undo is not None, f"{op.name} is read by steps or undone"
+            value = op.undo(_replaced(target, access, shape, value), base)
+            access, shape = identity(base.shape), base.shape
+        target = base
+    before = _native.node_of(target)
+    if before.assignments >= MOST_PENDING:
+        # Loops that assign do not grow. Now, not after the last assignment: what that one read is
+        # given up, so nobody sees the value before and it is written over. A failure is raised
+        # where somebody waits.
+        pipeline.compute([before])
+    made = _native.node_of(_replaced(target, access, shape, value))
+    _native.rebind(target, made)
+    if made.assignments >= MOST_ABOVE:
+        pipeline.compute([made])
+
+
+@lru_cache(4096)
+def _below(access: Access, op: Op[...], shape: Shape, params: tuple[Any, ...]) -> Access:
+    """Return where a part of a view stands in the array of `shape` that the view is made of."""
+    assert op.reads is not None, "it reads by steps"
+    return seen_through(access, op.reads(shape, *params))
+
+
+def refuse_repeating(target: Array, operation: str) -> None:
+    """Raise ShapeError when a view shows an element of what it is a view of several times."""
+    view = target
+    while (base := view.base) is not None:
+        node = _native.node_of(view)
+        if node.op.reads is None and node.op.undo is None:
+            rule = f"a view made by {node.op.name} cannot be assigned to"
+            raise UnsupportedError(operation, rule, [target], "assign to what it is a view of")
+        if _repeats(node.op, base.shape, view.shape, node.params):
+            rule = f"a view of shape {base.shape} repeated to {view.shape} is read-only"
+            remedy = "assign to what is repeated, or to a copy: tn.asarray(x, copy=True)"
+            raise ShapeError(operation, rule, [target], remedy)
+        view = base
+
+
+@lru_cache(4096)
+def _repeats(op: Op[...], shape: Shape, result: Shape, params: tuple[Any, ...]) -> bool:
+    """Whether a view of the array of `shape` shows an element at several places."""
+    if op.reads is None:
+        return False
+    read = {axis for axis, *_ in op.reads(shape, *params)}
+    return any(length > 1 and axis not in read for axis, length in enumerate(result))
+
+
+def _replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
+    """Return the value of `target` with a part replaced."""
+    access, everywhere = _normal(access, shape, target.shape)
+    if everywhere:
+        return _everywhere(target, value)
+    result: Array = _native.apply(update.id, (target, value), (access, shape))
+    return result
+
+
+@lru_cache(4096)
+def _normal(access: Access, shape: Shape, whole: Shape) -> tuple[Access, bool]:
+    """Return the one form of an access, and whether the part is all of an array of `whole`."""
+    access = normal(access, shape)
+    return access, shape == whole and access == identity(shape)
+
+
+def _everywhere(target: Array, value: Any) -> Array:
+    if not isinstance(value, Array):
+        params = (target.shape, value, target.dtype, target.device)
+        filled: Array = _native.apply(full.id, (), params)
+        return filled
+    value = converted(value, target.dtype)
+    return value if value.shape == target.shape else broadcast_to(value, target.shape)

@@ -1,0 +1,354 @@
+"""Bind: a plan that has run becomes instructions that native code replays.
+
+Takes the graph as it was written, the graph that was computed in its stead and its plan, hands on
+nothing: the bound plan is kept in the core under the structure of what was written. The next
+evaluation of that structure, with other values, is a walk, a look-up and launches, without Python.
+What fails in a replay is computed anew, step by step, by what knows how to say so.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([1.0, 2.0])
+>>> with tn.options(tier=1):
+...     _ = (x + 5).wait()
+...     before = _native.kept_plans()
+...     _ = (x + 7).wait()
+>>> _native.kept_plans() - before
+0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import BoundPlan, Node, Type, Value
+from tenfold.devices import reference
+from tenfold.devices.device import Written
+from tenfold.devices.program import note_use, program_of, uses_left
+from tenfold.devices.reference import Called
+from tenfold.dtypes import DTYPES, kind_of
+from tenfold.ir.graph import Graph
+from tenfold.plan.items import last_items
+from tenfold.plan.lower import Parameter
+from tenfold.plan.plan import Made, Plan, Step
+from tenfold.plan.traverse import Launch, parameter_bytes
+from tenfold.settings import get
+from tenfold.storage import dense
+
+Caller = Callable[[Called, list[np.ndarray]], tuple[Value, ...]]
+"""Computes a call from the arrays of its operands."""
+
+
+class _NotReplayable(Exception):
+    """Something that native code cannot replay."""
+
+
+def bind(
+    written: Written, graph: Graph, plan: Plan, threads: Callable[[Launch], int], caller: Caller
+) -> bool:
+    """Compile a plan's kernels and keep what replays it; False for what cannot be replayed."""
+    structure = written.graph.structure
+    if structure is None:
+        return False
+    try:
+        binding = _Binding(structure, written, graph, plan, caller)
+        binding.bound(threads).keep(structure)
+    except _NotReplayable:
+        return False
+    return True
+
+
+class _Binding:
+    def __init__(
+        self,
+        structure: _native.Structure,
+        written: Written,
+        graph: Graph,
+        plan: Plan,
+        caller: Caller,
+    ) -> None:
+        self.structure, self.written, self.graph, self.plan = structure, written, graph, plan
+        self.caller = caller
+        self.at = {node: position for position, node in enumerate(written.graph.nodes)}
+        self.over = dict(plan.over)
+        self.slots: dict[int, list[int]] = {}
+        self.count = 0
+        self.exact = written.report.looked
+        self.runs = -1
+        self.last = last_items(list(plan.items))
+        self.given = self._given()
+        self.gone: set[int] = set()
+        """Items that no later step needs."""
+        self.published: dict[int, list[int]] = {}
+        """Items that nodes have been given already, and the places of these in the walk."""
+        self.todo: list[Callable[[BoundPlan], None]] = []
+
+    def bound(self, threads: Callable[[Launch], int]) -> BoundPlan:
+        """Write the instructions; what depends on their number is known only at the end."""
+        for number, step in enumerate(self.plan.steps):
+            if step.kind == "kernel":
+                assert step.launch is not None, "a kernel step has a launch"
+                self._kernel(step, step.launch, threads)
+            elif step.kind == "empty":
+                for made in step.makes:
+                    self._allocate(made)
+            elif step.kind == "window":
+                self._window(step)
+            elif step.kind == "part":
+                self._part(step)
+            else:
+                self._call(step)
+            self.gone.update(self.plan.last_use[number])
+            dropped = [slot for item in self.plan.last_use[number] for slot in self._all(item)]
+            if dropped:
+                self._add(BoundPlan.drop, dropped)
+        self._publish()
+        plan = BoundPlan.of(self.structure, self.count, self.exact, self.runs)
+        for instruction in self.todo:
+            instruction(plan)
+        return plan
+
+    def _add(self, instruction: Callable[..., None], *arguments: Any) -> None:
+        self.todo.append(lambda plan: instruction(plan, *arguments))
+
+    def _new(self, item: int, several: int = 1) -> list[int]:
+        self.slots[item] = [*range(self.count, self.count + several)]
+        self.count += several
+        return self.slots[item]
+
+    def _all(self, item: int) -> list[int]:
+        return self.slots.get(item, [])
+
+    def _slot(self, item: int, index: int = 0) -> int:
+        """Where a value stands; one that was there before the plan is taken first."""
+        if item in self.slots and index < len(self.slots[item]):
+            return self.slots[item][index]
+        node = self.graph.nodes[self.plan.items[item].position]
+        position = self._walked(node)
+        if not self.structure.computed(position):
+            raise _NotReplayable
+        known = self.slots.setdefault(item, [])
+        while len(known) <= index:
+            self._add(BoundPlan.load, self.count, position, len(known))
+            known.append(self.count)
+            self.count += 1
+        return known[index]
+
+    def _walked(self, node: Node) -> int:
+        position = self.at.get(node)
+        if position is None:
+            raise _NotReplayable
+        return position
+
+    def _type(self, made: Made) -> Type:
+        return Type(made.shape, DTYPES[made.dtype], "cpu", dense.NAME)
+
+    def _allocate(self, made: Made) -> None:
+        (slot,) = self._new(made.item)
+        temporary = made.item in self.plan.temporaries
+        self._add(BoundPlan.allocate, slot, self._type(made), made.nbytes, made.strides, temporary)
+
+    def _table(self, size: int) -> int:
+        """Let bytes be allocated; return where they stand."""
+        type_ = Type((size,), np.dtype(np.uint8), "cpu", dense.NAME)
+        self._add(BoundPlan.allocate, self.count, type_, size, (), False)
+        self.count += 1
+        return self.count - 1
+
+    def _window(self, step: Step) -> None:
+        (made,) = step.makes
+        source = self._slot(step.reads[0])
+        (slot,) = self._new(made.item)
+        self._add(BoundPlan.view, slot, source, self._type(made), made.strides, step.offset)
+
+    def _part(self, step: Step) -> None:
+        (made,) = step.makes
+        index = self.graph.nodes[step.position].params[0]
+        whole = self.graph.nodes[self.plan.items[step.reads[0]].position]
+        value = whole.value(index)
+        if value is None or value.strides:
+            raise _NotReplayable
+        source = self._slot(step.reads[0], index)
+        (slot,) = self._new(made.item)
+        self._add(BoundPlan.view, slot, source, value.type, made.strides, 0)
+
+    def _kernel(self, step: Step, launch: Launch, threads: Callable[[Launch], int]) -> None:
+        over_seen = False
+        for _ in range(step.copies):
+            self._add(BoundPlan.count_copy)
+        for made in step.makes:
+            if made.item in self.over:
+                over_seen = self._take_over(made.item, self.over[made.item]) or over_seen
+            elif made.item not in self.slots:
+                self._allocate(made)
+        program = program_of(launch.kernel, launch.elements)
+        self._quickly(launch)
+
+        def run(kernel: int, finish: int, finished: int, slots: Sequence[int] = ()) -> None:
+            operands = [(self._slot(memory.item), memory.offset) for memory in launch.memory]
+            self._add(
+                BoundPlan.launch,
+                (kernel, finish),
+                finished,
+                [*operands, *((slot, 0) for slot in slots)],
+                () if slots else launch.totals,
+                launch.sizes,
+                [self._number(parameter) for parameter in launch.parameters],
+                launch.scratch,
+                launch.parts if slots else launch.units,
+                1 if slots else launch.grain,
+                threads(launch),
+                over_seen,
+                "+".join(step.names),
+            )
+
+        if launch.goes_in_parts(threads(launch)):  # two launches, between which the tables stay
+            tables = [self._table(size) for size in launch.totals]
+            totals, carries, parts = program.parts
+            run(totals, carries, launch.units, tables)
+            run(parts, 0, 0, tables)
+            self._add(BoundPlan.drop, tables)
+        else:
+            run(program.kernel, program.finish, launch.finish)
+        if over_seen:
+            self._publish_what_is_there()
+
+    def _take_over(self, item: int, source: int) -> bool:
+        """Let a result stand where an operand stood; whether that is the value of a node."""
+        slot = self._slot(source)
+        (own,) = self._new(item)
+        self._add(BoundPlan.share, own, slot)
+        if self.plan.items[source].kind == "value":
+            places = [self._walked(self.graph.nodes[self.plan.items[source].position])]
+        else:
+            places = self.published.get(source, [])
+        for place in places:
+            self._add(BoundPlan.claim, place)
+        return bool(places)
+
+    def _publish_what_is_there(self) -> None:
+        """Give nodes their values at once: what they were computed from has been written over."""
+        for item, slots in self.slots.items():
+            made = self.plan.items[item].kind != "value" and item not in self.gone
+            if made and item not in self.published and self.last_of(item):
+                self.published[item] = self.given.get(item, [])
+                if not self.published[item]:
+                    raise _NotReplayable
+                for place in self.published[item]:
+                    self._add(BoundPlan.publish, place, slots)
+
+    def last_of(self, item: int) -> bool:
+        """Whether an item is the value of its node."""
+        return self.last[self.plan.items[item].position] == item
+
+    def _quickly(self, launch: Launch) -> None:
+        """Have launches of what was quickly compiled counted: after some it is compiled again."""
+        left, cpu = uses_left(launch.kernel), str(get("cpu"))
+        if left < 0:
+            return
+        self.runs = left if self.runs < 0 else min(self.runs, left)
+
+        def used() -> tuple[Value, ...]:
+            note_use(launch.kernel, cpu)
+            return ()
+
+        self._add(BoundPlan.call, used, (), (), "")
+
+    def _number(self, parameter: Parameter) -> bytes | tuple[int, np.dtype, bool]:
+        """A scalar of a launch: of the walk, or the bytes that it has whatever the values are."""
+        if parameter.item < 0:
+            return parameter_bytes(parameter, np.asarray(parameter.number))
+        node = self.graph.nodes[self.plan.items[parameter.item].position]
+        if node.is_scalar and node in self.at and _castable(node.scalar, parameter.dtype):
+            return self.at[node], parameter.dtype, parameter.part == 1
+        self.exact = self.exact or node.is_scalar
+        return scalar_bytes(node, parameter)
+
+    def _call(self, step: Step) -> None:
+        node = self.graph.nodes[step.position]
+        if node.op.opaque or not node.op.pure:
+            raise _NotReplayable
+        inputs = [self._input(item) for item in step.reads]
+        outputs = self._new(step.makes[0].item, len(node.types))
+        called = Called(node.op, node.params, node.operands, node.types, node.type, node.name)
+        temporary = step.makes[0].item in self.plan.temporaries
+        self._add(
+            BoundPlan.call, _calling(called, self.caller, temporary), inputs, outputs, node.name
+        )
+
+    def _input(self, item: int) -> int:
+        node = self.graph.nodes[self.plan.items[item].position]
+        return ~self._walked(node) if node.is_scalar else self._slot(item)
+
+    def _given(self) -> dict[int, list[int]]:
+        """For each item the nodes of the walk whose value it is: of its own node, and of those in
+        whose stead that was computed.
+        """
+        given: dict[int, list[int]] = {}
+        for position, node in enumerate(self.graph.nodes):
+            at = self.at.get(node)
+            if at is not None and not self.structure.computed(at):
+                given.setdefault(self.last[position], []).append(at)
+        for node, position in self.written.report.replaced:
+            at = self._walked(node)
+            if not self.structure.computed(at):
+                given.setdefault(self.last[position], []).append(at)
+        return given
+
+    def _publish(self) -> None:
+        """Give what was written its values."""
+        there = {number for number, item in enumerate(self.plan.items) if item.kind == "value"}
+        seen: set[int] = set()
+        for item, places in self.given.items():
+            if item in self.plan.kept or item in there:
+                seen.update(places)
+                if item not in self.published:
+                    found = self._found(item)
+                    for place in places:
+                        self._add(BoundPlan.publish, place, found)
+        if not seen >= set(self.written.graph.outputs):
+            raise _NotReplayable
+        for node in self.written.report.parts:
+            self._add(BoundPlan.mark, self._walked(node))
+
+    def _found(self, item: int) -> list[int]:
+        """Where the values of an item stand at the end."""
+        if self.plan.items[item].kind == "value":
+            self.slots.pop(item, None)  # it may have been dropped
+            return [self._slot(item)]
+        return self._all(item)
+
+
+def scalar_bytes(node: Node, parameter: Parameter) -> bytes:
+    """Return what a launch is given for a Python scalar, or an array of one number everywhere."""
+    if node.is_scalar:
+        value = np.asarray(node.scalar)
+    else:
+        with np.errstate(all="ignore"):
+            value = np.asarray(node.op.fills(*node.params)).astype(node.type.dtype)
+    return parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
+
+
+def _castable(number: object, dtype: np.dtype) -> bool:
+    """Whether native code casts such a number to the dtype as NumPy does."""
+    if kind_of(dtype) == "f":
+        return dtype.itemsize >= 4 and isinstance(number, (bool, int, float))
+    return kind_of(dtype) == "c" or isinstance(number, (bool, int))
+
+
+def _calling(
+    called: Called, caller: Caller, temporary: bool
+) -> Callable[..., Sequence[Value] | None]:
+    def call(*inputs: Any) -> Sequence[Value] | None:
+        given = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
+        try:
+            made = caller(called, given)
+        except (MemoryError, reference.Failure):
+            return None
+        if temporary:
+            _native.count("temporaries")
+        return made
+
+    return call

@@ -1,0 +1,301 @@
+"""Assignment: an array with some of its elements replaced. Lazy; the array itself stays as it is.
+
+What `x[key] = e` makes of the value that `x` names (`assignment/` says which name has it then):
+`update` where the key says a regular part, `put_at` where integer arrays say it. The part of
+`update` is told by an access (`plan/access.py`): for each axis of `x` the axis of the part or None,
+a coefficient, a start.
+
+>>> import tenfold as tn
+>>> tn.update(tn.arange(5), slice(None, None, 2), 9).tolist()
+[9, 1, 9, 3, 9]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import Operand as Typed
+from tenfold.dtypes import kind_of, promote, same_kind
+from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
+from tenfold.ir.body import Body, Element, Operand
+from tenfold.ir.declare import array, operation
+from tenfold.ir.locate import Piece, Position, Source, either
+from tenfold.ir.op import Call, Inferred, Kind, Sample
+from tenfold.ir.shape import Shape, broadcast, indexed, product
+from tenfold.ops import bounds
+from tenfold.ops.gathering import integers
+from tenfold.ops.indexing import index
+from tenfold.ops.keys import parse, refused
+
+Step = tuple[int | None, int, int]
+Access = tuple[Step, ...]
+
+
+@lru_cache(1024)
+def _fits(value: np.dtype, weak: bool, target: np.dtype) -> bool:
+    if weak:
+        return promote((Typed(target, False), Typed(value, True))) == target
+    return same_kind(value, target)
+
+
+def refuse_misfit(given: Shape, value: Typed | Type, shape: Shape, dtype: np.dtype) -> None:
+    """Raise ShapeError or DTypeError for a value that cannot replace a part of this shape."""
+    missing = len(shape) - len(given)
+    if missing < 0 or any(
+        n not in (1, m) for n, m in zip(given, shape[max(missing, 0) :], strict=True)
+    ):
+        raise ShapeError(
+            "",
+            f"a value of shape {given} does not broadcast to the target's shape {shape}",
+            remedy="give one value, or one for each element of the target",
+        )
+    if not _fits(value.dtype, value.weak, dtype):
+        name = f"a Python {SCALAR_NAMES[value.dtype.kind]}" if value.weak else value.dtype
+        raise DTypeError(
+            "",
+            f"{name} cannot replace elements of {dtype} (same-kind rule)",
+            remedy="take tn.real(e)"
+            if kind_of(value.dtype) == "c" and kind_of(dtype) != "b"
+            else f"convert the value first, with tn.astype(e, tn.{dtype})",
+        )
+
+
+def normal(access: Access, shape: Shape) -> Access:
+    """Return the access of a part in the one form that equal parts have: no coefficient where the
+    part has one position.
+
+    >>> normal(((0, 2, 1), (1, 1, 0)), (1, 4))
+    ((None, 0, 1), (1, 1, 0))
+    """
+    return tuple(
+        (None, 0, start) if axis is None or shape[axis] == 1 else (axis, by, start)
+        for axis, by, start in access
+    )
+
+
+def _update_rule(types: tuple[Type, ...], access: Access, shape: Shape) -> Inferred:
+    x, value = types
+    refuse_misfit(value.shape, value, shape, x.dtype)
+    return Inferred(((x.shape, x.dtype),), (x.dtype, x.dtype))
+
+
+def _updated(x: np.ndarray, value: np.ndarray, access: Access, shape: Shape) -> np.ndarray:
+    result = x.copy()
+    if product(shape):
+        strides = [0] * len(shape)
+        for (axis, by, _), stride in zip(access, result.strides, strict=True):
+            if axis is not None:
+                strides[axis] += by * stride
+        begin: tuple[Any, ...] = (*(slice(start, None) for *_, start in access), ...)
+        first = result[begin]
+        np.lib.stride_tricks.as_strided(first, shape, strides)[...] = value
+    return result
+
+
+MOST_PIECES = 9
+"""Blocks that are computed by kernels of their own each: a part inside of four axes."""
+
+
+def _update_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any:
+    """The value as one block, and around it slabs of the array: where the part is a box."""
+    x, value = shapes
+    if not product(shape):
+        return [Piece((0,) * len(x), x, 0)]
+    axes = [axis for axis, *_ in access if axis is not None]
+    if len(set(axes)) < len(axes) or any(
+        axis is not None and abs(by) != 1 for axis, by, _ in access
+    ):
+        return NotImplemented
+    lengths = [1 if axis is None else shape[axis] for axis, *_ in access]
+    begin = [
+        start if by >= 0 else start - length + 1
+        for (_, by, start), length in zip(access, lengths, strict=True)
+    ]
+    places = {step[0]: (place, *step[1:]) for place, step in enumerate(access)}
+    missing = len(shape) - len(value)
+    reads = tuple(
+        _read_backwards(places, axis, shape) if length != 1 else (None, 0, 0)
+        for axis, length in enumerate(value, missing)
+    )
+    pieces = [Piece(tuple(begin), tuple(lengths), 1, reads), *_slabs(x, begin, lengths)]
+    return pieces if len(pieces) <= MOST_PIECES else NotImplemented
+
+
+def _read_backwards(places: dict[Any, Any], axis: int, shape: Shape) -> Step:
+    """How an axis of the value is read while a block of the result is gone through."""
+    place, by, _ = places[axis]
+    return (place, by, 0 if by > 0 else shape[axis] - 1)
+
+
+def _slabs(x: Shape, begin: Sequence[int], lengths: Sequence[int]) -> Iterator[Piece]:
+    """What is left of `x` around a box, before and after it on each axis in turn."""
+    start, shape = [0] * len(x), list(x)
+    for axis, (first, length) in enumerate(zip(begin, lengths, strict=True)):
+        last = first + length
+        for low, high in ((0, first), (last, x[axis])):
+            if low < high and product(shape):
+                slab = (*shape[:axis], high - low, *shape[axis + 1 :])
+                corner = (*start[:axis], low, *start[axis + 1 :])
+                reads = tuple((a, 1, corner[a]) for a in range(len(x)))
+                yield Piece(corner, slab, 0, reads)
+        start[axis], shape[axis] = first, length
+
+
+def _update_at(
+    k: Body, at: Position, x: Source, value: Source, access: Access, shape: Shape
+) -> Operand:
+    """The element of the value where the index lies in the part, else that of the array."""
+    found: dict[int, Element] = {}
+    tests: list[Element] = []
+    for place, (axis, by, start) in zip(at, access, strict=True):
+        if axis is None:
+            tests.append(place == at.number(start))
+        elif axis in found:
+            tests.append(place == found[axis] * at.number(by) + at.number(start))
+        else:
+            found[axis], inside = _counted(at, place, by, start, shape[axis])
+            tests.append(inside)
+    within = reduce(lambda one, other: one & other, tests)
+    missing = len(shape) - len(value.shape)
+    nothing = at.number(0)
+    index = [
+        found[axis] if length != 1 else nothing for axis, length in enumerate(value.shape, missing)
+    ]
+    return either(k, within, value.at(index, within), x.at(at, ~within))
+
+
+def _counted(
+    at: Position, place: Element, by: int, start: int, length: int
+) -> tuple[Element, Element]:
+    """Return the position in the part of an index of the array, and whether there is one.
+
+    An exact quotient by an odd number is a product modulo 2**64, and no other quotient gives the
+    index back (Granlund and Montgomery 1994, "Division by invariant integers using
+    multiplication", section 9).
+    """
+    distance = place - at.number(start) if by > 0 else at.number(start) - place
+    by = abs(by)
+    if by == 1:
+        return distance, (distance >= 0) & (distance < at.number(length))
+    twos = (by & -by).bit_length() - 1
+    inverse = pow(by >> twos, -1, 2**64)
+    inverse -= 2**64 if inverse >= 2**63 else 0
+    position = (distance >> at.number(twos)) * at.number(inverse)
+    inside = (position >= 0) & (position < at.number(length))
+    return position, inside & (position * at.number(by) == distance)
+
+
+@operation(
+    rule=_update_rule,
+    reference=_updated,
+    pieces=_update_pieces,
+    element_at=_update_at,
+    writes=lambda access, shape: (access, shape),
+    kind=Kind.VIEW,
+    promotes=True,
+    samples=[
+        Sample(((2, 3),), positional=(0, 5)),
+        Sample(((4, 3),), positional=((slice(None, None, -2), 1), 5)),
+        Sample(((),), positional=(Ellipsis, 1)),
+    ],
+)
+def update(x: Array, key: Any, value: Array | complex, /) -> Call:
+    """Return `x` with the part `x[key]` replaced by `value`, which broadcasts to its shape and is
+    converted to the dtype of `x`; `x` itself does not change. The key has ints, slices, `...` and
+    None.
+
+    Raises ShapeError for a value that does not broadcast, DTypeError for one of another kind
+    (complex for real, float for int), IndexError for a key that does not fit. To change what `x`
+    names, write `x[key] = value`.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([1, 2, 3])
+    >>> tn.update(x, slice(1, None), 0).tolist(), x.tolist()
+    ([1, 0, 0], [1, 2, 3])
+    """
+    x = array(x)
+    parsed = parse(x, key, "update")
+    if parsed.arrays:
+        raise refused(x, "update", "arrays in the key say no regular part", "use tn.put_at")
+    shape = indexed(x.shape, parsed.picks, parsed.new)
+    assert index.reads is not None, "an index reads by steps"
+    reads = index.reads(x.shape, parsed.picks, parsed.new)
+    return Call((x, value), (normal(reads, shape), shape))
+
+
+def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], place: int) -> Shape:
+    """Return the shape of the part that index arrays of these shapes take of an array."""
+    rest = tuple(length for axis, length in enumerate(x) if axis not in axes)
+    return (*rest[:place], *broadcast(*indices), *rest[place:])
+
+
+def _put_rule(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inferred:
+    x, value, *indices = types
+    if any(kind_of(each.dtype) not in "iu" for each in indices):
+        found = ", ".join(str(each.dtype) for each in indices)
+        rule = f"indices are integers, not {found}"
+        raise DTypeError("", rule, remedy="convert with tn.astype(i, tn.int64)")
+    shape = put_shape(x.shape, [each.shape for each in indices], axes, place)
+    refuse_misfit(value.shape, value, shape, x.dtype)
+    dtypes = (x.dtype, x.dtype, *(each.dtype for each in indices))
+    return Inferred(((x.shape, x.dtype),), dtypes)
+
+
+def _put(x: np.ndarray, value: np.ndarray, *rest: Any) -> np.ndarray:
+    """One position after the other, in row-major order of the indices: the last one wins."""
+    *indices, axes, place = rest
+    checked = (
+        bounds.checked(each, axis, x.shape[axis]) for each, axis in zip(indices, axes, strict=True)
+    )
+    among = np.broadcast_arrays(*checked)
+    count = among[0].ndim
+    lengths = [x.shape[axis] for axis in axes]
+    whole = np.moveaxis(x, axes, range(len(axes)))
+    rows = whole.copy().reshape(product(lengths), *whole.shape[len(axes) :])
+    shape = put_shape(x.shape, [each.shape for each in among], axes, place)
+    given = np.moveaxis(np.broadcast_to(value, shape), range(place, place + count), range(count))
+    numbers = np.zeros(among[0].shape, np.intp)
+    for each, length in zip(among, lengths, strict=True):
+        numbers = numbers * length + np.where(each < 0, each + length, each)
+    rows[numbers.reshape(-1)] = given.reshape(numbers.size, *rows.shape[1:])
+    return np.moveaxis(rows.reshape(whole.shape), range(len(axes)), axes)
+
+
+@operation(
+    rule=_put_rule,
+    reference=_put,
+    promotes=True,
+    can_fail=True,
+    samples=[
+        Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray(True))),
+        Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
+    ],
+)
+def put_at(x: Array, indices: Array, values: Array | complex, /) -> Call:
+    """Return `x` with the rows `indices` replaced by `values`; of an index that occurs twice the
+    last row stays. `x` itself does not change.
+
+    `x` is (n, ...), `indices` any shape of integers from -n to n - 1, `values` a number or an array
+    that broadcasts to indices.shape + x.shape[1:], converted to the dtype of `x`. To change what
+    `x` names, write `x[indices] = values`.
+
+    Raises ShapeError for shapes that do not fit, DTypeError for values of another kind, IndexError
+    for an index out of bounds: at the call if its value is known, else at the wait.
+
+    >>> import tenfold as tn
+    >>> tn.put_at(tn.zeros((3,)), tn.asarray([0, 2, 0]), tn.asarray([1.0, 2.0, 3.0])).tolist()
+    [3.0, 0.0, 2.0]
+    """
+    x, rows = array(x), integers(indices)
+    if x.ndim == 0:
+        raise ShapeError("", "x of shape () has no axis to index", remedy="use tn.update")
+    bounds.check_known(rows, 0, x, "put_at")
+    return Call((x, values, rows), ((0,), 0))
+
+
+__all__ = ["Access", "normal", "put_at", "put_shape", "refuse_misfit", "update"]

@@ -1,0 +1,90 @@
+"""In place: where a part of an array is replaced in the array's own memory, and where it cannot be.
+
+Takes the nodes of a graph that replace a part (`Op.writes`), and the launch that computes it, hands
+on whether the loops may write there: nothing may be read after it was written over. What stays in
+memory of its own says why.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.ir.graph import Graph
+>>> from tenfold.plan.plan import plan_of
+>>> x = tn.arange(4.0).wait()
+>>> y = x * 2
+>>> x[1:] = 0
+>>> print(plan_of(Graph.of([_native.node_of(x)], (1,))).steps[0].reasons[0])
+update: a copy: an array, or an expression that is not computed, still holds the old value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold.ir.graph import Graph
+from tenfold.ir.shape import product
+from tenfold.plan.alias import Order, order
+from tenfold.plan.lower import Memory
+from tenfold.plan.overlap import Region, overlap
+from tenfold.plan.traverse import Launch
+
+HELD = "an array, or an expression that is not computed, still holds the old value"
+LATER = "the old value is read where the new one must be there"
+FAILS = "a part of it can fail, and the old value must be whole then"
+SEEN = "the old value is a view, or is seen by one"
+
+
+class NotInPlace(Exception):
+    """The update at a position of the graph cannot be done in place, and why.
+
+    It can if the loops go in these directions along the axes of its part, where there are any.
+    """
+
+    def __init__(self, position: int, why: str, directions: tuple[int, ...] = ()) -> None:
+        super().__init__(why)
+        self.position, self.why, self.directions = position, why, directions
+
+
+def updates(graph: Graph) -> list[int]:
+    """Return the positions of what replaces a part of an array."""
+    return [
+        position
+        for position, node in enumerate(graph.nodes)
+        if node.pending
+        and node.op is not None
+        and node.op.writes is not None
+        and product(node.op.writes(*node.params)[1])
+    ]
+
+
+def why_not(graph: Graph, position: int) -> str:
+    """Return why the memory of what is updated must stay as it is; nothing where it need not."""
+    base = graph.inputs[position][0]
+    node = graph.nodes[base]
+    if graph.held[base] or not graph.dying:
+        return HELD
+    if node.pending:
+        return "" if node.op is not None and not node.op.view else SEEN
+    return "" if graph.dying[base] else HELD
+
+
+def direction(
+    launch: Launch, base: int, written: int, space: Sequence[int], *, maps: bool
+) -> Order:
+    """Return how the loops of a launch may write an item over what they read of another.
+
+    Loops that are no maps may only write what they do not read: else raises NotInPlace.
+    """
+    target = _region(next(m for m in launch.memory if m.written and m.item == written), space)
+    reads = [_region(m, space) for m in launch.memory if not m.written and m.item == base]
+    if not maps:
+        together = [found for read in reads if not (found := overlap(target, read)).disjoint]
+        if together:
+            raise NotInPlace(-1, str(together[0]))
+        reads = []
+    return order(target, reads, axes=launch.order)
+
+
+def _region(memory: Memory, space: Sequence[int]) -> Region:
+    return Region(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
+
+
+__all__ = ["FAILS", "HELD", "LATER", "SEEN", "NotInPlace", "direction", "updates", "why_not"]

@@ -1,0 +1,251 @@
+"""Work in the background: Ctrl-C while a kernel is compiled, forks, failures, the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.devices import background, program
+from tenfold.devices.background import Background
+from tenfold.errors import CompileError
+from tenfold.testing import assert_equal_bits
+
+LONG = 20.0
+"""Seconds after which a test that waits for ever gives up."""
+
+
+@pytest.fixture
+def on_signal() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Takes what is to happen in the main thread when SIGUSR1 comes."""
+    before = signal.getsignal(signal.SIGUSR1)
+
+    def handle(react: Callable[[], object]) -> None:
+        signal.signal(signal.SIGUSR1, lambda *_: react())
+
+    yield handle
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_failure_comes_to_who_waits_with_its_cause() -> None:
+    work: Background[int] = Background()
+
+    def fail() -> int:
+        raise ValueError("refused") from KeyError("why")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="refused") as found:
+            work.run("it", fail)
+        assert isinstance(found.value.__cause__, KeyError)
+    assert work.run("it", lambda: 7) == 7
+
+
+def test_who_asks_for_the_same_waits_for_it_and_others_come_after() -> None:
+    work: Background[int] = Background()
+    begun, freed = threading.Event(), threading.Event()
+    calls = []
+
+    def slow() -> int:
+        begun.set()
+        assert freed.wait(LONG)
+        calls.append("slow")
+        return len(calls)
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(work.run, "same", slow)
+        assert begun.wait(LONG)
+        second = threads.submit(work.run, "same", slow)
+        other = threads.submit(work.run, "other", lambda: 7)
+        while second.running() and len(work._begun) < 2:
+            pass
+        freed.set()
+        assert first.result(LONG) == 1
+        assert other.result(LONG) == 7
+        assert second.result(LONG) in (1, len(calls))
+    assert calls[0] == "slow"
+
+
+def test_ctrl_c_frees_who_waits_and_the_work_goes_on() -> None:
+    work: Background[str] = Background()
+    freed = threading.Event()
+    calls = []
+
+    def uninterruptible() -> str:
+        calls.append(threading.current_thread())
+        os.kill(os.getpid(), signal.SIGINT)
+        assert freed.wait(LONG)  # as long as the caller waits, nobody sets it
+        return "made"
+
+    with pytest.raises(KeyboardInterrupt):
+        work.run("it", uninterruptible)
+    freed.set()
+    calls[0].join(LONG)
+    assert not work._begun
+    assert len(calls) == 1
+
+
+def test_a_signal_handler_may_ask_for_more_while_its_thread_waits(
+    on_signal: Callable[[Callable[[], object]], None],
+) -> None:
+    work: Background[int] = Background()
+    found: list[int] = []
+    on_signal(lambda: found.append(work.run("inner", lambda: 2)))
+
+    def outer() -> int:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        return 1
+
+    assert work.run("outer", outer) == 1
+    while not found:
+        pass
+    assert found == [2]
+
+
+def test_the_child_of_a_fork_in_a_signal_handler_has_the_result_too(
+    on_signal: Callable[[Callable[[], object]], None],
+) -> None:
+    work: Background[int] = Background()
+    children: list[int] = []
+    on_signal(lambda: children.append(os.fork()))
+
+    def outer() -> int:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        return 5
+
+    try:
+        result = work.run("outer", outer)
+        while not children:
+            pass
+    finally:
+        if children and children[0] == 0:
+            os._exit(result)
+    _, status = os.waitpid(children[0], 0)
+    assert (result, os.waitstatus_to_exitcode(status)) == (5, 5)
+
+
+def test_work_whose_thread_a_fork_has_lost_is_done_by_who_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work: Background[int] = Background()
+    monkeypatch.setattr(background._Work, "start", lambda _: None)
+    assert work.run("it", lambda: 3) == 3
+
+
+def test_where_no_thread_can_be_had_the_caller_does_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(_: object) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(background._Work, "start", start)
+    assert Background[int]().run("it", lambda: 3) == 3
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import numpy as np
+import tenfold as tn
+from tenfold.devices import program
+tn.set_options(device="cpu", tier=1)
+x = tn.asarray(np.arange(100.0))
+x.wait()
+(x + 1).wait()  # the compiler has been started
+freed = threading.Event()
+addresses = program.Programs._addresses
+def slow(self, *arguments, **options):
+    found = addresses(self, *arguments, **options)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert freed.wait(20)
+    return found
+program.Programs._addresses = slow
+y = tn.exp(x) * 3 - x
+try:
+    y.wait()
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+program.Programs._addresses = addresses
+"""
+THEN = {
+    "the same and others are computed": """
+freed.set()
+n = np.arange(100.0)
+a, b, c = np.asarray(y), np.asarray(tn.exp(x) * 3 - x), np.asarray(tn.cos(x) - 7)
+wanted = np.exp(n) * 3 - n
+print((a == b).all(), np.allclose(a, wanted, 1e-15), np.allclose(c, np.cos(n) - 7, 1e-15))
+""",
+    "a child of a fork computes": """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+threading.Timer(0.05, freed.set).start()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    same, other = np.asarray(y), np.asarray(tn.sqrt(x * 2))
+    ok = np.isfinite(same).all() and other[2] == 2.0
+    sys.stdout.flush()
+    os._exit(0 if ok else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), np.asarray(y)[0] == 3.0)
+""",
+    "the interpreter ends": "freed.set()",
+}
+PRINTED = ("True True True\n", "0 True\n", "")
+
+
+@pytest.mark.parametrize(("what", "printed"), [*zip(THEN, PRINTED, strict=True)])
+def test_after_ctrl_c_amid_compiling(what: str, printed: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED + THEN[what]],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout == "interrupted\n" + printed
+
+
+def test_what_was_compiled_after_ctrl_c_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "PROGRAMS", program.Programs())
+    tn.trim()
+    addresses = program.Programs._addresses
+    threads: list[threading.Thread] = []
+
+    def interrupting(self: program.Programs, *given: object, **options: bool) -> dict[str, int]:
+        threads.append(threading.current_thread())
+        found = addresses(self, *given, **options)  # type: ignore[arg-type]
+        if len(threads) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert interrupted.wait(LONG)
+        return found
+
+    interrupted = threading.Event()
+    monkeypatch.setattr(program.Programs, "_addresses", interrupting)
+    with tn.options(device="cpu", tier=1):
+        x = tn.asarray(np.arange(50.0))
+        y = x * 3.5 - 0.125
+        with pytest.raises(KeyboardInterrupt):
+            y.wait()
+        interrupted.set()
+        threads[0].join(LONG)
+        assert_equal_bits(y, np.arange(50.0) * 3.5 - 0.125)
+    assert len(threads) == 1
+
+
+def test_a_kernel_refused_in_the_background_names_its_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "PROGRAMS", program.Programs())
+    monkeypatch.setattr(program, "render", lambda *_, **__: "nonsense")
+    tn.trim()
+    with tn.options(device="cpu"), pytest.raises(CompileError, match="LLVM refuses") as found:
+        (tn.asarray(np.arange(5.0)) * 2 + 0.0625).wait()
+    assert isinstance(found.value.__cause__, RuntimeError)
