@@ -62,11 +62,11 @@ class Running {
     }
 
   private:
-    bool take(const BoundPlan::Take& take) {
-        Ref<Value> value = walked_.nodes[take.position].value;
-        for (uint32_t i = 0; value && i < take.index; ++i) value = value->next;
-        slots_[take.slot] = std::move(value);
-        return bool(slots_[take.slot]);
+    bool take(const BoundPlan::Load& load) {
+        Ref<Value> value = walked_.nodes[load.position].value;
+        for (uint32_t i = 0; value && i < load.index; ++i) value = value->next;
+        slots_[load.slot] = std::move(value);
+        return bool(slots_[load.slot]);
     }
 
     bool take(const BoundPlan::Allocate& made) {
@@ -243,18 +243,33 @@ void BoundPlan::destroy(BoundPlan* plan) {
     delete plan;
 }
 
+namespace {
+
+// Nobody else has reached these nodes since the walk, which found them alone; from now on whoever
+// does waits, until what is written over them has been published in their stead.
+class Claim {
+  public:
+    Claim(const BoundPlan& plan, const Walked& walked) : plan_(plan), walked_(walked) {
+        mark(this_thread());
+    }
+    ~Claim() { mark(0); }
+
+  private:
+    void mark(uint32_t thread) {
+        for (uint32_t position : plan_.claims)
+            walked_.nodes[position].node->claim.store(thread, std::memory_order_release);
+    }
+
+    const BoundPlan& plan_;
+    const Walked& walked_;
+};
+
+} // namespace
+
 bool replay(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
             std::vector<Ran>* ran) {
-    // Nobody else has reached these nodes since the walk, which found them alone; from now on
-    // whoever does waits, until what is written over them has been published in their stead.
-    auto claim = [&](uint32_t thread) {
-        for (uint32_t position : plan.claims)
-            walked.nodes[position].node->claim.store(thread, std::memory_order_release);
-    };
-    claim(this_thread());
-    bool done = Running(plan, walked, surroundings, ran).run();
-    claim(0);
-    return done;
+    Claim claim(plan, walked);
+    return Running(plan, walked, surroundings, ran).run();
 }
 
 uint32_t this_thread() {

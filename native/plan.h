@@ -16,7 +16,7 @@ struct BoundPlan {
     using Slot = uint32_t; // where a Value stands during a run
 
     // The value that a walked node has; of several results the index-th.
-    struct Take {
+    struct Load {
         Slot slot;
         uint32_t position, index;
     };
@@ -85,7 +85,7 @@ struct BoundPlan {
         uint32_t position;
     };
     using Instruction =
-        std::variant<Take, Allocate, Share, View, Run, Call, Raise, Drop, Publish, Mark>;
+        std::variant<Load, Allocate, Share, View, Run, Call, Raise, Drop, Publish, Mark>;
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;

@@ -37,13 +37,20 @@ ArrayObject* allocate() {
     self->view_op = nullptr;
     self->view_params = nullptr;
     self->version = 0;
+    self->window = nullptr;
     self->weak_references = nullptr;
     return self;
+}
+
+void unlist(ArrayObject* view) {
+    if (view->base && view->root->window) std::erase(view->root->window->views, view);
 }
 
 void deallocate(PyObject* object) {
     ArrayObject* self = as_array(object);
     if (self->weak_references) PyObject_ClearWeakRefs(object);
+    unlist(self);
+    Window* window = self->window;
     ArrayObject* base = std::exchange(self->base, nullptr);
     if (self->node) release(self->node);
     if (self->view_params) release(self->view_params);
@@ -56,20 +63,39 @@ void deallocate(PyObject* object) {
     // A view of a view of a view ...: unlinked one by one, since each would free the next by
     // recursion.
     while (base && Py_REFCNT(as_object(base)) == 1) {
+        unlist(base);
         ArrayObject* next = std::exchange(base->base, nullptr);
         Py_DECREF(as_object(base));
         base = next;
     }
     Py_XDECREF(as_object(base));
+    if (window) {
+        Py_DECREF(window->record);
+        delete window;
+    }
     drain();
+}
+
+// Whether a view has a value that is none of its window's memory: its user may have written there.
+bool has_copy(ArrayObject* view) {
+    Ref<Value> value = value_of(view->node);
+    if (!value) return false;
+    Ref<Value> root = value_of(view->root->node);
+    return !root || value->buffers[0].allocation != root->buffers[0].allocation;
 }
 
 // Makes the nodes of stale views, base first.
 bool refresh(ArrayObject* view) {
     uint64_t version = view->root->version;
+    bool window = view->root->window;
     std::vector<ArrayObject*> stale;
-    for (ArrayObject* array = view; array->base && array->version != version; array = array->base)
+    std::size_t count = 0;
+    for (ArrayObject* array = view; array->base && (window || array->version != version);
+         array = array->base) {
         stale.push_back(array);
+        if (array->version != version || has_copy(array)) count = stale.size();
+    }
+    stale.resize(count);
     for (auto array = stale.rbegin(); array != stale.rend(); ++array) {
         Node* input = (*array)->base->node;
         Ref<Node> node =
@@ -163,6 +189,7 @@ PyObject* view_array(Ref<Node> node, PyObject* base) {
     self->view_op = op;
     self->view_params = params.detach();
     self->version = self->root->version;
+    if (self->root->window) self->root->window->views.push_back(self);
     return object;
 }
 
@@ -187,7 +214,8 @@ PyObject* arrays_of(Ref<Node> node, PyObject* base) {
 
 Node* node_of(PyObject* object) {
     ArrayObject* self = as_array(object);
-    if (self->base && self->version != self->root->version && !refresh(self)) return nullptr;
+    bool known = !self->base || (self->version == self->root->version && !self->root->window);
+    if (!known && !refresh(self)) return nullptr;
     return self->node;
 }
 

@@ -76,6 +76,7 @@ NB_MODULE(_native, module) {
     declare_nodes(module);
     declare_launch(module);
     declare_plans(module);
+    declare_windows(module);
 
     nb::class_<Options>(module, "Options")
         .def(

@@ -107,14 +107,14 @@ PyObject* unary(Position position, PyObject* self) {
     });
 }
 
-// `x op= e`: rebinds a whole Array when the result has its Type; everything else is the `assign`
-// hook's.
+// `x op= e`: rebinds a whole Array, no window, when the result has its Type; everything else is the
+// `assign` hook's.
 PyObject* in_place(Position position, PyObject* self, PyObject* other) {
     return guarded([&]() -> PyObject* {
         auto* array = reinterpret_cast<ArrayObject*>(self);
         PyObject* result = binary(position, self, other);
         if (!result || result == Py_NotImplemented) return result;
-        if (array->base || !is_array(result) ||
+        if (array->base || array->window || !is_array(result) ||
             reinterpret_cast<ArrayObject*>(result)->node->type != array->node->type) {
             PyObject* done =
                 PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);

@@ -212,7 +212,7 @@ void declare_plans(nb::module_& module) {
         .def_static("of", make_plan, "structure"_a, "slots"_a, "exact"_a, "runs"_a)
         .def("load",
              [](PlanHandle& self, BoundPlan::Slot slot, uint32_t position, uint32_t index) {
-                 self.add(BoundPlan::Take{slot, position, index});
+                 self.add(BoundPlan::Load{slot, position, index});
              })
         .def("allocate", add_allocation)
         .def("share",

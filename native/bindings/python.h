@@ -6,6 +6,7 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include "../node.h"
 #include "../release.h"
@@ -17,6 +18,8 @@ namespace nb = nanobind;
 // A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A
 // view caches the node it made; the cache holds while the root Array, which alone can be rebound,
 // has the version the cache was made for.
+struct Window;
+
 struct ArrayObject {
     PyObject_HEAD Node* node; // owned
     ArrayObject* base;        // owned; null when this is no view
@@ -24,8 +27,16 @@ struct ArrayObject {
     const Op* view_op;
     Params* view_params; // owned
     uint64_t
-        version; // of a root: how often it was rebound; of a view: the root's when node was made
+        version;    // of a root: how often it was rebound; of a view: the root's when node was made
+    Window* window; // of a root whose memory is the user's; owned
     PyObject* weak_references;
+};
+
+// What makes an Array a window on memory that its user can write to: Python's record of it, and the
+// views of the Array that are alive.
+struct Window {
+    PyObject* record; // owned
+    std::vector<ArrayObject*> views;
 };
 
 extern PyTypeObject* array_type;
@@ -66,7 +77,7 @@ inline bool is_immediate(PyObject* object) {
     if (!is_array(object))
         return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
     auto* array = reinterpret_cast<ArrayObject*>(object);
-    return !array->base || array->version == array->root->version;
+    return !array->base || (array->version == array->root->version && !array->root->window);
 }
 
 // A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an
@@ -107,6 +118,7 @@ void declare_nodes(nb::module_& module);
 void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
 void declare_plans(nb::module_& module);
+void declare_windows(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

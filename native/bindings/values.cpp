@@ -28,12 +28,13 @@ bool in_c_order(const Type& type, std::span<const int64_t> strides) {
 namespace {
 
 ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t bytes,
-                          const std::vector<int64_t>& strides, nb::object owner) {
+                          const std::vector<int64_t>& strides, nb::object owner, int64_t offset) {
     auto* value = new Value;
     value->type = type_from_python(type);
     value->strides = strides;
     value->buffers[0].allocation =
         Allocation::foreign(reinterpret_cast<void*>(address), bytes, owner.release().ptr());
+    value->buffers[0].offset = offset;
     return {Ref<Value>::adopt(value)};
 }
 
@@ -106,7 +107,7 @@ void declare_values(nb::module_& module) {
         .def_prop_ro("owner", owner_of)
         .def("view", view_of, "type"_a, "strides"_a, "offset_bytes"_a)
         .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,
-                    "owner"_a)
+                    "owner"_a, "offset"_a = 0)
         .def_static("allocate", pool_value, "type"_a, "nbytes"_a);
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tenfold import _native, array, dtypes, errors, ops, rules, settings
 from tenfold._native import Array
-from tenfold.array import asarray, assign, eval, from_dlpack  # noqa: A004  # eval: a settled name
+from tenfold.array import asarray, assign, eval, from_dlpack, wrap  # noqa: A004  # settled: eval
 from tenfold.explain import explain
 from tenfold.ir.op import Kind
 from tenfold.ir.rule import Rule
@@ -69,6 +69,7 @@ __all__ = [
     "set_options",
     "testing",
     "trim",
+    "wrap",
     *info.PUBLIC,
     *dtypes.DTYPES,
     *_operations,

@@ -61,8 +61,15 @@ class Value:
 
     @staticmethod
     def foreign(
-        type: Type, address: int, nbytes: int, strides: Sequence[int], owner: object
-    ) -> Value: ...
+        type: Type,
+        address: int,
+        nbytes: int,
+        strides: Sequence[int],
+        owner: object,
+        offset: int = 0,
+    ) -> Value:
+        """Memory of `owner` from `address` on; the element at index 0 is `offset` bytes further."""
+
     @staticmethod
     def allocate(type: Type, nbytes: int) -> Value: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
@@ -188,6 +195,24 @@ def node_of(array: Array) -> Node: ...
 def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
 def rebind(array: Array, node: Node) -> None: ...
+def open_window(array: Array, record: object) -> None:
+    """Make an Array that is no view a window on memory of the user's; it keeps the record."""
+
+def window_of(array: Array) -> Any:
+    """Return the record of the window that an Array is, or is a view of; else None."""
+
+def forget_views(array: Array) -> None:
+    """Let every view of a window look at it anew when it is next asked for."""
+
+def is_alone(value: Value, array: Array | None) -> bool:
+    """Whether nothing but this handle, and the Array if there is one, sees a Value's memory."""
+
+def exchange_memory(value: Value, other: Value) -> None:
+    """Exchange the memory of two Values, for whoever sees them."""
+
+def drain() -> None:
+    """Give back the Python objects that kept memory which nobody sees any more."""
+
 def walk(
     outputs: Sequence[Node], options: Sequence[int] = ()
 ) -> tuple[

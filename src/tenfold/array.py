@@ -18,6 +18,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.assignment.items import set_item
 from tenfold.assignment.savers import assign, assign_result, transposed_setter
+from tenfold.assignment.windows import wrap
 from tenfold.errors import UnsupportedError, message
 from tenfold.explain import explain
 from tenfold.interop import display, dlpack, functions, pickling, reading, ufuncs
@@ -210,4 +211,4 @@ def install() -> None:
         setattr(Array, name, made)
 
 
-__all__ = ["Array", "asarray", "assign", "eval", "from_dlpack", "install"]
+__all__ = ["Array", "asarray", "assign", "eval", "from_dlpack", "install", "wrap"]

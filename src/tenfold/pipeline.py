@@ -25,6 +25,7 @@ from tenfold.ir.rewrite import Report
 from tenfold.rules import active
 from tenfold.rules.partial import part_of
 from tenfold.settings import get
+from tenfold.storage.gate import GATE
 
 MOST_NODES = 4096
 """Nodes up to which a graph is rewritten; a longer one is computed as it was written."""
@@ -40,15 +41,30 @@ def evaluate(arrays: Sequence[Array]) -> Exception | None:
 
 def compute(nodes: Sequence[Node]) -> Exception | None:
     """As evaluate, for nodes: what an Array named when they were taken, rebound since or not."""
+    if not GATE.used:
+        return _computed(nodes)
+    with GATE.reading():
+        return _computed(nodes)
+
+
+def _computed(nodes: Sequence[Node]) -> Exception | None:
+    """Compute nodes, by a plan that is known if there is one."""
     options = _options()
     if _replayed(nodes, options):
         return None
     pending = [node for node in nodes if node.pending]
+    if not pending:  # another thread has computed them meanwhile
+        return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
     if _bound(pending, options) and _replayed(pending, options):
         return None
     pending = [node for node in nodes if node.pending]
+    return _compute_by_steps(pending) if pending else None
+
+
+def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
+    """Compute what cannot be replayed, and what a failed replay has left."""
     graph, report = optimised(Graph.of(pending))
     for node in report.parts:
         node.read_in_part()

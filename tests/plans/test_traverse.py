@@ -121,3 +121,16 @@ def test_a_column_remembers_what_a_later_pass_reads_and_no_more() -> None:
     sums = np.floor(np.asarray(tn.sum(x, axis=0, keepdims=True)))
     wanted = (np.asarray(x) - np.asarray(tn.erfc(tn.asarray(sums) / 4000))) * np.log(sums)
     np.testing.assert_allclose(np.asarray(y), wanted, rtol=1e-5)
+
+
+def test_folded_axis_is_weighed_by_the_elements_that_are_read():
+    x, scale = tn.asarray(np.ones((300, 300))), tn.asarray(np.ones(300))
+    for axis, form in ((0, "column"), (1, "row")):
+        for other in (scale, scale[:, None], scale + scale[:, None]):
+            assert traversals(tn.sum(x * other, axis=axis)) == [form]
+
+
+def test_every_second_column_is_folded_by_columns():
+    x = tn.asarray(np.ones((300, 300)))
+    assert traversals(tn.sum(x[:, ::2], axis=0)) == ["column"]
+    assert traversals(tn.sum(x[:, ::2], axis=1)) == ["row"]

@@ -17,7 +17,8 @@ from functools import lru_cache
 from typing import Any
 
 from tenfold import _native, pipeline
-from tenfold._native import Array
+from tenfold._native import Array, Node
+from tenfold.assignment import windows
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
@@ -27,10 +28,10 @@ from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.plan.access import identity, seen_through
 
-MOST_PENDING = 2
+MOST_PENDING = 1
 """Assignments of an Array that may be pending one upon the other when the next one begins."""
-MOST_ABOVE = 8
-"""Assignments that may be pending one upon the other, of any Arrays."""
+MOST_READ = 32
+"""Assignments, of any Arrays, that may be pending one upon the other below what is assigned."""
 
 
 def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
@@ -49,16 +50,46 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
             value = op.undo(_replaced(target, access, shape, value), base)
             access, shape = identity(base.shape), base.shape
         target = base
+    if _native.window_of(target) is not None:
+        windows.write(target, access, shape, value)
+        return
+    advance(target, value)
+    _native.rebind(target, _native.node_of(_replaced(target, access, shape, value)))
+
+
+def advance(target: Array, value: Any) -> None:
+    """Start the work of earlier assignments, so that loops that assign do not grow.
+
+    It is done before the next one is made and not after the last: what that one read is given up
+    by then, nobody sees the value before, and it is written over. A failure is raised where
+    somebody waits.
+    """
     before = _native.node_of(target)
     if before.assignments >= MOST_PENDING:
-        # Loops that assign do not grow. Now, not after the last assignment: what that one read is
-        # given up, so nobody sees the value before and it is written over. A failure is raised
-        # where somebody waits.
         pipeline.compute([before])
-    made = _native.node_of(_replaced(target, access, shape, value))
-    _native.rebind(target, made)
-    if made.assignments >= MOST_ABOVE:
-        pipeline.compute([made])
+    if isinstance(value, Array):
+        read = _native.node_of(value)
+        count = read.assignments
+        # It was counted when the node was made: what has been computed since is in it.
+        if count and not count % MOST_READ and (nodes := _assigned(read)):
+            pipeline.compute(nodes)
+
+
+def _assigned(read: Node) -> list[Node]:
+    """Return the last assignments that are pending below a node."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    waiting = [read]
+    while waiting:
+        node = waiting.pop()
+        if node in seen or not node.assignments:
+            continue
+        seen.add(node)
+        if node.op is not None and node.op.writes is not None:
+            found.append(node)
+        else:
+            waiting += node.inputs
+    return found
 
 
 @lru_cache(4096)

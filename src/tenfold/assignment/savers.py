@@ -21,6 +21,7 @@ from typing import Any
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.assignment.given import fitting, given
+from tenfold.assignment import windows
 from tenfold.assignment.items import is_view_of
 from tenfold.assignment.places import refuse_repeating, write
 from tenfold.assignment.promises import verify
@@ -137,10 +138,16 @@ def _assign_joined(target: Array, parts: list[Array], expr: Any, op: str) -> Non
     value = captured(value) if isinstance(value, Array) else expr
     shares = list(_shares(value, target, [part.shape[axis] for part in parts], axis))
     writes = [_written(part, share, op) for part, share in zip(parts, shares, strict=True)]
-    for each in writes:
-        write(*each)
-    joined = _native.apply(node.op.id, tuple(parts), node.params)
-    _native.rebind(target, _native.node_of(joined))
+    if any(_native.window_of(part) is not None for part in parts):
+        windows.settle(target, [given for *_, given in writes])
+    op_id, params = node.op.id, node.params
+    del node  # which has seen what is written
+    try:
+        for each in writes:
+            write(*each)
+    finally:
+        joined = _native.apply(op_id, tuple(parts), params)
+        _native.rebind(target, _native.node_of(joined))
 
 
 def _shares(value: Any, target: Array, lengths: list[int], axis: int) -> Iterator[Any]:

@@ -38,6 +38,8 @@ STACKED = 64
 """From so many products on a stack is worth a program for its very lengths."""
 SHORT = 8
 """Rows of fewer elements are no work for packets along them."""
+LONG = 32
+"""Rows or columns of a small product with a vector from which packets along them are faster."""
 LIBRARY = {16: 32**3, 32: 512**3}
 """By the bytes of a register: from so many multiply-adds on BLAS was as fast or faster
 (bench/products.py). With registers of 64 bytes it never was."""
@@ -112,7 +114,7 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
 
 def _small(form: Form, width: int) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED:
+    if form.count < STACKED or _runs_along(form):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
     axes = len(form.stack.lengths)
@@ -124,13 +126,23 @@ def _small(form: Form, width: int) -> ProductStep | None:
     return _step(form, kernel, sizes, form.count, 0, reason)
 
 
+def _runs_along(form: Form) -> bool:
+    """Whether a small product has one row or column, and vectors long enough for packets."""
+    shortest = SHORT if (form.m, form.n) == (1, 1) else LONG
+    return 1 in (form.m, form.n) and form.k >= shortest and _lie_beside(form)
+
+
+def _lie_beside(form: Form) -> bool:
+    """Whether what is multiplied lies beside each other along k, in both operands."""
+    strides = (form.first[1], form.second[0])
+    return all(stride == form.dtype.itemsize or form.k <= 1 for stride in strides)
+
+
 def _vectors(form: Form, width: int) -> ProductStep | None:
     """A product with one row or one column, where vectors can be read along k."""
     if form.m != 1 and form.n != 1:
         return None
-    beside = all(
-        stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
-    )
+    beside = _lie_beside(form)
     if (form.m, form.n) != (1, 1) and not (beside and form.k >= SHORT):
         return None
     form = rows_stacked(form)

@@ -42,7 +42,7 @@ def _shown(array: Array) -> str | None:
     if value is None or math.prod(min(n, 2 * EDGE + 1) for n in array.shape) > MOST_SHOWN:
         return None
     return np.array2string(
-        dense.export(value),
+        dense.handed_out(value),
         threshold=THRESHOLD,
         edgeitems=EDGE,
         max_line_width=88,

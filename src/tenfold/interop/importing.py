@@ -18,6 +18,7 @@ from tenfold._native import Array
 from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, typed
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop import dlpack
+from tenfold.interop.reading import value_of
 from tenfold.ops.cast import astype
 from tenfold.settings import checked_device
 from tenfold.storage import dense
@@ -94,6 +95,8 @@ def _of_array(array: Array, dtype: Any, device: str | None, copy: bool | None) -
         array, copy = astype(array, dtype), None
     if device is not None and device != array.device:
         return to_device(array, device)
+    if copy and _native.window_of(array) is not None:  # its user can write to it in other ways too
+        return _native.value_array(dense.copied(value_of(array), array.device))
     return _native.array_of(_native.node_of(array)) if copy else array
 
 

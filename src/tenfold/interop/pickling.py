@@ -85,7 +85,7 @@ class _Writer:
 def _leaf(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
     results: list[np.ndarray[Any, Any]] = []
     while (value := node.value(len(results))) is not None:
-        results.append(dense.export(value))
+        results.append(dense.handed_out(value))
     if not results:
         raise UnsupportedError(
             "pickle",

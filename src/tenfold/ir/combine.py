@@ -39,7 +39,7 @@ def _maximum(k: Body, left: Parts, right: Parts) -> Parts:
     (x,), (y,) = left, right
     if kind_of(x.dtype) != "f":
         return (x | y if x.dtype == BOOL else k.select(x < y, y, x),)
-    return (_nan_or(k, x, y, k.select(x < y, y, _same_bits(k, x, y, "and"))),)
+    return (_nan_or(k, x, y, k.select(y < x, x, y), "and"),)
 
 
 def _minimum(k: Body, left: Parts, right: Parts) -> Parts:
@@ -47,18 +47,16 @@ def _minimum(k: Body, left: Parts, right: Parts) -> Parts:
     (x,), (y,) = left, right
     if kind_of(x.dtype) != "f":
         return (x & y if x.dtype == BOOL else k.select(y < x, y, x),)
-    return (_nan_or(k, x, y, k.select(y < x, y, _same_bits(k, x, y, "or"))),)
+    return (_nan_or(k, x, y, k.select(x < y, x, y), "or"),)
 
 
-def _same_bits(k: Body, x: Element, y: Element, operation: str) -> Element:
-    """`x`, but of two equal ones (zeros) what the operation makes of their signs."""
+def _nan_or(k: Body, x: Element, y: Element, chosen: Element, operation: str) -> Element:
+    """`chosen`, which is `y` where one is NaN; of two zeros what the operation makes of
+    their signs. Processors have one instruction for `chosen`.
+    """
     unsigned = UNSIGNED[x.dtype.itemsize]
     merged = k.apply(operation, unsigned, k.bits(x, unsigned), k.bits(y, unsigned))
-    return k.select(x == y, k.bits(merged, x.dtype), x)
-
-
-def _nan_or(k: Body, x: Element, y: Element, other: Element) -> Element:
-    return k.select(x != x, x, k.select(y != y, y, other))  # NaN alone differs
+    return k.select(x != x, x, k.select(x == y, k.bits(merged, x.dtype), chosen))  # x != x: NaN
 
 
 def _position_of(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:

@@ -51,7 +51,7 @@ class Operand:
     """Memory that a kernel reads or writes: its dtype, and for each axis how it is stepped through.
 
     "0": not at all, "1": element by element, "-": backwards element by element, "2", "3", "4": so
-    many elements on, "s": by a stride in bytes that is given at the launch. Numbers and "-" occur
+    many real elements on, "s": by a stride in bytes given at the launch. Numbers and "-" occur
     on the last axis alone, and "1" on the one before where the last one has "s": the operand lies
     across, and the map goes by tiles.
     """

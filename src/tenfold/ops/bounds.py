@@ -36,9 +36,11 @@ def first_outside(positions: np.ndarray, length: int) -> int | None:
 
 
 def known(indices: Array) -> np.ndarray | None:
-    """Return the values of an Array if they are there: nothing is computed."""
+    """Return the values of an Array if they are there and stay: nothing is computed."""
     value = _native.node_of(indices).value()
-    return None if value is None else dense.export(value)
+    if value is None or isinstance(value.owner, dense.Memory):
+        return None
+    return dense.export(value)
 
 
 def check_known(indices: Array, axis: int, x: Array, operation: str) -> None:

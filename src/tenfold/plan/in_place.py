@@ -29,6 +29,7 @@ from tenfold.plan.traverse import Launch
 HELD = "an array, or an expression that is not computed, still holds the old value"
 LATER = "the old value is read where the new one must be there"
 FAILS = "a part of it can fail, and the old value must be whole then"
+REPEATS = "an element of the old value stands in memory once for several"
 SEEN = "the old value is a view, or is seen by one"
 
 
@@ -63,7 +64,12 @@ def why_not(graph: Graph, position: int) -> str:
         return HELD
     if node.pending:
         return "" if node.op is not None and not node.op.view else SEEN
-    return "" if graph.dying[base] else HELD
+    if not graph.dying[base]:
+        return HELD
+    value = node.value()
+    assert value is not None, "what dies has been computed"
+    strides = zip(node.type.shape, value.strides, strict=False)  # none in C order
+    return REPEATS if any(length > 1 and not stride for length, stride in strides) else ""
 
 
 def direction(

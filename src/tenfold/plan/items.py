@@ -60,7 +60,7 @@ class Item:
     """Of a fold: whether its input is what the operation was given."""
     start: tuple[int, ...] = ()
     """Of a piece: where it begins in the whole."""
-    access: tuple[Step, ...] = ()
+    access: tuple[Step, ...] | None = None
     """Of a piece that is no block: where its elements lie, for each axis of the whole."""
     base: int = -1
     """Of a join: the item whose memory it takes over, a piece of which is written."""

@@ -266,7 +266,7 @@ class Lowering:
         whole = self.fusion.whole.get(root, root)
         layout, axes = self.layout(whole), self.group.roots[root]
         access = self.items[root].access
-        if access:
+        if access is not None:
             strides_, offset = strides_in(placed(access, axes), layout, len(strides))
             strides = [*strides_]
         else:

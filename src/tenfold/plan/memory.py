@@ -62,14 +62,16 @@ def written_over(
     dying: Sequence[Sequence[int]],
     leaves: Mapping[int, Made],
     whole: Collection[int],
+    taken: Collection[int] = (),
 ) -> Pairs:
     """Return which results take the memory of which operands that die in that step.
 
     `leaves` are values from before that nobody else can see. What is written over them is given to
     its node at once, so it must be the value of a node, one of `whole`; what has been computed from
-    them and is still needed too: nothing can be computed from them a second time.
+    them and is still needed too: nothing can be computed from them a second time. What is `taken`
+    is written over in part by others.
     """
-    looked_at = {i for step in steps if step.kind != "kernel" for i in step.reads}
+    looked_at = {*taken} | {i for step in steps if step.kind != "kernel" for i in step.reads}
     made = {made.item: made for step in steps if step.kind == "kernel" for made in step.makes}
     times = Counter(made.item for step in steps for made in step.makes)
     over: dict[int, int] = {}

@@ -197,7 +197,9 @@ class _Planner:
         """Order the steps: each after what makes what it reads."""
         steps: list[Step] = []
         done: set[int] = {
-            number for number, item in enumerate(self.items) if item.kind in ("value", "scalar")
+            number
+            for number, item in enumerate(self.items)
+            if item.kind in ("value", "scalar") and number not in self.fusion.group_of
         }
         todo: list[Group | int] = [*self.fusion.groups]
         todo += [
@@ -221,7 +223,8 @@ class _Planner:
                 self._refuse_circle(waiting)
             todo = waiting
         last_uses = self._last_uses(steps)
-        over = written_over(steps, last_uses, self._dying(), self.last.values())
+        whole = self.last.values()
+        over = written_over(steps, last_uses, self._dying(), whole, self.taken)
         over = (*over, *self._taken_over(steps, last_uses))
         return Plan(tuple(steps), tuple(self.items), self.kept, last_uses, over)
 

@@ -26,6 +26,8 @@ SHORT_BODY = 12
 """Up to so many instructions packets may be twice as wide: there are registers enough."""
 WIDE_PARTS = 2
 """The most parts of a fold with such packets: more of them do not stay in registers."""
+NARROWEST = 4
+"""The fewest lanes of a packet of columns."""
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 SHORT_AXIS = 32
@@ -163,11 +165,9 @@ class _Traversal:
         if not runs:
             return None
 
-        # what does not move along the folded axis is few elements, however they lie
-        moved = [m for m in self.memory if m.strides[self.fold]] or self.memory
-
         def contiguous(axis: int) -> int:
-            return sum(abs(m.strides[axis]) == m.dtype.itemsize for m in moved)
+            """The elements that lie along an axis, those of small strides in part."""
+            return sum(self._touched(m) // self._distance(m, axis) for m in self.memory)
 
         best = max(runs, key=lambda run: (contiguous(run[-1]), run[-1]))
         length = product(self.space[axis] for axis in best)
@@ -178,6 +178,19 @@ class _Traversal:
         if contiguous(best[-1]) > contiguous(self.fold) and length > 1:
             return best
         return None
+
+    def _touched(self, memory: Memory) -> int:
+        """How many elements of memory are read or written."""
+        steps = zip(self.space, memory.strides, strict=True)
+        return product(length for length, stride in steps if stride)
+
+    def _distance(self, memory: Memory, axis: int) -> int:
+        """How many elements are from one index of an axis to the next; more than all: too many."""
+        stride = memory.strides[axis]
+        if abs(stride) == memory.dtype.itemsize:
+            return 1
+        step = _near(memory, stride)
+        return self._touched(memory) + 1 if step == "s" else int(step)
 
     def launch(self) -> Launch:
         """Put it together."""
@@ -268,6 +281,8 @@ class _Traversal:
             parts = max(len(made.inputs) for made in self.body if made.name in ("fold", "scan"))
             short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
             lanes = (2 if short else 1) * (32 if widest <= 4 else 16)
+        if form == "column":  # few columns leave no lanes empty
+            lanes = min(lanes, max(NARROWEST, 1 << (self.lengths[-1] - 1).bit_length()))
         if form == "scan columns":  # few columns are whole packets too
             lanes = min(lanes, 1 << (self.lengths[-1].bit_length() - 1))
         return lanes
@@ -276,8 +291,7 @@ class _Traversal:
         """Whether what is written would be gone from the cache before anyone reads it."""
         bytes_: dict[int, int] = {}
         for memory in self.memory:
-            steps = zip(self.space, memory.strides, strict=True)
-            size = memory.dtype.itemsize * product(length for length, stride in steps if stride)
+            size = memory.dtype.itemsize * self._touched(memory)
             bytes_[memory.item] = max(size, bytes_.get(memory.item, 0))
         touched = sum(bytes_.values())
         written = sum(bytes_[memory.item] for memory in self.memory if memory.written)
@@ -346,7 +360,7 @@ class _Traversal:
                 step = "1"
             elif number == len(self.runs) - 1 and stride == -memory.dtype.itemsize:
                 step = "-"
-            elif number == len(self.runs) - 1 and _near(memory, stride) in STEPS:
+            elif number == len(self.runs) - 1 and not self.group.scanned:
                 step = _near(memory, stride)
             else:
                 step = "s"
@@ -435,9 +449,10 @@ class _Traversal:
 
 
 def _near(memory: Memory, stride: int) -> str:
-    """How many elements a stride of real ones is, as a step of an operand; no number: it is none."""
+    """The step of an operand whose stride is a few real elements, else "s"."""
     elements, over = divmod(stride, memory.dtype.itemsize)
-    return "s" if over or memory.dtype in PARTS else str(elements)
+    is_known = not over and memory.dtype not in PARTS and str(elements) in STEPS
+    return str(elements) if is_known else "s"
 
 
 def _pruned(

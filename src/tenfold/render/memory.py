@@ -63,9 +63,9 @@ def load(text: Text, operand: Operand, part: int, place: Place) -> Packet:
         found = _deinterleaved(text, dtype, part, place)
     elif step == "-" and dtype == operand.dtype and place.mask is None:
         found = _backwards(text, dtype, place)
-    elif step in STEPS and dtype == operand.dtype and place.mask is None:
+    elif step in STEPS and (place.mask is None or not _unmasked(text, dtype, place.lanes)):
         pointer = _stepped(text, dtype, place, int(step))
-        found = strides.load(text, in_memory(dtype), place.lanes, pointer, int(step))
+        found = strides.load(text, in_memory(dtype), place.lanes, pointer, int(step), place.mask)
     else:
         found = _gathered(text, operand, part, place)
     return Packet(_from_memory(text, found, dtype, place.lanes), dtype, place.lanes)

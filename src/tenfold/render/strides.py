@@ -1,9 +1,9 @@
 """Strides: packets of every second, third or fourth element, as they lie in memory.
 
-Takes the type in memory, a pointer to the first lane and a step known to the kernel, hands on lines.
-Such a packet is loaded as registers that lie side by side, and its elements are picked out of them:
-the last register ends with the last element, so nothing past it is read. What is between them is
-read and left alone; it is stored to only by lanes that a constant mask leaves out.
+Takes the type in memory, a pointer to the first lane and a step known to the kernel, hands on
+lines. Such a packet is loaded as registers that lie side by side, and its elements are picked out
+of them: the last register ends with the last element, so nothing past it is read. What is between
+them is read and left alone; it is not stored to, as a constant mask leaves it out.
 
 >>> text = Text(masks=1)
 >>> load(text, "double", 8, "%p", 2)
@@ -19,6 +19,7 @@ i32 9, i32 11, i32 13, i32 15>
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tenfold.render.masks import BYTES
 from tenfold.render.packet import Text
@@ -27,46 +28,78 @@ REGISTERS = {1: 64, 4: 32, 16: 16}
 """The bytes of a register, by those of the smallest elements that are loaded by a mask."""
 
 
-def load(text: Text, scalar: str, lanes: int, pointer: str, step: int) -> str:
-    """Load every `step`-th element from a pointer on."""
+def load(
+    text: Text, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
+) -> str:
+    """Load every `step`-th element from a pointer on, where a mask lets."""
     width = min(lanes, REGISTERS[text.masks] // BYTES[scalar])
-    found = [
-        _register(text, scalar, width, _at(text, scalar, pointer, lane * step), step)
-        for lane in range(0, lanes, width)
-    ]
+    packet = _Strided(text, scalar, lanes, pointer, step, mask)
+    found = [packet.register(lane, width) for lane in range(0, lanes, width)]
     while len(found) > 1:
         wide = f"<{width} x {scalar}>"
         whole = ", ".join(f"i32 {i}" for i in range(2 * width))
         found = [
-            text.value(
-                f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{whole}>"
-            )
+            text.value(f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{whole}>")
             for low, high in zip(found[::2], found[1::2], strict=True)
         ]
         width *= 2
     return found[0]
 
 
-def _register(text: Text, scalar: str, width: int, pointer: str, step: int) -> str:
-    """Load so many lanes: each of the `step` loads brings some of them, the last one at its end."""
-    type_, align = f"<{width} x {scalar}>", BYTES[scalar]
-    found = text.value(f"load {type_}, ptr {pointer}, align {align}")
-    picked = list(range(0, width, step))
-    for number in range(1, step):
-        last = number == step - 1
-        first = step * (width - 1) + 1 - width if last else number * width
-        have, until = len(picked), width if last else -(-(number + 1) * width // step)
-        if have == until:
-            continue
-        place = _at(text, scalar, pointer, first)
-        loaded = text.value(f"load {type_}, ptr {place}, align {align}")
-        order = [*picked, *(width + lane * step - first for lane in range(have, until))]
-        found = text.value(
-            f"shufflevector {type_} {found}, {type_} {loaded}, "
-            f"<{width} x i32> <{_indices(order, width)}>"
+class _Strided(NamedTuple):
+    """A packet of every `step`-th element that is loaded by registers."""
+
+    text: Text
+    scalar: str
+    lanes: int
+    pointer: str
+    step: int
+    mask: str | None
+
+    def register(self, lane: int, width: int) -> str:
+        """Load so many lanes from one on: each load brings some, the last one at its end."""
+        text, step = self.text, self.step
+        found, picked = self._loaded(lane * step, width), list(range(0, width, step))
+        for number in range(1, step):
+            last = number == step - 1
+            first = step * (width - 1) + 1 - width if last else number * width
+            have, until = len(picked), width if last else -(-(number + 1) * width // step)
+            if have == until:
+                continue
+            loaded = self._loaded(lane * step + first, width)
+            order = [*picked, *(width + lane * step - first for lane in range(have, until))]
+            type_ = f"<{width} x {self.scalar}>"
+            found = text.value(
+                f"shufflevector {type_} {found}, {type_} {loaded}, "
+                f"<{width} x i32> <{_indices(order, width)}>"
+            )
+            picked = list(range(until))
+        return found
+
+    def _loaded(self, first: int, width: int) -> str:
+        """Load neighbours; with a mask those alone that are asked for, and are there."""
+        text, type_ = self.text, f"<{width} x {self.scalar}>"
+        pointer, align = _at(text, self.scalar, self.pointer, first), BYTES[self.scalar]
+        if self.mask is None:
+            return text.value(f"load {type_}, ptr {pointer}, align {align}")
+        elements = range(first, first + width)
+        order = ", ".join(
+            f"i32 {self.lanes if e % self.step else e // self.step}" for e in elements
         )
-        picked = list(range(until))
-    return found
+        bits = f"<{self.lanes} x i1>"
+        there = text.value(
+            f"shufflevector {bits} {self.mask}, {bits} zeroinitializer, <{width} x i32> <{order}>"
+        )
+        return text.intrinsic(
+            f"llvm.masked.load.v{width}{_suffix(self.scalar)}.p0",
+            type_,
+            [
+                ("ptr", pointer),
+                ("i32", str(align)),
+                (f"<{width} x i1>", there),
+                (type_, "zeroinitializer"),
+            ],
+        )
 
 
 def _indices(order: Sequence[int], width: int) -> str:

@@ -2,7 +2,8 @@
 
 Takes ndarrays, hands on Values, and back. An ndarray that somebody can still write to is copied (so
 that a later change of it can never be seen half), any other or a memory map is shared; every export
-is read-only, and cannot be made writeable.
+is read-only, and cannot be made writeable. Memory that a window (`tn.wrap`) writes to is computed
+from as it lies, and copied for whoever gets to see it.
 
 >>> value = import_values(np.arange(3), "reference")
 >>> export(value)
@@ -19,6 +20,7 @@ from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
+from tenfold.storage.gate import GATE
 
 NAME = "dense"
 _native.declare_storage(NAME)
@@ -26,6 +28,25 @@ _OURS = {dtype: dtype for dtype in DTYPES.values()}
 
 Dtype = np.dtype[Any]
 Values = np.ndarray[Any, Any]
+
+
+class Memory:
+    """What owns the Values of a window: the user's memory, as an ndarray that can be written to.
+
+    While it is lent it cannot be resized nor closed; an ndarray alone need not see to that.
+    """
+
+    __slots__ = ("lent", "values")
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        owner: Any = values
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        try:
+            self.lent = None if owner is None else memoryview(owner)
+        except (TypeError, BufferError):  # it lends no bytes, and keeps its memory in its own way
+            self.lent = None
 
 
 class _Window:
@@ -55,6 +76,8 @@ def adopt(values: Values, device: str) -> Value:
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
+    if isinstance(root.base, _Window) and isinstance(root.base.keeper, Memory):
+        return copied(values, device)
     for array in (values, root):  # else a view of it could be made writeable again
         if array.flags.writeable:
             array.flags.writeable = False
@@ -87,11 +110,24 @@ def export(value: Value) -> Values:
     return _Window(_keeper(value), type_, value.strides, value.address).values(type_.dtype)
 
 
+def handed_out(value: Value) -> Values:
+    """Return what `export` does to somebody who may keep it: a copy of what a window can change."""
+    if not isinstance(value.owner, Memory):
+        return export(value)
+    with GATE.reading():
+        _native.count("copies")
+        values = export(value).copy()
+    values.flags.writeable = False
+    return values
+
+
 def _keeper(value: Value) -> object:
     """What keeps a Value's memory alive: itself, or what the window it was made through keeps."""
     owner = value.owner
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
+    if isinstance(owner, Memory):
+        return owner  # the Value may move elsewhere
     return owner.keeper if isinstance(owner, _Window) else value  # else windows would pile up
 
 
@@ -104,13 +140,13 @@ def import_values(
     False, the caller's promise). Raises DTypeError for what tenfold has no dtype for, ValueError
     when `copy` is False and the bytes cannot be used as they lie.
     """
-    known = _known(values)
-    wanted = known if dtype is None else dtype
+    dtype_of = known(values)
+    wanted = dtype_of if dtype is None else dtype
     if values.dtype != wanted or not values.flags.aligned:
         if copy is False:
-            raise ValueError(_needs_copy(values, wanted))
+            raise ValueError(needs_copy(values, wanted))
         _native.count("copies")
-        return take_values(np.array(values, dtype=known, subok=False), device, dtype=wanted)
+        return take_values(np.array(values, dtype=dtype_of, subok=False), device, dtype=wanted)
     values = values.view(np.ndarray)
     if copy is False and not unwritten(values):
         address = values.__array_interface__["data"][0]
@@ -124,9 +160,9 @@ def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> V
     """Make a Value, in `dtype` if one is named, of an ndarray that nobody else has."""
     from tenfold.ops.cast import cast_values  # a cast is an operation, and those stand beside us
 
-    known = _known(values)
-    wanted = known if dtype is None else dtype
-    if kind_of(known) == "c" and kind_of(wanted) not in "cb":
+    dtype_of = known(values)
+    wanted = dtype_of if dtype is None else dtype
+    if kind_of(dtype_of) == "c" and kind_of(wanted) not in "cb":
         raise DTypeError(
             "asarray", f"cannot make {wanted} of complex numbers", remedy="take the real part first"
         )
@@ -164,15 +200,14 @@ def _lends_writeable(owner: object) -> bool:
         return interface is not None and not interface["data"][1]
 
 
-def _needs_copy(values: Values, wanted: Dtype) -> str:
+def needs_copy(values: Values, wanted: Dtype, operation: str = "asarray") -> str:
+    """Say why the elements of an ndarray cannot be used as they lie."""
     why = "misaligned" if values.dtype == wanted else f"{values.dtype.newbyteorder('=')}"
     if values.dtype != wanted and values.dtype.newbyteorder("=") == wanted:
         why = "byte-swapped"
-    return message(
-        "asarray",
-        f"{why} elements cannot become {wanted} without a copy",
-        remedy="leave copy=False out",
-    )
+    remedy = "leave copy=False out" if operation == "asarray" else "import it with tn.asarray(...)"
+    rule = f"{why} elements cannot become {wanted} without a copy"
+    return message(operation, rule, remedy=remedy)
 
 
 REMEDIES = {
@@ -193,11 +228,11 @@ REMEDIES = {
 """By NumPy's kind of a dtype that tenfold has not: what it is, and what to do."""
 
 
-def _known(values: Values) -> Dtype:
+def known(values: Values, operation: str = "asarray") -> Dtype:
     """Return the dtype of ours, in native byte order; refuse what has none."""
     if type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray):
         raise DTypeError(
-            "asarray",
+            operation,
             "a masked array would lose its mask",
             remedy="fill it first, as in values.filled(0)",
         )
@@ -205,11 +240,11 @@ def _known(values: Values) -> Dtype:
     if dtype in _OURS:
         return _OURS[dtype]
     try:
-        return canonical(dtype, "asarray")
+        return canonical(dtype, operation)
     except DTypeError:
         what, remedy = REMEDIES.get(
             dtype.kind if dtype.kind != "V" or dtype.names else "",
             ("is none of ours", "convert it first, as in data.astype(np.float64)"),
         )
         rule = f"dtype {dtype} {what}; the dtypes are {', '.join(DTYPES)}"
-        raise DTypeError("asarray", rule, remedy=remedy) from None
+        raise DTypeError(operation, rule, remedy=remedy) from None

@@ -1,0 +1,197 @@
+// Keys and bound plans: what a key tells apart, a replay of a launch, a result that is written over
+// its operand, a failure that publishes nothing, readers that wait for a claim.
+#include "../plan.h"
+
+#include <thread>
+
+#include "check.h"
+#include "graphs.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+namespace {
+
+class Direct : public Surroundings {
+  public:
+    Result launch(Work& work) override { return Launch(work).run(); }
+    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+        return false;
+    }
+};
+
+int64_t twice(void** buffers, const int64_t* sizes, const double* scalars, void*, int64_t,
+              int64_t) {
+    auto *from = static_cast<double*>(buffers[0]), *to = static_cast<double*>(buffers[1]);
+    for (int64_t i = 0; i < sizes[0]; ++i) to[i] = from[i] + from[i] + scalars[0];
+    return 0;
+}
+
+int64_t fails(void**, const int64_t*, const double*, void*, int64_t, int64_t) { return 1; }
+
+double* numbers(Node* node) { return static_cast<double*>(value_of(node)->buffers[0].address()); }
+
+Ref<Node> number_leaf(int64_t length, double number) {
+    Ref<Node> made = leaf(length);
+    for (int64_t i = 0; i < length; ++i) numbers(made.get())[i] = number;
+    return made;
+}
+
+BoundPlan::Run run_of(Kernel kernel, BoundPlan::Slot from, BoundPlan::Slot to, int64_t length) {
+    BoundPlan::Run run{};
+    run.kernel = kernel;
+    run.buffers = {{from, 0}, {to, 0}};
+    run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    run.numbers.resize(1); // 0.0
+    run.units = run.grain = run.threads = 1;
+    return run;
+}
+
+Ref<BoundPlan> plan_of(const Walked& walked, Kernel kernel, bool over) {
+    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked)));
+    CHECK(write_key(walked, {}, false, plan->key));
+    int64_t length = walked.nodes[0].node->type->shape[0];
+    plan->slots = 2;
+    plan->instructions.push_back(BoundPlan::Load{0, 0, 0});
+    if (over) {
+        plan->claims = {0};
+        plan->instructions.push_back(BoundPlan::Share{1, 0});
+    } else {
+        Ref<Type> type(walked.nodes[0].node->type);
+        plan->instructions.push_back(
+            BoundPlan::Allocate{1, type, std::size_t(length) * 8, {}, false});
+    }
+    plan->instructions.push_back(run_of(kernel, 0, 1, length));
+    plan->instructions.push_back(BoundPlan::Publish{1, {1}});
+    return plan;
+}
+
+Walked walked(const Ref<Node>& node) {
+    Node* outputs[] = {node.get()};
+    return walk(outputs);
+}
+
+std::vector<uint64_t> key_of(const Ref<Node>& node, bool exact = false) {
+    std::vector<uint64_t> words;
+    CHECK(write_key(walked(node), {}, exact, words));
+    return words;
+}
+
+Ref<Node> plus(const Ref<Node>& a, double number) {
+    static Ref<Type> weak = intern_type({{}, 1, 0, 0, true});
+    return add(a, scalar_node({Scalar::real_number, 0, number, 0}, weak.get()));
+}
+
+} // namespace
+
+static void keys_tell_structures_apart() {
+    Ref<Node> x = leaf(4), y = leaf(4), z = leaf(5);
+    CHECK(key_of(add(x, x)) == key_of(add(y, y)));
+    CHECK(key_of(add(x, x)) != key_of(add(x, y)));
+    CHECK(key_of(add(x, x)) != key_of(add(z, z)));
+    CHECK(key_of(plus(x, 3.7)) == key_of(plus(y, 9.1)));
+    CHECK(key_of(plus(x, 3.7), true) != key_of(plus(y, 9.1), true));
+    CHECK(key_of(plus(x, 3.7)) != key_of(plus(x, 2.0)));
+    CHECK(key_of(plus(x, 0.0)) != key_of(plus(x, -0.0)));
+    Ref<Node> alone = add(leaf(4), leaf(4));
+    CHECK(key_of(alone) != key_of(add(x, y))); // what dies may be written over
+}
+
+static void replay_publishes_and_leaves_operands_alone() {
+    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
+    Walked graph = walked(y);
+    Ref<BoundPlan> plan = plan_of(graph, twice, false);
+    Direct direct;
+    CHECK(replay(*plan, graph, direct));
+    CHECK(numbers(y.get())[2] == 4 && numbers(x.get())[2] == 2);
+    keep_plan(plan);
+    CHECK(find_plan(key_of(add(x, x))) == plan);
+    forget_plans();
+    CHECK(!find_plan(key_of(add(x, x))) && kept_plans() == 0);
+}
+
+static void result_takes_the_memory_of_what_dies() {
+    Ref<Node> y = add(number_leaf(3, 2), number_leaf(3, 2));
+    Walked graph = walked(y);
+    CHECK(graph.nodes[0].dying);
+    void* memory = numbers(graph.nodes[0].node.get());
+    Ref<BoundPlan> plan = plan_of(graph, twice, true);
+    plan->instructions.back() = BoundPlan::Publish{2, {1}};
+    Direct direct;
+    CHECK(replay(*plan, graph, direct));
+    CHECK(numbers(y.get()) == memory && numbers(y.get())[0] == 4);
+    CHECK(graph.nodes[0].node->claim == 0);
+}
+
+static void failure_publishes_nothing() {
+    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
+    Walked graph = walked(y);
+    Direct direct;
+    CHECK(!replay(*plan_of(graph, fails, false), graph, direct));
+    CHECK(!value_of(y.get()));
+}
+
+static void walk_tells_of_a_claim() {
+    Ref<Node> x = leaf(3), y = add(x, x);
+    x->claim = this_thread();
+    CHECK(walked(y).busy == this_thread());
+    uint32_t other = 0;
+    std::thread([&] { other = this_thread(); }).join();
+    CHECK(other != 0 && other != this_thread());
+    x->claim = 0;
+    CHECK(walked(y).busy == 0);
+}
+
+static void plans_not_used_for_long_are_forgotten() {
+    Ref<Node> x = leaf(2);
+    for (uint64_t i = 0; i < 10'000; ++i) {
+        auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+        plan->key = {i};
+        keep_plan(std::move(plan));
+    }
+    CHECK(kept_plans() <= 4096);
+    uint64_t last[] = {9'999}, first[] = {0};
+    CHECK(find_plan(last) && !find_plan(first));
+    auto once = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+    once->key = {1u << 30};
+    once->left = 1;
+    keep_plan(once);
+    CHECK(find_plan(once->key) && !find_plan(once->key));
+    forget_plans();
+}
+
+static void threads_keep_and_find_plans_at_once() {
+    Ref<Node> x = number_leaf(64, 1);
+    auto work = [&](uint64_t seed) {
+        Direct direct;
+        for (int i = 0; i < 300; ++i) {
+            Ref<Node> y = add(x, x);
+            Walked graph = walked(y);
+            std::vector<uint64_t> key;
+            uint64_t options[] = {seed % 3};
+            CHECK(write_key(graph, options, false, key));
+            Ref<BoundPlan> plan = find_plan(key);
+            if (!plan) {
+                plan = plan_of(graph, twice, false);
+                plan->key = key;
+                keep_plan(plan);
+            }
+            CHECK(replay(*plan, graph, direct) && numbers(y.get())[63] == 2);
+            if (i % 97 == 0) forget_plans();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (uint64_t seed = 0; seed < 4; ++seed) threads.emplace_back(work, seed);
+    for (std::thread& thread : threads) thread.join();
+}
+
+int main() {
+    declare_dtype(1, {'f', 8});
+    keys_tell_structures_apart();
+    replay_publishes_and_leaves_operands_alone();
+    result_takes_the_memory_of_what_dies();
+    failure_publishes_nothing();
+    walk_tells_of_a_claim();
+    plans_not_used_for_long_are_forgotten();
+    threads_keep_and_find_plans_at_once();
+}
