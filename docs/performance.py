@@ -1,7 +1,8 @@
-"""Writes docs/performance.md and docs/performance.svg from the figures of one run of the bench.
+"""Writes docs/performance.md and docs/performance.svg from the figures of one run of each bench.
 
-Takes docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes;
-hands on the page and its picture. Run: python docs/performance.py
+Takes docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes,
+and docs/assignment.json from `bench/assignment.py`, if it is there; hands on the page and the
+picture of the first. Run: python docs/performance.py
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 Row = Mapping[str, Any]
 
 FIGURES = Path(__file__).with_suffix(".json")
+LOOPS = FIGURES.with_name("assignment.json")
 HEAD = """# Performance
 
 Made by `python docs/performance.py` from one run of `python bench/kernels.py`: {date}, {machine},
@@ -30,6 +32,15 @@ A cell gives the milliseconds of a library, and how many times as fast Tenfold i
 program of a few lines (`bench/copy.cpp`) that computes nothing and stores past the cache: it moves
 {rate} here. The share of it counts every input and every result once, so what needs
 arithmetic more than memory has a small one, and what a cache holds may have more than 100 %.
+
+"""
+LOOPS_HEAD = """
+## Assignment
+
+Loops that assign to slices, from one run of `python bench/assignment.py`: {date}, {machine},
+{threads} threads for everybody, medians of {rounds} rounds. Every call begins with copies of the
+same arrays, which are not timed, and does all its steps; the same text is run by NumPy and Tenfold.
+JAX has `x.at[key].set(value)` in a compiled step that may write over its array.
 
 """
 TITLES = {"numexpr": "NumExpr", "numpy": "NumPy", "numba": "Numba", "jax": "JAX",
@@ -48,12 +59,13 @@ OPENING = (
 )
 
 
-def page(report: Row) -> str:
+def page(report: Row, loops: Row | None = None) -> str:
     """Return the page."""
     rates = [row["copy_rate"] for row in report["rows"] if "copy_rate" in row]
     rate = f"{statistics.median(rates):.1f} GB/s" if rates else "(not measured)"
     facts = {**report, "versions": versions(report), "rate": rate}
-    return HEAD.format(**facts) + "".join(table(report)) + compile_section(report)
+    parts = [HEAD.format(**facts), *table(report), compile_section(report)]
+    return "".join([*parts, loops_section(loops) if loops else ""])
 
 
 def versions(report: Row) -> str:
@@ -70,13 +82,16 @@ def peers_of(report: Row) -> list[str]:
 def table(report: Row) -> Iterator[str]:
     """The lines of the table of works."""
     peers = peers_of(report)
-    names = ["Work", "Tenfold", *(TITLES[name] for name in peers), "of copy", "Required"]
+    copied = any("copy_share" in row for row in report["rows"])
+    names = ["Work", "Tenfold", *(TITLES[name] for name in peers)]
+    names += ["of copy", "Required"] if copied else ["Required"]
     yield "| " + " | ".join(names) + " |\n"
     yield "|---" + "|--:" * (len(names) - 2) + "|---|\n"
     for row in report["rows"]:
         cells = [row["title"].replace("*", "\\*")]  # Markdown would take ** for bold
         cells += [cell(row, name) for name in ("tenfold", *peers)]
-        cells.append(f"{row['copy_share']:.0%}" if "copy_share" in row else "")
+        if copied:
+            cells.append(f"{row['copy_share']:.0%}" if "copy_share" in row else "")
         cells.append("<br>".join(map(verdict, row["verdicts"])))
         yield "| " + " | ".join(cells) + " |\n"
 
@@ -109,6 +124,11 @@ def compile_section(report: Row) -> str:
         "\n## Compile time\n\nTo plan, render and compile an expression that was never seen, with "
         f"nothing cached: {required}.\n\n| Operations | ms |\n|--:|--:|\n{lines}"
     )
+
+
+def loops_section(report: Row) -> str:
+    """Loops that assign."""
+    return LOOPS_HEAD.format(**report) + "".join(table(report))
 
 
 def picture(report: Row) -> str:
@@ -194,5 +214,6 @@ def text(x: float, y: float, words: str, anchor: str = "start", weight: str = "n
 
 if __name__ == "__main__":
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    FIGURES.with_suffix(".md").write_text(page(figures), encoding="utf-8")
+    assigned = json.loads(LOOPS.read_text(encoding="utf-8")) if LOOPS.exists() else None
+    FIGURES.with_suffix(".md").write_text(page(figures, assigned), encoding="utf-8")
     FIGURES.with_suffix(".svg").write_text(picture(figures), encoding="utf-8")

@@ -43,17 +43,27 @@ class Runner:
     """One peer at one work: its function, its inputs, and how many calls fill a turn."""
 
     function: Callable[..., Any]
-    inputs: list[Any]
+    make: Callable[[], list[Any]]
+    """Makes the inputs of a call; that is not timed."""
     calls: int = 1
+
+    @staticmethod
+    def of(work: Work, peer: Peer, arrays: list[np.ndarray]) -> Runner:
+        """One whose inputs are made once, or for each call where they are assigned to."""
+        if work.steps:
+            return Runner(peer.prepare(work), lambda: [peer.give(each.copy()) for each in arrays])
+        inputs = [*map(peer.give, arrays)]
+        return Runner(peer.prepare(work), lambda: inputs)
 
     def turn(self) -> float:
         """Median seconds of one turn."""
-        self.function(*self.inputs)
+        self.function(*self.make())
         return statistics.median(self.call() for _ in range(self.calls))
 
     def call(self) -> float:
+        inputs = self.make()
         begin = time.perf_counter()
-        result = self.function(*self.inputs)
+        result = self.function(*inputs)
         seconds = time.perf_counter() - begin
         del result
         return seconds
@@ -68,15 +78,15 @@ def measure(
 ) -> Row:
     """Everything the table says of a work."""
     arrays = work.inputs(np.random.default_rng(20), factor)
-    expected = peers["numpy"].prepare(work)(*arrays)
+    expected = peers["numpy"].prepare(work)(*(each.copy() for each in arrays))
     row: Row = {"name": work.name, "title": work.title, "wrong": {}, "verdicts": []}
     row["bytes"] = sum(array.nbytes for array in arrays) + np.asarray(expected).nbytes
     runners: dict[str, Runner] = {}
     for name in work.peers:
         if name in peers:
             peer = peers[name]
-            runners[name] = runner = Runner(peer.prepare(work), [*map(peer.give, arrays)])
-            values = peer.values(runner.function(*runner.inputs))
+            runners[name] = runner = Runner.of(work, peer, arrays)
+            values = peer.values(runner.function(*runner.make()))
             if told := difference(values, expected, work.tolerance):
                 row["wrong"][name] = told
             runner.calls = min(max(int(TURN / runner.call()), 1), MOST_CALLS)
@@ -144,9 +154,13 @@ def judge(work: Work, row: Row, tenfold: Runner) -> None:
         row["verdicts"].append({"required": text, "found": share, "met": met})
     if work.one_kernel:
         with tn.profile() as profile:
-            tenfold.function(*tenfold.inputs)
+            tenfold.function(*tenfold.make())
         steps = profile.kernels + profile.calls
         row["verdicts"].append({"required": "one kernel", "found": steps, "met": steps == 1})
+    if work.steps:
+        two, all_ = (allocations(work, tenfold.make(), steps) for steps in (2, work.steps))
+        text = "nothing allocated after step 2"
+        row["verdicts"].append({"required": text, "found": all_ - two, "met": all_ == two})
     if work.error_as_numpy:
         error, limit = row["errors"]["tenfold"], row["errors"].get("numpy", 0) + EPSILON
         text = "error as NumPy's"
@@ -155,10 +169,18 @@ def judge(work: Work, row: Row, tenfold: Runner) -> None:
         row["verdicts"].append({"required": "NumPy's values", "found": None, "met": False})
 
 
+def allocations(work: Work, inputs: list[tn.Array], steps: int) -> int:
+    """What so many steps take from the system, when the pool has kept nothing."""
+    tn.trim()
+    with tn.profile() as profile:
+        work.formula("tenfold", tn)(*inputs, steps=steps).wait()
+    return profile.allocations
+
+
 def speed(need: Need, milliseconds: Mapping[str, float]) -> Row:
     """A required ratio to the best of some peers."""
     times = [milliseconds[name] for name in need.peers if name in milliseconds]
     ratio = min(times) / milliseconds["tenfold"] if times else None
     others = " and ".join(need.peers)
-    text = f">= {need.ratio:g}x {'the best of ' if len(need.peers) > 1 else ''}{others}"
+    text = f">= {need.ratio:.3g}x {'the best of ' if len(need.peers) > 1 else ''}{others}"
     return {"required": text, "found": ratio, "met": None if ratio is None else ratio >= need.ratio}

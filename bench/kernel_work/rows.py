@@ -46,6 +46,9 @@ class Work:
     """Peers that are measured though nothing is required of them."""
     floor: float | None = None
     """The share of the copy's bandwidth that must be reached."""
+    steps: int = 0
+    """How many steps it assigns to its inputs in, if it does: they are copied before each call. The
+    function takes the number as `steps`, too."""
     one_kernel: bool = False
     error_as_numpy: bool = False
     tolerance: tuple[float, float] = (1e-5, 1e-6)

@@ -31,7 +31,7 @@ def expected(op: Op, operands: tuple[np.ndarray, ...], result: np.dtype) -> np.n
     """What the op should give for operands on one axis, in the dtypes of the computation."""
     dtype = operands[-1].dtype
     kind = kind_of(dtype)
-    table = {"i": WHOLE, "u": WHOLE, "f": REAL}.get(kind, {})
+    table = {"i": WHOLE, "u": WHOLE, "f": REAL, "c": COMPLEX}.get(kind, {})
     function = table.get(op.name) or (op.numpy[0] if op.numpy else op.reference) or _element(op)
     with np.errstate(all="ignore"):
         if kind == "f" and op.name == "fma":
@@ -140,6 +140,18 @@ REAL: dict[str, Function] = {
     "gelu": lambda x: np.maximum(x, -40) * _each(math.erfc)(-x * math.sqrt(0.5)) / 2,
 }
 """For real floats, likewise."""
+
+
+def _complex_power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """NumPy's for an array of exponents is NaN where x is infinite, and for a number right."""
+    powers = np.power(x, y)
+    for exponent in (1, 2, -1, 0.5):
+        powers = np.where(y == exponent, x**exponent, powers)
+    return powers
+
+
+COMPLEX: dict[str, Function] = {"pow": _complex_power}
+"""For complex numbers, likewise."""
 
 IN_THEIR_OWN_DTYPE = {"nextafter"}
 """Functions that mean something else in a wider dtype."""

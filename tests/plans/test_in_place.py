@@ -67,8 +67,7 @@ def test_shifts_of_two_axes_are_as_in_numpy(shape: tuple[int, int], by: tuple[in
     values = np.random.default_rng(0).random(shape)
 
     def parts(n: int, shift: int) -> tuple[slice, slice]:
-        ends = slice(max(shift, 0), n + min(shift, 0)), slice(max(-shift, 0), n + min(-shift, 0))
-        return ends
+        return slice(max(shift, 0), n + min(shift, 0)), slice(max(-shift, 0), n + min(-shift, 0))
 
     (to0, from0), (to1, from1) = parts(shape[0], by[0]), parts(shape[1], by[1])
     x = tn.asarray(values)

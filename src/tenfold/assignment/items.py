@@ -69,22 +69,31 @@ def _set_at_once(x: Array, key: Any, value: Any) -> bool:
     """Do what most loops do: replace a regular part of no view by an Array. False where there is
     more to it, or something wrong: then nothing is done.
     """
-    if type(value) is not Array or x.base is not None or value.base is x:
+    if type(value) is not Array or x.base is not None:
         return False
     if _native.window_of(x) is not None:
         return False
     if not _PLAIN.issuperset(map(type, key)) if type(key) is tuple else type(key) not in _PLAIN:
         return False
     try:
-        picks, new = _native.node_of(x[key]).params
-        place = _place(x.shape, picks, new)
-        if place is None:
-            return False
-        advance(x, value)
-        made = _native.apply(update.id, (x, value), place)
-        _native.rebind(x, _native.node_of(made))
+        params = _native.node_of(x[key]).params
+        if value.base is x:
+            return is_view_of(value, x, index, params)
+        return put(x, params, value)
     except (Explained, IndexError):
         return False
+
+
+def put(x: Array, params: tuple[Any, ...], value: Array) -> bool:
+    """Let `x`, which is no view, name the value with that part replaced which `index` takes with
+    these parameters. False where that is nothing or all, or `x` is a window: nothing is done.
+    """
+    place = _place(x.shape, *params)
+    if place is None or _native.window_of(x) is not None:
+        return False
+    advance(x, value)
+    made = _native.apply(update.id, (x, value), place)
+    _native.rebind(x, _native.node_of(made))
     return True
 
 
@@ -94,9 +103,10 @@ def _place(
 ) -> tuple[Access, Shape] | None:
     """Return where a part stands, in the one form, and its shape; None for nothing and for all."""
     access, part = _part(shape, picks, new)
-    if product(part) == 0 or access == identity(shape):
+    access = normal(access, part)
+    if product(part) == 0 or (part == shape and access == identity(shape)):
         return None
-    return normal(access, part), part
+    return access, part
 
 
 @lru_cache(4096)

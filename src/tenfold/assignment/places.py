@@ -41,10 +41,9 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
     if product(shape) == 0:
         return
     while (base := target.base) is not None:
-        node = _native.node_of(target)
-        op: Op[...] = node.op
+        op, params = _made_by(target)
         if op.reads is not None:
-            access = _below(access, op, base.shape, node.params)
+            access = _below(access, op, base.shape, params)
         else:
             assert op.undo is not None, f"{op.name} is read by steps or undone"
             value = op.undo(_replaced(target, access, shape, value), base)
@@ -55,6 +54,12 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
         return
     advance(target, value)
     _native.rebind(target, _native.node_of(_replaced(target, access, shape, value)))
+
+
+def _made_by(view: Array) -> tuple[Op[...], tuple[Any, ...]]:
+    """Return the movement of a view; its node is not kept, as it has seen what is written."""
+    node = _native.node_of(view)
+    return node.op, node.params
 
 
 def advance(target: Array, value: Any) -> None:

@@ -20,15 +20,15 @@ from typing import Any
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.assignment.given import fitting, given
 from tenfold.assignment import windows
-from tenfold.assignment.items import is_view_of
+from tenfold.assignment.given import fitting, given
+from tenfold.assignment.items import is_view_of, put
 from tenfold.assignment.places import refuse_repeating, write
 from tenfold.assignment.promises import verify
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ir.shape import Shape, whole_axes
-from tenfold.ops.indexing import captured, viewed
+from tenfold.ops.indexing import captured, index, viewed
 from tenfold.ops.joining import parts_of
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.plan.access import Access, identity
@@ -90,8 +90,13 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 
 def assign_result(target: Array, result: Array, symbol: str) -> None:
     """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
-    operation = f"{symbol}="
-    refuse_result(target, result, operation)
+    base = target.base
+    if base is not None and base.base is None and result.shape == target.shape:
+        view = _native.node_of(target)
+        plain = view.op is index and result.dtype == target.dtype
+        if plain and put(base, view.params, result):
+            return
+    refuse_result(target, result, f"{symbol}=")
     write(target, identity(target.shape), target.shape, result)
 
 

@@ -92,7 +92,7 @@ class Window(Seen):
     def part(self, access: Access, shape: Shape) -> Values:
         """The elements that an access reads, to be written to."""
         values = self.memory.values
-        first = values[tuple(slice(start, start + 1) for _, _, start in access)]
+        first = values[(*(slice(start, start + 1) for _, _, start in access), ...)]
         strides, _ = strides_in(access, values.strides, len(shape))
         return np.lib.stride_tricks.as_strided(first, shape, strides)
 
@@ -194,12 +194,16 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
         values = np.full((), value, array.dtype)
     part = window.part(access, shape)
     region = region_of(part)
-    with GATE.writing(lambda: all(seen.is_alone() for seen in _touched(region))):
-        others = [seen for seen in _touched(region) if not seen.is_alone()]
-        if others and GATE.is_inside():
+
+    def captured() -> list[Seen]:
+        found = [seen for seen in _touched(region) if not seen.is_alone()]
+        if found and GATE.is_inside():
             rule = "an operation assigns to a window whose value is just being computed from"
             raise RunError("assign", rule, [array], "assign before, or after, the wait")
-        for seen in others:
+        return found
+
+    with GATE.writing(lambda: not captured()):
+        for seen in captured():
             seen.protect()
         np.copyto(part, values)
 

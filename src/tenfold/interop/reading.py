@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native, pipeline, settings
-from tenfold._native import Array
+from tenfold._native import Array, Value
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message
 from tenfold.ops.cast import cast_values
@@ -24,6 +24,11 @@ from tenfold.storage import dense
 
 def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]:
     """Compute an Array and return its values, read-only; `operation` names an implicit wait."""
+    return dense.handed_out(_computed(array, operation))
+
+
+def _computed(array: Array, operation: str | None = None) -> Value:
+    """Compute an Array and return its Value."""
     node = _native.node_of(array)
     if node.pending:
         if operation is not None:
@@ -40,7 +45,7 @@ def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]
             [array],
             remedy="choose by values with tn.where, not with Python's if",
         )
-    return dense.handed_out(value)
+    return value
 
 
 def _refuse_sync(operation: str, array: Array) -> None:
@@ -60,7 +65,7 @@ def wait(self: Array) -> Array:
     >>> (tn.asarray([1, 2]) + 1).wait()
     Array([2, 3], dtype=int64)
     """
-    value_of(self)
+    _computed(self)
     return self
 
 

@@ -82,10 +82,10 @@ def written_over(
         for result in step.makes if step.launch is not None else ():
             if times[result.item] > 1:
                 continue  # what it is made of in pieces may still be read
-            taken = next((i for i in left if _fits(step.launch, left[i], result)), None)
-            if taken is not None:
-                del left[taken]
-                over[result.item] = taken
+            source = next((i for i in left if _fits(step.launch, left[i], result)), None)
+            if source is not None:
+                del left[source]
+                over[result.item] = source
     return tuple(over.items())
 
 

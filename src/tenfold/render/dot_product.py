@@ -33,8 +33,6 @@ from tenfold.render.product import (
 
 ACCUMULATED = 256
 """The bytes of wide scalars that are accumulated beside each other."""
-AHEAD = 8192
-"""Bytes from what is multiplied to what is asked for."""
 FEW = 8
 """The scalars of the packets that follow."""
 
@@ -114,9 +112,6 @@ class _Writer:
         rounds = integer(text, "udiv", left, elements)
 
         def packet(x1: str, x2: str, *totals: str) -> Sequence[str]:
-            if elements * self.arithmetic.dtype.itemsize >= ACCUMULATED:
-                self._prefetch(x1)
-                self._prefetch(x2)
             added = self._added(x1, x2, totals, lanes)
             moved = [
                 times(text, pointer, str(elements), stride)
@@ -128,15 +123,6 @@ class _Writer:
         left_over = carrying(text, rounds, carried, packet)
         done = integer(text, "add", done, integer(text, "mul", rounds, elements))
         return left_over[:2], left_over[2:], done
-
-    def _prefetch(self, pointer: str) -> None:
-        """Ask for what comes some packets later, maybe of the next row: where a page ends the
-        processor does not foresee it.
-        """
-        for line in range(0, ACCUMULATED, 64):
-            place = advanced(self.text, pointer, AHEAD + line)
-            arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]
-            self.text.intrinsic("llvm.prefetch.p0", "void", arguments)
 
     def _added(self, x1: str, x2: str, totals: Sequence[str], lanes: int) -> list[str]:
         text, arithmetic = self.text, self.arithmetic
