@@ -197,6 +197,7 @@ class Running {
 };
 
 constexpr std::size_t CAPACITY = 4096;
+constexpr std::size_t MOST_WORDS = 1 << 22; // of all keys together: plans of long graphs are large
 
 std::size_t hash_of(std::span<const uint64_t> key) {
     std::size_t hash = key.size();
@@ -210,6 +211,7 @@ using Plans = std::unordered_multimap<std::size_t, Ref<BoundPlan>>;
 struct Kept {
     Lock lock; // protects everything here
     Plans young, old;
+    std::size_t words = 0; // of the keys that came to the young ones
 
     Ref<BoundPlan> in(Plans& plans, std::size_t hash, std::span<const uint64_t> key) {
         auto [begin, end] = plans.equal_range(hash);
@@ -225,8 +227,11 @@ struct Kept {
 
     // Returns the generation that falls out, so that it is freed outside the lock.
     Plans insert(Ref<BoundPlan> plan) {
-        young.emplace(plan->hash, std::move(plan));
-        if (young.size() < CAPACITY / 2) return {};
+        words += plan->key.size();
+        std::size_t hash = plan->hash;
+        young.emplace(hash, std::move(plan));
+        if (young.size() < CAPACITY / 2 && words < MOST_WORDS / 2) return {};
+        words = 0;
         return std::exchange(old, std::exchange(young, {}));
     }
 };

@@ -49,6 +49,7 @@ def test_event_of_a_kernel_is_named_as_its_operations() -> None:
 
 def test_import_of_a_writeable_array_counts_one_copy_and_its_bytes() -> None:
     values = np.ones(1000)
+    tn.trim()  # what the pool has kept is not counted
     with tn.profile() as p:
         tn.asarray(values)
     assert (p.copies, p.allocations) == (1, 1)

@@ -54,6 +54,13 @@ void exchange_memory(ValueHandle& self, ValueHandle& other) {
     std::swap(mine.owner, theirs.owner);
 }
 
+// Whoever sees one Value, a part of some memory, sees from now on the elements of the other.
+void exchange_part(ValueHandle& self, ValueHandle& other) {
+    std::swap(self.value->buffers, other.value->buffers);
+    std::swap(self.value->strides, other.value->strides);
+    std::swap(self.value->part, other.value->part);
+}
+
 } // namespace
 
 void declare_windows(nb::module_& module) {
@@ -63,6 +70,7 @@ void declare_windows(nb::module_& module) {
     module.def("forget_views", forget_views, "array"_a);
     module.def("is_alone", is_alone, "value"_a, "array"_a.none());
     module.def("exchange_memory", exchange_memory, "value"_a, "other"_a);
+    module.def("exchange_part", exchange_part, "value"_a, "other"_a);
     module.def("drain", drain); // what kept memory may be asked for at once: a bytearray resized
 }
 

@@ -152,6 +152,12 @@ static void plans_not_used_for_long_are_forgotten() {
     CHECK(kept_plans() <= 4096);
     uint64_t last[] = {9'999}, first[] = {0};
     CHECK(find_plan(last) && !find_plan(first));
+    for (uint64_t i = 0; i < 100; ++i) {
+        auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+        plan->key.assign(std::size_t(1) << 16, i);
+        keep_plan(std::move(plan));
+    }
+    CHECK(kept_plans() < 70); // 2^22 words in all
     auto once = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
     once->key = {1u << 30};
     once->left = 1;

@@ -32,6 +32,7 @@ from tenfold import rules as rules
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
+from tenfold.assignment.windows import wrap as wrap
 e: float
 inf: float
 nan: float
@@ -745,6 +746,7 @@ __all__ = [
     "view_as_complex",
     "view_as_real",
     "where",
+    "wrap",
     "zeros",
     "zeros_like",
 ]

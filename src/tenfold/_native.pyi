@@ -210,6 +210,9 @@ def is_alone(value: Value, array: Array | None) -> bool:
 def exchange_memory(value: Value, other: Value) -> None:
     """Exchange the memory of two Values, for whoever sees them."""
 
+def exchange_part(value: Value, other: Value) -> None:
+    """Exchange the elements of two Values, of which the first is a part, for whoever sees them."""
+
 def drain() -> None:
     """Give back the Python objects that kept memory which nobody sees any more."""
 

@@ -304,3 +304,12 @@ def test_reader_sees_a_part_before_or_after_an_assignment_never_a_mixture() -> N
         reader.join()
     assert not mixtures
     assert (x[7, 3].item(), x[0, 0].item(), x[12, 0].item()) == (99.0, 100.0, 0.0)
+
+
+def test_promise_that_holds_needs_no_temporary() -> None:
+    x, a, b = (tn.asarray(numbered(4, 4)) for _ in range(3))
+    for verify in (False, True):
+        with tn.options(verify=verify), tn.profile() as p:
+            tn.assign(x, a @ b, noalias=True).wait()
+        assert (p.temporaries, p.copies) == (0, 0)
+    assert x.tolist() == (numbered(4, 4) @ numbered(4, 4)).tolist()

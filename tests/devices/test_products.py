@@ -13,6 +13,8 @@ from product_launch import multiply, step_of, widths
 from tenfold import _native
 from tenfold.devices import blas, products
 from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, HALVES, kind_of
+from tenfold.render.dot_product import DotProduct
+from tenfold.render.small_product import SmallProduct
 
 LENGTHS = (1, 7, 63, 64, 65, 129)
 WAYS = ("packets", "library")
@@ -321,6 +323,19 @@ def test_a_step_says_what_computes_it() -> None:
     assert step_of("matmul", (), x, x, 32).reason == "BLAS has no int32"
     x = np.ones((600, 600))[::-1]
     assert "no flag" in step_of("matmul", (), x, x, 32).reason
+
+
+def test_long_vectors_of_a_stack_are_multiplied_along_them() -> None:
+    def kernel(*shapes: tuple[int, ...]) -> type:
+        x1, x2 = (np.ones(shape, np.float32) for shape in shapes)
+        name, params = ("vecdot", (-1,)) if len(shapes[1]) == 2 else ("matmul", ())
+        return type(step_of(name, params, x1, x2, 32).kernel)
+
+    assert kernel((100, 7), (100, 7)) is SmallProduct
+    assert kernel((100, 8), (100, 8)) is DotProduct
+    assert kernel((100, 4, 31), (100, 31, 1)) is SmallProduct
+    assert kernel((100, 4, 32), (100, 32, 1)) is DotProduct
+    assert kernel((100, 4, 32), (100, 32, 2)) is SmallProduct
 
 
 def test_blas_gets_its_threads_back() -> None:

@@ -407,3 +407,17 @@ def test_two_array_jacobi_is_one_kernel_a_step_without_copies() -> None:
             a, b = jacobi(a, b)
         a.wait()
     assert (p.kernels, p.copies, p.temporaries) == (100, 0, 0)
+
+
+def test_an_assignment_that_fails_is_not_tried_again_at_each_step() -> None:
+    x = tn.zeros(100)
+    x[tn.asarray([98]) + 5] = 1.0
+    with tn.profile() as p:
+        for _ in range(200):
+            x[1:-1] = x[:-2] + x[2:]
+    assert p.launches + p.compiles < 30
+    with pytest.raises(IndexError, match="index 103 is out of bounds"):
+        x.wait()
+    x[...] = 0.0
+    x[1:] = x[:-1] + 1
+    assert x[99].item() == 1.0

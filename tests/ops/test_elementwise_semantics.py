@@ -32,6 +32,23 @@ def test_integer_divided_by_zero_is_zero() -> None:
         assert (of([7, 0], dtype) % of([0, 0], dtype)).tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
+def test_quotients_next_to_whole_ones_are_rounded_down(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    some = (-49, -7, 1, 3, 7, 10, 2**31 - 1, 2**49 + 1)
+    for divisor in (d for d in some if d in range(*_of(info))):
+        largest = min(2**50, info.max) // abs(divisor)
+        near = [n * divisor + e for n in (1, 2, largest - 1, largest) for e in (-1, 0, 1)]
+        near = [n for n in near if n in range(*_of(info))]
+        x = of([*near], dtype)
+        assert (x // divisor).tolist() == [n // divisor for n in near]
+        assert (x % divisor).tolist() == [n % divisor for n in near]
+
+
+def _of(info: np.iinfo) -> tuple[int, int]:
+    return int(info.min), int(info.max) + 1
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_most_negative_integer_divided_by_minus_one_is_itself(dtype: str) -> None:
     lowest = int(np.iinfo(dtype).min)

@@ -268,3 +268,13 @@ def test_parts_of_what_is_past_the_cache_need_more_than_two_threads():
             assert step.launch is not None
             used = [threads for threads in range(1, 9) if step.launch.goes_in_parts(threads)]
             assert used == list(range(fewest, 9))
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_scans_down_few_columns_store_each_where_it_belongs(columns: int) -> None:
+    x = np.arange(5 * columns).reshape(5, columns)
+    result = tn.cumulative_sum(tn.asarray(x), axis=0, include_initial=True)
+    assert np.array_equal(np.asarray(result)[1:], np.cumsum(x, axis=0))
+    assert not np.any(np.asarray(result)[0])
+    part = tn.asarray(x)[::2, ::2]
+    assert np.array_equal(np.asarray(tn.cumulative_sum(part, axis=1)), x[::2, ::2].cumsum(1))

@@ -13,6 +13,7 @@ Who used the old value keeps it; every view reads the new one.
 
 from __future__ import annotations
 
+import weakref
 from functools import lru_cache
 from typing import Any
 
@@ -32,6 +33,12 @@ MOST_PENDING = 1
 """Assignments of an Array that may be pending one upon the other when the next one begins."""
 MOST_READ = 32
 """Assignments, of any Arrays, that may be pending one upon the other below what is assigned."""
+
+
+MOST_FAILED = 256
+"""As MOST_PENDING, where one has failed: what can be done is done the next time."""
+_failed: dict[int, int] = {}
+"""Arrays, by identity, whose work has failed, and at how many pending ones it is tried again."""
 
 
 def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
@@ -70,8 +77,15 @@ def advance(target: Array, value: Any) -> None:
     somebody waits.
     """
     before = _native.node_of(target)
-    if before.assignments >= MOST_PENDING:
-        pipeline.compute([before])
+    count, most = before.assignments, _failed.get(id(target), MOST_PENDING)
+    if count >= most:
+        if pipeline.compute([before]) is None:
+            _failed.pop(id(target), None)
+        else:
+            weakref.finalize(target, _failed.pop, id(target), None)
+            _failed[id(target)] = max(MOST_FAILED, 2 * count)
+    elif most > MOST_PENDING:
+        return
     if isinstance(value, Array):
         read = _native.node_of(value)
         count = read.assignments

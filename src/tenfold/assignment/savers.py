@@ -90,14 +90,23 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 
 def assign_result(target: Array, result: Array, symbol: str) -> None:
     """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
-    base = target.base
-    if base is not None and base.base is None and result.shape == target.shape:
-        view = _native.node_of(target)
-        plain = view.op is index and result.dtype == target.dtype
-        if plain and put(base, view.params, result):
-            return
+    if _assign_part(target, result):
+        return
     refuse_result(target, result, f"{symbol}=")
     write(target, identity(target.shape), target.shape, result)
+
+
+def _assign_part(target: Array, result: Array) -> bool:
+    """Do what most loops do: replace a regular part of no view by such a result. False where there
+    is more to it: then nothing is done.
+    """
+    base = target.base
+    if base is None or base.base is not None:
+        return False
+    if result.shape != target.shape or result.dtype != target.dtype:
+        return False
+    view = _native.node_of(target)
+    return view.op is index and put(base, view.params, result)
 
 
 def refuse_result(target: Array, result: Array, operation: str) -> None:

@@ -92,7 +92,8 @@ class Window(Seen):
     def part(self, access: Access, shape: Shape) -> Values:
         """The elements that an access reads, to be written to."""
         values = self.memory.values
-        first = values[(*(slice(start, start + 1) for _, _, start in access), ...)]
+        key: tuple[Any, ...] = (*(slice(start, start + 1) for _, _, start in access), ...)
+        first = values[key]
         strides, _ = strides_in(access, values.strides, len(shape))
         return np.lib.stride_tricks.as_strided(first, shape, strides)
 
@@ -188,8 +189,9 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
     """
     window: Window = _native.window_of(array)
     window.refuse_moved()
+    taken: Value | None = None
     if isinstance(value, Array):
-        values = value_of(converted(value, array.dtype))
+        values, taken = _computed(converted(value, array.dtype))
     else:
         values = np.full((), value, array.dtype)
     part = window.part(access, shape)
@@ -203,9 +205,29 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
         return found
 
     with GATE.writing(lambda: not captured()):
+        if taken is not None:
+            _native.exchange_part(taken, dense.copied(values, array.device))
         for seen in captured():
             seen.protect()
+        if values.size and not overlap(region_of(values), region).disjoint:
+            values = values.copy()  # NumPy 2.4 does not in a[0:5:2] = a[0:3]
         np.copyto(part, values)
+
+
+def _computed(value: Array) -> tuple[Values, Value | None]:
+    """Compute an Array; what it sees of a window is not copied yet.
+
+    With it comes the Value of one that is no view but has taken a part of a window's memory, as
+    `x[3]` has: better a copy of that is kept than one of all the window.
+    """
+    node = _native.node_of(value)
+    if (failure := pipeline.compute([node])) is not None:
+        raise failure
+    shown = node.value()
+    if shown is None:
+        return value_of(value), None  # which raises: a rule is being traced
+    taken = shown.part and value.base is None and isinstance(shown.owner, dense.Memory)
+    return dense.export(shown), shown if taken else None
 
 
 def settle(joined: Array, values: Sequence[Any]) -> None:

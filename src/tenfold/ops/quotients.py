@@ -45,28 +45,35 @@ def floored_remainder(k: Body, x: Element, y: Element) -> Element:
 
 
 def _integer_quotient(k: Body, x: Element, y: Element) -> Element:
-    """Return the quotient for `y` other than 0, and if of 64 bits below 2**51 in magnitude.
+    """Return the quotient for `y` other than 0, and if of 64 bits below 2**50 in magnitude.
 
-    Between `x / y` and the next whole number above lies at least `1 / y`, which is more than the
-    rounding error of a quotient in more than as many bits as `x` has.
+    With half of one more, `x / y` is `1 / (2 * y)` from any whole number at least: more than the
+    two rounding errors in more than as many bits as `x` has. So one inverse does for all of `x`.
     """
     if x.dtype.itemsize < 4:
-        floored = k.floor(k.convert(x, FLOAT32) / k.convert(y, FLOAT32))
+        floored = _floored(k, k.convert(x, FLOAT32), k.convert(y, FLOAT32))
         return k.convert(k.convert(floored, SIGNED[4]), x.dtype)
     if x.dtype.itemsize == 4:
-        ratio = k.convert(x, FLOAT64) / k.convert(y, FLOAT64)
-        return k.convert(k.bits(k.floor(ratio) + _OFFSET, SIGNED[8]), x.dtype)
+        floored = _floored(k, k.convert(x, FLOAT64), k.convert(y, FLOAT64))
+        return k.convert(k.bits(floored + _OFFSET, SIGNED[8]), x.dtype)
     offset = k.bits(k.constant(_OFFSET, FLOAT64), x.dtype)
     dividend, divisor = (k.bits(each + offset, FLOAT64) - _OFFSET for each in (x, y))
-    return k.bits(k.floor(dividend / divisor) + _OFFSET, x.dtype) - offset
+    return k.bits(_floored(k, dividend, divisor) + _OFFSET, x.dtype) - offset
+
+
+def _floored(k: Body, x: Element, y: Element) -> Element:
+    """Return the quotient of whole numbers as floats, rounded down."""
+    inverse = k.constant(1.0, y.dtype) / y
+    half = k.copysign(k.constant(0.5, y.dtype), y)
+    return k.floor((x + half) * inverse)
 
 
 def _is_wide(k: Body, x: Element, y: Element) -> Element:
-    """Whether one of two integers of 64 bits is from 2**51 in magnitude."""
+    """Whether one of two integers of 64 bits is from 2**50 in magnitude."""
     if kind_of(x.dtype) == "u":
-        return ((x | y) >> 51) != 0
-    x, y = (k.bits(each + 2**51, UNSIGNED[8]) for each in (x, y))
-    return ((x | y) >> 52) != 0
+        return ((x | y) >> 50) != 0
+    x, y = (k.bits(each + 2**50, UNSIGNED[8]) for each in (x, y))
+    return ((x | y) >> 51) != 0
 
 
 def _wide_divided(k: Body, x: Element, y: Element) -> tuple[Element, Element]:

@@ -76,7 +76,8 @@ def adopt(values: Values, device: str) -> Value:
     root = values
     while isinstance(root.base, np.ndarray):
         root = root.base
-    if isinstance(root.base, _Window) and isinstance(root.base.keeper, Memory):
+    owner: object = root.base
+    if isinstance(owner, _Window) and isinstance(owner.keeper, Memory):
         return copied(values, device)
     for array in (values, root):  # else a view of it could be made writeable again
         if array.flags.writeable:
@@ -118,7 +119,7 @@ def handed_out(value: Value) -> Values:
         _native.count("copies")
         values = export(value).copy()
     values.flags.writeable = False
-    return values
+    return values.view()  # the view of what owns its memory cannot be made writeable again
 
 
 def _keeper(value: Value) -> object:

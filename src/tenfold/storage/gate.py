@@ -1,7 +1,7 @@
 """The gate to memory that its user can write to: who reads it goes in together, who writes alone.
 
-Every computation goes through it once there is a window (`tn.wrap`); an assignment to a window waits
-until no other thread is computing, unless nobody but the window can see the old value.
+Every computation goes through it once there is a window (`tn.wrap`); an assignment to a window
+waits until no other thread is computing, unless nobody but the window can see the old value.
 
 >>> gate = Gate()
 >>> with gate.reading():
