@@ -173,9 +173,8 @@ def test_check_nans_changes_no_bits() -> None:
 
 
 def test_a_kernel_that_llvm_refuses_raises_and_the_device_works_on(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    monkeypatch.setattr(program, "PROGRAMS", program.Programs())
     x = tn.asarray(np.arange(9.0))
     y = x * 5 - 0.03125
     with monkeypatch.context() as patch:

@@ -18,7 +18,6 @@ from tests.ops.grid import shared
 
 import tenfold as tn
 from tenfold import _native, pipeline
-from tenfold.devices import program
 from tenfold.devices.device import DEVICES
 from tenfold.testing import assert_equal_bits
 
@@ -275,10 +274,8 @@ def test_foreign_float_modes_change_no_result(
 
 
 def test_eight_threads_compute_at_once_what_nobody_has_compiled(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    monkeypatch.setattr(program, "PROGRAMS", program.Programs())
-    tn.trim()  # what is replayed asks for no program
     DEVICES["cpu"].forget()
     x = np.random.default_rng(0).random((50, 60))
     shared_part = tn.exp(tn.asarray(x)) * 2
@@ -300,10 +297,8 @@ def test_eight_threads_compute_at_once_what_nobody_has_compiled(
 
 
 def test_a_signal_handler_may_compute_where_a_kernel_is_being_compiled(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    monkeypatch.setattr(program, "PROGRAMS", program.Programs())
-    tn.trim()  # what is replayed asks for no program
     x = tn.asarray(np.arange(1000.0))
     seen: list[float] = []
 

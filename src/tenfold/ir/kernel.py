@@ -115,6 +115,8 @@ class Kernel:
     """Elements that a later pass reads from memory of the kernel's own: computed once."""
     remembered: tuple[int, ...] = ()
     """Of a column: what is known once a pass has ended and a later one reads, from such memory."""
+    ahead: int = 8192
+    """Of a row: bytes from what is computed to what is asked for, so that it comes in time."""
 
     @property
     def axes(self) -> int:

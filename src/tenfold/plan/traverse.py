@@ -48,6 +48,11 @@ SCAN_IN_PARTS = 1 << 18
 """Elements from which a row that is alone is scanned in parts where there are many threads."""
 SCANNED_COLUMNS = 512
 """The most columns of a unit of work of a scan: their running values stay in the first cache."""
+SHORT_ROW = 512
+"""Elements up to which the end of a row, where nothing is read, comes often."""
+AHEAD, SHORT_AHEAD = 8192, 2048
+"""Bytes from what a fold computes to what it asks for: less comes too late, more drives out of a
+first cache what is in use."""
 RANGE = 1 << 15
 """Elements of one range of units: what a thread takes at once."""
 LONGEST_RANGE = 1 << 17
@@ -265,6 +270,7 @@ class _Traversal:
             streamed=streamed,
             lanes=self._lanes(form, weight),
             masked=weight > LONG_BODY and not streamed,
+            ahead=SHORT_AHEAD if form == "row" and self.lengths[-1] <= SHORT_ROW else AHEAD,
         )
 
     def _lanes(self, form: str, weight: int) -> int:
@@ -401,7 +407,7 @@ class _Traversal:
             units = outer * max(-(-last // part), 1)
             return part, units, max(1, self._range() // max(min(part, last), 1)), 0
         if kernel.form in ("row", "search"):
-            return 0, outer, max(1, RANGE // max(last, 1)), 0
+            return 0, outer, max(1, self._range() // max(last, 1)), 0
         if kernel.form == "search parts":
             part = max(RANGE, SEARCHED_BYTES // self.memory[0].dtype.itemsize)
             return part, outer * -(-last // part), 1, 0

@@ -29,9 +29,6 @@ from tenfold.render.loops import (
 )
 from tenfold.render.packet import Packet, Text, type_text
 
-AHEAD = 8192
-"""Bytes from what is computed to what is asked for: less comes too late, more drives out of a first
-cache what is in use."""
 LANE_SLOTS = 8
 TOTAL, RAGGED = "6", "7"
 """Slots of a lane counter: 0 to 5 are its levels, what the rows come to, and the ragged row."""
@@ -327,7 +324,7 @@ class _Block:
             size = operand.dtype.itemsize
             at = integer(self.text, "mul", position, size)
             for line in range(0, LANES * size, 64):
-                ahead = integer(self.text, "add", at, AHEAD + line)
+                ahead = integer(self.text, "add", at, self.frame.kernel.ahead + line)
                 base = self.frame.pointer(number)
                 place = self.text.value(f"getelementptr i8, ptr {base}, i64 {ahead}")
                 arguments = [("ptr", place), ("i32", "0"), ("i32", "3"), ("i32", "1")]

@@ -1,0 +1,20 @@
+"""What tests of devices share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tenfold as tn
+from tenfold.devices import program
+
+
+@pytest.fixture
+def own_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin without programs; no plan outlives those that are made: it would run code of theirs."""
+    tn.trim()
+    with monkeypatch.context() as patch:
+        patch.setattr(program, "PROGRAMS", program.Programs())
+        yield
+        tn.trim()
