@@ -7,7 +7,7 @@ and, with --json, writes what docs/performance.py reads.
 from __future__ import annotations
 
 # Sets the threads of every library, so it comes before all of them.
-import kernel_work  # noqa: F401  # isort: skip
+import kernel_work  # noqa: F401  # isort: skip  # first: it holds the threads of all
 
 import time
 from collections.abc import Sequence

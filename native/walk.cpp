@@ -46,17 +46,9 @@ struct Frame {
     std::size_t inputs, next, below;
 };
 
-// Whether an element of a value lies where another does: as of a broadcast.
-bool repeats(const Value& value) {
-    for (std::size_t axis = 0; axis < value.strides.size(); ++axis)
-        if (value.strides[axis] == 0 && value.type->shape[axis] > 1) return true;
-    return false;
-}
-
 // Whether the node's reference and the walk's are the only ones, to the value and to its memory,
 // so that it may be written over.
 bool is_alone(const Value& value) {
-    if (repeats(value)) return false;
     const Allocation& memory = *value.buffers[0].allocation;
     return !memory.owner && !value.next && value.references.load(std::memory_order_relaxed) == 2 &&
            memory.references.load(std::memory_order_relaxed) == 1;

@@ -29,6 +29,7 @@ struct Terms {
     }
 };
 
+// As ir/shape.py has it: a pick of fewer than two has step 1. Another form would only not be found.
 void encode_pick(std::string& bytes, int64_t start, int64_t count, int64_t step) {
     encode_tuple(bytes, 3);
     if (count < 2) start = count ? start : 0, step = 1;

@@ -173,7 +173,7 @@ void declare_launch(nb::module_& module) {
     module.def("fail_allocation", fail_allocation, "n"_a);
     module.def("take_float_modes", [] {
         unsigned before = _mm_getcsr();
-        _mm_setcsr(0x1F80); // to nearest, subnormals kept, no trap
+        _mm_setcsr(USUAL_MODES);
         return before;
     });
     module.def(

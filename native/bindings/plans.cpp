@@ -140,9 +140,9 @@ class Interpreter : public Surroundings {
     }
 };
 
-class UsualModes { // to nearest, subnormals kept, no trap: a foreign library may have set others
+class UsualModes { // a foreign library may have set others
   public:
-    UsualModes() { _mm_setcsr(0x1F80); }
+    UsualModes() { _mm_setcsr(USUAL_MODES); }
     ~UsualModes() { _mm_setcsr(before_); }
 
   private:
@@ -189,8 +189,11 @@ Walked walk_at_rest(std::span<Node* const> outputs) {
             throw std::runtime_error("a signal handler asked for an array that this thread was "
                                      "assigning to; only the other arrays can be read in it");
         walked = {};
-        nb::gil_scoped_release released;
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        {
+            nb::gil_scoped_release released;
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+        if (PyErr_CheckSignals() != 0) nb::raise_python_error();
     }
 }
 

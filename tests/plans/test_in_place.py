@@ -88,3 +88,38 @@ def test_what_can_fail_leaves_the_old_value_whole() -> None:
     y[1:] = tn.take(y, y[1:] + 1)
     with pytest.raises(IndexError):
         y.wait()
+
+
+def test_value_that_stands_in_memory_once_for_several_is_copied_and_says_so() -> None:
+    x = tn.asarray(np.arange(1.0, 7.0).reshape(3, 2))
+    x[...] = x[:1, :1]
+    x.wait()
+    x[1:, 0] = 9
+    assert "a copy: an element of the old value stands in memory once for several" in x.explain()
+    assert x.tolist() == [[1, 1], [9, 1], [9, 1]]
+
+
+def test_what_rules_have_made_is_replayed_too() -> None:
+    x = tn.asarray(np.arange(6.0)).wait()
+    for _ in range(3):
+        before = _native.kept_plans()
+        x[1:] = (x[:-1] * 1 + 0.0) ** 2 - x[1:]
+        x.wait()
+    assert _native.kept_plans() == before
+
+
+def test_opaque_work_is_neither_replayed_nor_written_over() -> None:
+    calls: list[int] = []
+
+    @tn.operator
+    def counted(x: tn.Array, /) -> tn.Array:
+        calls.append(1)
+        return x + 1
+
+    counted(tn.zeros(2)).wait()  # what it computes by itself may be replayed
+    calls.clear()
+    for _ in range(3):
+        before = _native.kept_plans()
+        assert counted(tn.asarray([1.0, 2.0]) * 2.5).tolist() == [3.5, 6.0]
+        assert _native.kept_plans() == before
+    assert len(calls) == 3

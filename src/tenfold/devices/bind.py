@@ -1,8 +1,8 @@
-"""Bind: a plan that has run becomes instructions that native code replays.
+"""Bind: a plan becomes instructions that native code replays.
 
-Takes the graph as it was written, the graph that was computed in its stead and its plan, hands on
-nothing: the bound plan is kept in the core under the structure of what was written. The next
-evaluation of that structure, with other values, is a walk, a look-up and launches, without Python.
+Takes the graph as it was written, the graph that is computed in its stead and its plan, hands on
+whether that went: the bound plan is kept in the core under the structure of what was written. This
+and each further evaluation of it, with other values, is a walk, a look-up and launches.
 What fails in a replay is computed anew, step by step, by what knows how to say so.
 
 >>> import tenfold as tn
@@ -268,8 +268,6 @@ class _Binding:
 
     def _call(self, step: Step) -> None:
         node = self.graph.nodes[step.position]
-        if node.op.opaque or not node.op.pure:
-            raise _NotReplayable
         inputs = [self._input(item) for item in step.reads]
         outputs = self._new(step.makes[0].item, len(node.types))
         called = Called(node.op, node.params, node.operands, node.types, node.type, node.name)

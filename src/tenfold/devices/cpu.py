@@ -13,6 +13,7 @@ thinks once for each structure: plans are cached by it.
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
 from tenfold.plan.items import last_items
 from tenfold.plan.lower import Parameter, contiguous
-from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of
+from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of, replays
 from tenfold.plan.traverse import Launch, parameter_bytes
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -86,10 +87,15 @@ class Cpu:
 
     def bind(self, graph: Graph, written: Written) -> bool:
         """Plan a graph, and keep what replays the plan for what was written."""
-        if get("check_nans") or get("debug") or len(graph) > LONGEST:
+        if get("check_nans") or get("debug") or len(graph) > LONGEST or not replays(graph):
             return False
-        plan = plan_of(graph, fused=bool(get("fuse")), fma=not is_baseline(str(get("cpu"))))
-        return bind(written, graph, plan, threads_of, called)
+        fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
+        # what a rule has made may have no node to be given to, once its operand is written over
+        for each in (graph, replace(graph, dying=())):
+            plan = plan_of(each, fused=fused, fma=fma)
+            if bind(written, each, plan, threads_of, called):
+                return True
+        return False
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph; what depends on a failure is left alone."""

@@ -19,7 +19,7 @@ from typing import NoReturn
 from tenfold.ir.cached import cached
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import Shape, product
-from tenfold.plan.access import identity, seen_through, strides_in
+from tenfold.plan.access import Access, identity, seen_through, strides_in
 from tenfold.plan.alias import Kind
 from tenfold.plan.fuse import Fusion, Group
 from tenfold.plan.in_place import FAILS, LATER, SEEN, NotInPlace, direction, updates, why_not
@@ -110,6 +110,8 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
     """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
     processor that lacks it, operations that need it are calls.
     """
+    if not replays(graph):
+        graph = replace(graph, dying=())
     copied = {at: why for at in updates(graph) if (why := why_not(graph, at))}
     turned: dict[int, tuple[int, ...]] = {at: () for at in updates(graph) if at not in copied}
     while True:
@@ -122,6 +124,14 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
             else:
                 copied[at] = hazard.why
                 del turned[at]
+
+
+def replays(graph: Graph) -> bool:
+    """Whether native code may run a plan of a graph, and Python again where that fails: nothing in
+    it must run once, and nothing runs a user's code.
+    """
+    operations = (node.op for node in graph.nodes if node.pending and node.op is not None)
+    return all(op.pure and not op.opaque for op in operations)
 
 
 class _Planner:
@@ -168,7 +178,7 @@ class _Planner:
             return [*self.items[number].inputs, *([base] if base >= 0 else [])]
         return [self._window_base(number)[0]]
 
-    def _window_base(self, number: int) -> tuple[int, object]:
+    def _window_base(self, number: int) -> tuple[int, Access]:
         access = identity(self.items[number].shape)
         while True:
             item = self.items[number]
@@ -278,13 +288,11 @@ class _Planner:
     def _dying(self) -> dict[int, Made]:
         """The values from before that a replay may write over: nobody else can see them."""
         dying = self.graph.dying
-        operations = (node.op for node in self.graph.nodes if node.pending and node.op)
-        if not any(dying) or any(op.opaque or not op.pure for op in operations):
-            return {}
         return {
             number: self._made(number)
             for number, item in enumerate(self.items)
-            if item.kind == "value" and dying[item.position] and number not in self.kept
+            if item.kind == "value" and any(dying) and dying[item.position]
+            if number not in self.kept
         }
 
     def _inputs(self, unit: Group | int) -> set[int]:
@@ -299,7 +307,7 @@ class _Planner:
         if unit in self.fusion.windows:
             base, access = self._window_base(unit)
             below = self.layout(base)
-            strides, offset = strides_in(access, below, len(item.shape))  # type: ignore[arg-type]
+            strides, offset = strides_in(access, below, len(item.shape))
             self.layouts[unit] = strides
             return self._other("window", unit, (base,), offset=offset)
         if item.kind == "restride":
@@ -486,4 +494,4 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     return tuple(parts)
 
 
-__all__ = ["Made", "Plan", "Step", "key_of", "plan_of"]
+__all__ = ["Made", "Plan", "Step", "key_of", "plan_of", "replays"]
