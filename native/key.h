@@ -1,7 +1,9 @@
 // The key of a walk: everything a plan may depend on, as words that are compared in full. Types,
 // parameters and inferences count by identity, so a kept Key holds them: their addresses cannot be
-// taken over. A Python scalar counts by its form alone, unless its value is one that rules know, or
-// the key is `exact`.
+// taken over. A Python scalar counts by its form alone, unless its value is one that rules know;
+// the parts that are taken of an array, or replaced, by where they begin from the first of them on,
+// if nothing else reads the array: then it is as if the array were moved. A key may be exact in
+// both.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,10 +17,16 @@ namespace tenfold {
 // not finite.
 bool is_notable(const Scalar& scalar);
 
-// Writes the key over what `words` has; false for a walk that cannot be planned: it holds a
-// placeholder.
-bool write_key(const Walked& walked, std::span<const uint64_t> options, bool exact,
-               std::vector<uint64_t>& words);
+struct Key {
+    enum Exact : uint8_t { by_form = 0, scalars = 1, parts = 2 };
+
+    std::vector<uint64_t> words;
+    // For each walked node the bytes by which its memory counts as moved; empty when none is.
+    std::vector<int64_t> moved;
+
+    // Writes over what it has; false for a walk that cannot be planned: it holds a placeholder.
+    bool write(const Walked& walked, std::span<const uint64_t> options, uint8_t exact);
+};
 
 // What the addresses in a key belong to.
 struct Owned {

@@ -13,14 +13,22 @@ namespace {
 constexpr std::size_t CHUNK = 1024;
 constexpr std::size_t LOCAL = 256;
 
+// What is free has 0 where a Node, which nobody ever sees with fewer than 1, counts its references.
+struct Free {
+    uint32_t references;
+    union Slot* next;
+};
+static_assert(offsetof(Free, references) == offsetof(Node, references));
+
 union Slot {
-    Slot* next;
+    Free free;
     alignas(Node) unsigned char bytes[sizeof(Node)];
 };
 
 struct Slab {
-    Lock lock; // protects free
+    Lock lock; // protects the two below
     Slot* free = nullptr;
+    std::vector<Slot*> chunks;
 };
 
 Slab* const the_slab = new Slab; // made when the library is loaded; outlives every Node
@@ -34,13 +42,13 @@ struct LocalList {
     Slot* take() {
         if (!free) refill();
         Slot* slot = free;
-        free = slot->next;
+        free = slot->free.next;
         --length;
         return slot;
     }
 
     void give(Slot* slot) {
-        slot->next = free;
+        slot->free = {0, free};
         free = slot;
         if (++length > 2 * LOCAL) spill(LOCAL);
     }
@@ -49,16 +57,17 @@ struct LocalList {
         Guard guard(slab().lock);
         while (slab().free && length < LOCAL) {
             Slot* slot = slab().free;
-            slab().free = slot->next;
-            slot->next = free;
+            slab().free = slot->free.next;
+            slot->free.next = free;
             free = slot;
             ++length;
         }
         if (free) return;
         auto* chunk = static_cast<Slot*>(::operator new(CHUNK * sizeof(Slot)));
+        slab().chunks.push_back(chunk);
         for (std::size_t i = 0; i < CHUNK; ++i) {
             Slot* slot = chunk + i;
-            slot->next = i < LOCAL ? free : slab().free;
+            slot->free = {0, i < LOCAL ? free : slab().free};
             (i < LOCAL ? free : slab().free) = slot;
         }
         length = LOCAL;
@@ -68,8 +77,8 @@ struct LocalList {
         Guard guard(slab().lock);
         for (; length > keep; --length) {
             Slot* slot = free;
-            free = slot->next;
-            slot->next = slab().free;
+            free = slot->free.next;
+            slot->free.next = slab().free;
             slab().free = slot;
         }
     }
@@ -111,21 +120,41 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     node->depth.store(depth + 1, std::memory_order_relaxed);
 }
 
+// A stack of nodes that allocates only where it is high.
+class Nodes {
+  public:
+    void push(Node* node) {
+        if (count_ < few_.size())
+            few_[count_++] = node;
+        else
+            more_.push_back(node);
+    }
+    Node* pop() {
+        if (!more_.empty()) {
+            Node* node = more_.back();
+            more_.pop_back();
+            return node;
+        }
+        return count_ ? few_[--count_] : nullptr;
+    }
+
+  private:
+    std::array<Node*, 8> few_;
+    std::size_t count_ = 0;
+    std::vector<Node*> more_;
+};
+
 // Frees a tree of nodes without recursion: a chain of a million must not overflow the stack.
 void free_nodes(Node* node) {
-    std::vector<Node*> dead; // stays empty, and costs nothing, when no inner node dies along
-    for (;;) {
+    for (Nodes dead; node; node = dead.pop()) {
         for (Node* input : node->inputs()) {
             if (!drop(input)) continue;
             if (input->input_count == 0)
                 delete input;
             else
-                dead.push_back(input);
+                dead.push(input);
         }
         delete node;
-        if (dead.empty()) return;
-        node = dead.back();
-        dead.pop_back();
     }
 }
 
@@ -142,7 +171,22 @@ bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
                           scalar.whole < (int64_t(1) << (bits - 1)));
 }
 
+// The most assignments that are pending on a way down, as far as `budget` nodes show it.
+uint32_t pending_assignments(Node* node, int& budget) {
+    uint32_t known = node->assignments.load(std::memory_order_relaxed);
+    if (known == 0 || --budget < 0) return known;
+    uint32_t most = 0;
+    for (Ref<Node>& input : inputs_of(node))
+        most = std::max(most, pending_assignments(input.get(), budget));
+    return std::min(known, most + node->op->assigns);
+}
+
 } // namespace
+
+void recount_assignments(Node* node) {
+    int budget = 24;
+    node->assignments.store(pending_assignments(node, budget), std::memory_order_relaxed);
+}
 
 void* Node::operator new(std::size_t) { return local_list().take(); }
 
@@ -201,18 +245,21 @@ Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::si
 }
 
 void publish(Node* node, Ref<Value> value) {
-    std::vector<Node*> dropped;
+    std::array<Node*, 2> few;
+    std::unique_ptr<Node*[]> many;
+    std::size_t count = 0;
     {
         Hold hold(node);
         if (node->value) return;
         node->value = std::move(value);
-        dropped.assign(node->inputs().begin(), node->inputs().end());
-        node->input_count = 0;
+        few = node->few;
+        many = std::move(node->many);
+        count = std::exchange(node->input_count, 0);
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
     }
-    for (Node* input : dropped) release(input);
+    for (std::size_t i = 0; i < count; ++i) release(many ? many[i] : few[i]);
 }
 
 std::vector<Ref<Node>> inputs_of(Node* node) {
@@ -232,6 +279,25 @@ Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs) {
 Ref<Value> value_of(Node* node) {
     Hold hold(node);
     return node->value;
+}
+
+std::vector<Ref<Node>> readers_of(const Node* node) {
+    std::vector<Slot*> chunks;
+    {
+        Guard guard(slab().lock);
+        chunks = slab().chunks;
+    }
+    std::vector<Ref<Node>> readers;
+    for (Slot* slot : chunks)
+        for (std::size_t i = 0; i < CHUNK; ++i, ++slot) {
+            if (slot->free.references == 0) continue;
+            auto* reader = reinterpret_cast<Node*>(slot);
+            Hold hold(reader);
+            std::span<Node* const> inputs = reader->inputs();
+            if (std::find(inputs.begin(), inputs.end(), node) != inputs.end())
+                readers.emplace_back(reader);
+        }
+    return readers;
 }
 
 std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,

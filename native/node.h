@@ -66,6 +66,8 @@ Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> infere
                          std::span<Node* const> inputs);
 // An input that has a Type but no value: what a rule is traced on.
 Ref<Node> placeholder_node(Ref<Type> type);
+// Counts anew what is pending below a node that was counted when it was made, if that is not far.
+void recount_assignments(Node* node);
 // The i-th result of an operation with several: `part` is the op that picks.
 Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index);
 
@@ -77,6 +79,9 @@ std::vector<Ref<Node>> inputs_of(Node* node);
 // The value, if there is one; else the inputs, put behind what `inputs` has. Both of one moment.
 Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs);
 Ref<Value> value_of(Node* node);
+// The pending nodes that read a node, found among all there are. Nobody may make or free a node
+// meanwhile: who calls holds the GIL, as all do who make and free them.
+std::vector<Ref<Node>> readers_of(const Node* node);
 
 // 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the
 // position of the first that is not.

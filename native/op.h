@@ -17,6 +17,8 @@ struct Op {
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
+    // What its Params say of its first input: a part that it takes, or replaces; see part.h.
+    enum Part : uint8_t { none, taken, replaced } part = none;
 };
 
 Op& declare_op(std::string name);

@@ -25,6 +25,7 @@ Params* Params::create(std::string_view key, std::size_t hash) {
 void Params::destroy(Params* params) {
     interner().remove(params);
     release_later(params->python);
+    destroy_starts(params->starts.load(std::memory_order_acquire), *params);
     delete params;
 }
 

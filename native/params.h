@@ -10,12 +10,17 @@
 
 namespace tenfold {
 
+struct Starts; // see part.h
+
 struct Params {
     static constexpr bool INTERNED = true;
     std::atomic<uint32_t> references{1};
     std::size_t hash = 0;
     std::string bytes;
-    void* python = nullptr; // owned: one Python reference, given back through the release list
+    // Owned: one Python reference, given back through the release list. Null where no Python has
+    // asked yet for what native code has made; written under the GIL.
+    mutable void* python = nullptr;
+    mutable std::atomic<const Starts*> starts{nullptr}; // owned
 
     bool same(std::string_view key) const { return bytes == key; }
     static Params* create(std::string_view key, std::size_t hash);
@@ -23,5 +28,6 @@ struct Params {
 };
 
 Ref<Params> intern_params(std::string_view bytes);
+void destroy_starts(const Starts* starts, const Params& of);
 
 } // namespace tenfold

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "intern.h"
+#include "per_thread.h"
 #include "pool.h"
 #include "release.h"
 
@@ -48,11 +49,27 @@ uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number) {
     return bits_of(real_of(scalar));
 }
 
+// What a run needs memory for; the next one of the thread has it again.
+struct Desk {
+    std::vector<Ref<Value>> slots;
+    std::vector<int64_t> shifts; // bytes by which launches find a slot moved; empty: nothing is
+    std::vector<void*> buffers;
+    std::vector<uint64_t> numbers;
+};
+
 class Running {
   public:
-    Running(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
+    Running(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
             std::vector<Ran>* ran)
-        : plan_(plan), walked_(walked), surroundings_(surroundings), ran_(ran), slots_(plan.slots) {
+        : plan_(plan), walked_(walked), key_(key), surroundings_(surroundings), ran_(ran),
+          desk_(std::exchange(PerThread<Desk>::get(), {})), slots_(desk_.slots),
+          shifts_(desk_.shifts), buffers_(desk_.buffers), numbers_(desk_.numbers) {
+        slots_.resize(plan.slots);
+        shifts_.assign(plan.moved.empty() ? 0 : plan.slots, 0);
+    }
+    ~Running() {
+        slots_.clear();
+        PerThread<Desk>::get() = std::move(desk_);
     }
 
     bool run() {
@@ -66,6 +83,8 @@ class Running {
         Ref<Value> value = walked_.nodes[load.position].value;
         for (uint32_t i = 0; value && i < load.index; ++i) value = value->next;
         slots_[load.slot] = std::move(value);
+        if (!shifts_.empty())
+            shifts_[load.slot] = key_.moved[load.position] - plan_.moved[load.position];
         return bool(slots_[load.slot]);
     }
 
@@ -84,6 +103,7 @@ class Running {
 
     bool take(const BoundPlan::Share& share) {
         slots_[share.slot] = slots_[share.source];
+        if (!shifts_.empty()) shifts_[share.slot] = shifts_[share.source];
         return true;
     }
 
@@ -94,7 +114,7 @@ class Running {
         value->strides = made.strides;
         value->part = true;
         value->buffers[0] = source.buffers[0];
-        value->buffers[0].offset += made.offset;
+        value->buffers[0].offset += made.offset + shift(made.source);
         slots_[made.slot] = std::move(value);
         return true;
     }
@@ -103,7 +123,7 @@ class Running {
         buffers_.clear();
         for (const BoundPlan::Place& place : run.buffers) {
             auto* begin = static_cast<char*>(slots_[place.slot]->buffers[0].address());
-            buffers_.push_back(begin + place.offset);
+            buffers_.push_back(begin + place.offset + shift(place.slot));
         }
         std::vector<Table> tables;
         for (std::size_t bytes : run.tables) {
@@ -138,6 +158,8 @@ class Running {
         auto since = std::chrono::steady_clock::now().time_since_epoch();
         return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
     }
+
+    int64_t shift(BoundPlan::Slot slot) const { return shifts_.empty() ? 0 : shifts_[slot]; }
 
     const Scalar& scalar_at(uint32_t position) const {
         return walked_.nodes[position].node->scalar;
@@ -189,11 +211,14 @@ class Running {
 
     const BoundPlan& plan_;
     const Walked& walked_;
+    const Key& key_;
     Surroundings& surroundings_;
     std::vector<Ran>* ran_;
-    std::vector<Ref<Value>> slots_;
-    std::vector<void*> buffers_;
-    std::vector<uint64_t> numbers_;
+    Desk desk_;
+    std::vector<Ref<Value>>& slots_;
+    std::vector<int64_t>& shifts_;
+    std::vector<void*>& buffers_;
+    std::vector<uint64_t>& numbers_;
 };
 
 constexpr std::size_t CAPACITY = 4096;
@@ -223,6 +248,16 @@ struct Kept {
         Ref<BoundPlan> plan = found->second;
         if (&plans == &old || plan->left == 0) plans.erase(found);
         return plan;
+    }
+
+    // Of the young ones.
+    void remove(const Ref<BoundPlan>& plan) {
+        auto [begin, end] = young.equal_range(plan->hash);
+        for (auto entry = begin; entry != end; ++entry) {
+            if (entry->second != plan) continue;
+            young.erase(entry);
+            return;
+        }
     }
 
     // Returns the generation that falls out, so that it is freed outside the lock.
@@ -271,10 +306,10 @@ class Claim {
 
 } // namespace
 
-bool replay(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
+bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
             std::vector<Ran>* ran) {
     Claim claim(plan, walked);
-    return Running(plan, walked, surroundings, ran).run();
+    return Running(plan, walked, key, surroundings, ran).run();
 }
 
 uint32_t this_thread() {
@@ -302,7 +337,8 @@ void keep_plan(Ref<BoundPlan> plan) {
     Ref<BoundPlan> before; // one of the same key, which another thread has kept meanwhile
     Guard guard(kept().lock);
     before = kept().in(kept().young, plan->hash, plan->key);
-    if (!before) fallen = kept().insert(std::move(plan));
+    if (before && plan->exact) kept().remove(before);
+    if (!before || plan->exact) fallen = kept().insert(std::move(plan));
 }
 
 void forget_plans() {

@@ -89,12 +89,13 @@ struct BoundPlan {
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
+    std::vector<int64_t> moved; // of the walk it was made for, as the key has it
     std::size_t hash = 0;
     Owned owned;
     std::vector<Instruction> instructions;
     std::vector<uint32_t> claims; // the walked nodes whose values are written over
     Slot slots = 0;
-    bool exact = false;            // nothing here: the key that tells scalars apart leads on
+    uint8_t exact = Key::by_form;  // if not: nothing here, the key that is exact in this leads on
     std::atomic<int64_t> left{-1}; // how often it may run yet; negative: without end
 
     explicit BoundPlan(Owned owns) : owned(std::move(owns)) {}
@@ -120,12 +121,13 @@ class Surroundings {
 
 // Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
 // part of it failed: what is not published is to be computed anew.
-bool replay(const BoundPlan& plan, const Walked& walked, Surroundings& surroundings,
+bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
             std::vector<Ran>* ran = nullptr);
 
 uint32_t this_thread(); // a number of the calling thread, not 0
 
 Ref<BoundPlan> find_plan(std::span<const uint64_t> key); // empty when there is none
+// Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
 void keep_plan(Ref<BoundPlan> plan);
 void forget_plans();
 std::size_t kept_plans();

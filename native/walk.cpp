@@ -1,5 +1,7 @@
 #include "walk.h"
 
+#include <array>
+
 #include "intern.h"
 
 namespace tenfold {
@@ -7,24 +9,41 @@ namespace {
 
 constexpr uint32_t NOWHERE = ~uint32_t(0);
 
-// Positions by node: open addressing, since most graphs are small and die at once.
+// Positions by node: the first few in a row, since most graphs are small, more by open addressing.
 class Positions {
   public:
-    uint32_t find(Node* node) const { return places_[place_of(node)].second; }
+    uint32_t find(Node* node) const {
+        if (!places_.empty()) return places_[place_of(node)].second;
+        for (uint32_t i = 0; i < count_; ++i)
+            if (few_[i] == node) return i;
+        return NOWHERE;
+    }
 
+    // Positions are given one after the other.
     void put(Node* node, uint32_t position) {
-        if (2 * ++count_ > places_.size()) grow();
+        if (count_ < FEW) {
+            few_[count_++] = node;
+            return;
+        }
+        if (count_++ == FEW) begin();
+        if (2 * count_ > places_.size()) grow();
         places_[place_of(node)] = {node, position};
     }
 
   private:
     using Place = std::pair<Node*, uint32_t>;
+    static constexpr std::size_t FEW = 12;
 
     std::size_t place_of(Node* node) const {
         std::size_t mask = places_.size() - 1;
         std::size_t at = mix(0, reinterpret_cast<std::size_t>(node)) & mask;
         while (places_[at].first && places_[at].first != node) at = (at + 1) & mask;
         return at;
+    }
+
+    void begin() {
+        places_.assign(64, {nullptr, NOWHERE});
+        for (std::size_t i = 0; i < FEW; ++i) places_[place_of(few_[i])] = {few_[i], uint32_t(i)};
     }
 
     void grow() {
@@ -34,7 +53,8 @@ class Positions {
             if (place.first) places_[place_of(place.first)] = place;
     }
 
-    std::vector<Place> places_{64, {nullptr, NOWHERE}};
+    std::array<Node*, FEW> few_;
+    std::vector<Place> places_;
     std::size_t count_ = 0;
 };
 
@@ -56,6 +76,14 @@ bool is_alone(const Value& value) {
 
 class Walk {
   public:
+    Walk() { // at once what most graphs need
+        walked_.nodes.reserve(USUAL);
+        walked_.edges.reserve(USUAL);
+        stack_.reserve(USUAL);
+        inputs_.reserve(USUAL);
+        below_.reserve(USUAL);
+    }
+
     void from(Node* output) {
         if (seen_.find(output) != NOWHERE) return;
         push(Ref<Node>(output));
@@ -80,6 +108,8 @@ class Walk {
     }
 
   private:
+    static constexpr std::size_t USUAL = 12;
+
     void push(Ref<Node> node) {
         std::size_t begin = inputs_.size();
         Ref<Value> value = look(node.get(), inputs_); // no inputs: a leaf, or computed

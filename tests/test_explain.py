@@ -381,7 +381,7 @@ def test_reference_device_says_that_it_has_no_plan() -> None:
     assert "planned" not in x.explain()
     assert "device reference computes what was written" in x.explain("optimised")
     assert re.search(
-        r"measured: [\d.]+ us in 1 step\n  1\. add: [\d.]+ us", x.explain(analyze=True)
+        r"measured: [\d.]+ [um]s in 1 step\n  1\. add: [\d.]+ [um]s", x.explain(analyze=True)
     )
 
 

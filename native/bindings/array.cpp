@@ -142,6 +142,10 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
                                          "  remedy: take the ones to keep, as in x[x > 0]");
         return -1;
     }
+    PyObject* done =
+        guarded([&] { return set_basic_item(self, key, value) ? Py_NewRef(Py_None) : nullptr; });
+    Py_XDECREF(done);
+    if (done || PyErr_Occurred()) return done ? 0 : -1;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.set_item, self, key, value, nullptr);
     Py_XDECREF(result);
     return result ? 0 : -1;

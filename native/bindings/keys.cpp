@@ -1,25 +1,25 @@
-// x[key] for keys of ints, slices, `...` and None whose parameters are known: without Python. Any
-// other key, and a new one, is the `get_item` hook's.
+// x[key] and x[key] = e for keys of ints, slices, `...` and None, without Python. What is more than
+// that is the `get_item`, the `set_item` and the `assign` hook's.
+#include <algorithm>
+#include <limits>
+
+#include "../part.h"
 #include "python.h"
 
 namespace tenfold::bindings {
 namespace {
 
 const Op* index_op = nullptr;
+const Op* update_op = nullptr;
 
+// What a key says, as words that tell it from other keys of the same array.
 struct Terms {
-    static constexpr std::size_t MOST = 16;
+    static constexpr std::size_t MOST = 8;
+    enum Tag : int64_t { position, range, new_axis, rest };
     std::array<PyObject*, MOST> items;
-    std::size_t count = 0, axes = 0, new_axes = 0;
-    bool ellipsis = false;
-
-    bool add(PyObject* item) {
-        if (count == MOST) return false;
-        items[count++] = item;
-        if (PyLong_CheckExact(item) || PySlice_Check(item)) return ++axes, true;
-        if (item == Py_None) return ++new_axes, true;
-        return item == Py_Ellipsis && !std::exchange(ellipsis, true);
-    }
+    std::array<int64_t, 4 * MOST> words;
+    std::size_t count = 0, written = 0, axes = 0, new_axes = 0;
+    bool ellipsis = false, element = true;
 
     bool read(PyObject* key) {
         if (!PyTuple_CheckExact(key)) return add(key);
@@ -27,21 +27,45 @@ struct Terms {
             if (!add(PyTuple_GET_ITEM(key, i))) return false;
         return true;
     }
+
+  private:
+    bool add(PyObject* item) {
+        if (count == MOST) return false;
+        items[count++] = item;
+        if (PyLong_CheckExact(item)) return ++axes, write(position) && number(item);
+        element = false;
+        if (item == Py_None) return ++new_axes, write(new_axis);
+        if (item == Py_Ellipsis) return write(rest) && !std::exchange(ellipsis, true);
+        if (!PySlice_Check(item)) return false;
+        ++axes;
+        auto* bounds = reinterpret_cast<PySliceObject*>(item);
+        return write(range) && number(bounds->start) && number(bounds->stop) &&
+               number(bounds->step);
+    }
+
+    bool write(int64_t word) { return words[written++] = word, true; }
+
+    // An int that Python refuses, or has in its own way, where it is one no array is as long as.
+    bool number(PyObject* object) {
+        constexpr int64_t NOT_GIVEN = std::numeric_limits<int64_t>::min();
+        if (object == Py_None) return write(NOT_GIVEN);
+        if (!PyLong_CheckExact(object)) return false;
+        int overflow = 0;
+        int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+        return !overflow && value != NOT_GIVEN && write(value);
+    }
 };
 
 // As ir/shape.py has it: a pick of fewer than two has step 1. Another form would only not be found.
 void encode_pick(std::string& bytes, int64_t start, int64_t count, int64_t step) {
-    encode_tuple(bytes, 3);
+    write_tuple(bytes, 3);
     if (count < 2) start = count ? start : 0, step = 1;
-    encode_integer(bytes, start);
-    encode_integer(bytes, count);
-    encode_integer(bytes, step);
+    write_integer(bytes, start);
+    write_integer(bytes, count);
+    write_integer(bytes, step);
 }
 
 bool encode_slice(std::string& bytes, PyObject* slice, int64_t length) {
-    auto* bounds = reinterpret_cast<PySliceObject*>(slice);
-    for (PyObject* end : {bounds->start, bounds->stop, bounds->step})
-        if (end != Py_None && !PyLong_CheckExact(end)) return false;
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(slice, &start, &stop, &step) != 0) return PyErr_Clear(), false;
     Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(length), &start, &stop, step);
@@ -54,7 +78,7 @@ bool encode_position(std::string& bytes, PyObject* item, int64_t length) {
     int64_t position = PyLong_AsLongLongAndOverflow(item, &overflow);
     if (position < 0) position += length;
     if (overflow || position < 0 || position >= length) return false;
-    encode_integer(bytes, position);
+    write_integer(bytes, position);
     return true;
 }
 
@@ -66,12 +90,12 @@ bool encode_key(std::string& bytes, const Terms& terms, const std::vector<int64_
         for (; axes > 0; --axes, ++place) encode_pick(bytes, 0, shape[std::size_t(axis++)], 1);
     };
     std::size_t left = shape.size() - terms.axes;
-    encode_tuple(bytes, 2);
-    encode_tuple(bytes, int64_t(shape.size()));
+    write_tuple(bytes, 2);
+    write_tuple(bytes, int64_t(shape.size()));
     for (std::size_t i = 0; i < terms.count; ++i) {
         PyObject* item = terms.items[i];
         if (item == Py_None) {
-            encode_integer(added, place++);
+            write_integer(added, place++);
         } else if (item == Py_Ellipsis) {
             whole(std::exchange(left, 0));
         } else if (PySlice_Check(item)) {
@@ -82,31 +106,132 @@ bool encode_key(std::string& bytes, const Terms& terms, const std::vector<int64_
         }
     }
     whole(left);
-    encode_tuple(bytes, int64_t(terms.new_axes));
+    write_tuple(bytes, int64_t(terms.new_axes));
     bytes += added;
     return true;
 }
 
 } // namespace
 
-PyObject* basic_item(PyObject* self, PyObject* key) {
+namespace {
+
+// The last keys and what they say: most loops come again and again with the same ones, or with the
+// one that they have just read. Under the GIL.
+class Recent {
+  public:
+    struct Entry {
+        Ref<Type> array;
+        std::vector<int64_t> words;
+        BasicKey key;
+    };
+
+    Entry& at(const Type& array, const Terms& terms) {
+        std::size_t hash = reinterpret_cast<std::size_t>(&array);
+        for (std::size_t i = 0; i < terms.written; ++i)
+            hash = (hash ^ std::size_t(terms.words[i])) * 0x9e3779b97f4a7c15ULL;
+        return entries_[hash >> (64 - PLACES_LOG)];
+    }
+
+    static bool matches(const Entry& entry, const Type& array, const Terms& terms) {
+        return entry.array.get() == &array &&
+               std::equal(entry.words.begin(), entry.words.end(), terms.words.begin(),
+                          terms.words.begin() + std::ptrdiff_t(terms.written));
+    }
+
+  private:
+    static constexpr std::size_t PLACES_LOG = 8;
+    std::array<Entry, 1 << PLACES_LOG> entries_;
+};
+
+Recent* const recent = new Recent; // outlives the interpreter
+
+} // namespace
+
+BasicKey basic_key(Type& array, PyObject* key) {
     Terms terms;
-    const auto& shape = reinterpret_cast<ArrayObject*>(self)->node->type->shape;
-    if (!index_op || !terms.read(key) || terms.axes > shape.size()) return nullptr;
-    bool element = terms.count == shape.size(); // if every term is an int: then it is no view
-    for (std::size_t i = 0; element && i < terms.count; ++i)
-        element = PyLong_CheckExact(terms.items[i]);
+    if (!index_op || !terms.read(key) || terms.axes > array.shape.size()) return {};
+    Recent::Entry& entry = recent->at(array, terms);
+    if (Recent::matches(entry, array, terms)) return entry.key;
     std::string bytes;
-    if (!encode_key(bytes, terms, shape)) return nullptr;
-    Ref<Params> params = intern_params(bytes);
-    if (!params->python) return nullptr;
-    Node* input = node_of(self);
-    if (!input) return nullptr;
-    Ref<Node> node = make_node(index_op, {&input, 1}, std::move(params));
-    if (!node) return nullptr;
-    return element ? new_array(std::move(node)) : arrays_of(std::move(node), self);
+    if (!encode_key(bytes, terms, array.shape)) return {};
+    BasicKey found{intern_params(bytes), terms.element && terms.count == array.shape.size()};
+    entry.array = Ref<Type>(&array);
+    entry.words.assign(terms.words.begin(), terms.words.begin() + std::ptrdiff_t(terms.written));
+    entry.key = found;
+    return found;
 }
 
-void set_index_op(const Op* op) { index_op = op; }
+PyObject* basic_item(PyObject* self, PyObject* key) {
+    BasicKey basic = basic_key(*reinterpret_cast<ArrayObject*>(self)->node->type, key);
+    if (!basic.params) return nullptr;
+    Node* input = node_of(self);
+    if (!input) return nullptr;
+    Ref<Node> node = make_node(index_op, {&input, 1}, std::move(basic.params));
+    if (!node) return nullptr;
+    return basic.element ? new_array(std::move(node)) : arrays_of(std::move(node), self);
+}
+
+namespace {
+
+constexpr uint32_t MOST_TRIED = 4;
+
+// Starts the work of earlier assignments, as assignment/places.py says it.
+bool advance(PyObject* array, PyObject* value) {
+    Node* before = reinterpret_cast<ArrayObject*>(array)->node;
+    uint32_t pending = before->assignments.load(std::memory_order_relaxed);
+    Node* read = node_of(value);
+    if (!read) return false;
+    // Where they have piled up one has failed; Python knows when it is tried again.
+    if (pending <= MOST_TRIED && read->assignments.load(std::memory_order_relaxed) < MOST_READ)
+        if (pending < MOST_PENDING || compute_by_plan(Ref<Node>(before))) return true;
+    PyObject* done = PyObject_CallFunctionObjArgs(hooks.advance, array, value, nullptr);
+    Py_XDECREF(done);
+    return done;
+}
+
+// Lets an Array, which is no view and no window, name its value with a part replaced.
+bool put(ArrayObject* array, const Params& picks, PyObject* value) {
+    Ref<Params> part = replaced_part(*index_op, picks, *array->node->type);
+    if (!part) return false;
+    auto* object = reinterpret_cast<PyObject*>(array);
+    if (!advance(object, value)) return false;
+    Node* given = node_of(value);
+    if (!given) return false;
+    if (given->assignments.load(std::memory_order_relaxed) > MOST_PENDING)
+        recount_assignments(given); // it may have been made of what is computed by now
+    Node* inputs[] = {array->node, given};
+    Ref<Node> node = make_node(update_op, inputs, std::move(part));
+    if (node) return rebind(array, std::move(node)), true;
+    if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
+    return false;
+}
+
+} // namespace
+
+bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
+    auto* array = reinterpret_cast<ArrayObject*>(self);
+    if (!is_array(value) || array->base || array->window) return false;
+    BasicKey basic = basic_key(*array->node->type, key);
+    if (!basic.params) return false;
+    auto* given = reinterpret_cast<ArrayObject*>(value);
+    if (given->base == array) // `x[key] op= e` ends with an assignment of what it has written to
+        return given->view_op == index_op && given->view_params == basic.params.get();
+    return put(array, *basic.params, value);
+}
+
+bool replace_part(ArrayObject* part, PyObject* value) {
+    ArrayObject* array = part->base;
+    if (!array || array->base || array->window || part->view_op != index_op) return false;
+    if (reinterpret_cast<ArrayObject*>(value)->node->type != part->node->type) return false;
+    Ref<Params> picks(part->view_params);
+    return put(array, *picks, value);
+}
+
+void set_part_ops(Op& index, Op& update) {
+    index.part = Op::taken;
+    update.part = Op::replaced;
+    index_op = &index;
+    update_op = &update;
+}
 
 } // namespace tenfold::bindings

@@ -15,8 +15,8 @@ PyObject* apply(const Op* op, PyObject* inputs, PyObject* params);
 
 namespace {
 
-const Op& known_op(uint32_t id) {
-    const Op* op = find_op(id);
+Op& known_op(uint32_t id) {
+    Op* op = find_op(id);
     if (!op) throw nb::index_error("no such op");
     return *op;
 }
@@ -34,9 +34,9 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"),    take("convert"),  take("refuse_scalar"), take("evaluate"),
-             take("get_item"), take("set_item"), take("assign"),        take("scalar_of"),
-             take("origin"),   take("format"),   take("refuse_operand")};
+    hooks = {take("infer"),     take("convert"),  take("refuse_scalar"), take("evaluate"),
+             take("get_item"),  take("set_item"), take("assign"),        take("advance"),
+             take("scalar_of"), take("origin"),   take("format"),        take("refuse_operand")};
 }
 
 nb::dict read_counters() {
@@ -81,14 +81,20 @@ NB_MODULE(_native, module) {
     nb::class_<Options>(module, "Options")
         .def(
             "__init__",
-            [](Options* self, bool strict, uint8_t device, uint32_t pending_depth, bool origins) {
-                new (self) Options{strict, device, pending_depth, origins};
+            [](Options* self, bool strict, uint8_t device, uint32_t pending_depth, bool origins,
+               uint64_t number, uint64_t of_process) {
+                new (self) Options{strict, device, pending_depth, origins, number, of_process};
             },
-            "strict"_a, "device"_a, "pending_depth"_a, "origins"_a = false);
+            "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a);
     module.def("processor_level", processor_level);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
+    module.def("open_block", open_block);
+    module.def("set_process_rules", set_process_rules, "number"_a);
+    module.def("set_rules_variable", [](nb::handle variable, nb::handle none) {
+        set_rules_variable(variable.ptr(), none.ptr());
+    });
     module.def("set_hooks", set_hooks);
 
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
@@ -97,7 +103,12 @@ NB_MODULE(_native, module) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
     });
-    module.def("set_index_op", [](uint32_t op) { set_index_op(&known_op(op)); });
+    module.attr("MOST_PENDING") = MOST_PENDING;
+    module.attr("MOST_READ") = MOST_READ;
+    module.def(
+        "set_part_ops",
+        [](uint32_t index, uint32_t update) { set_part_ops(known_op(index), known_op(update)); },
+        "index"_a, "update"_a);
     module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> given) {
         nb::object params = given ? nb::object(*given) : nb::none();
         PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());

@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "../part.h"
 #include "../walk.h"
 #include "values.h"
 
@@ -9,20 +10,19 @@ namespace tenfold::bindings {
 
 namespace {
 
+// All written under the GIL.
+bool blocks = false; // whether there ever was one: else the variables below have no value anywhere
 PyObject* options_variable = nullptr;
-Options process_options; // what holds where no `tn.options` block is open; written under the GIL
-
-nb::object params_to_python(const Params* params) {
-    if (!params) return nb::make_tuple();
-    return nb::borrow(static_cast<PyObject*>(params->python));
-}
+Options process_options; // what holds where no `tn.options` block is open
+uint64_t process_rules = 0;
+PyObject *rules_variable = nullptr, *no_rules = nullptr;
 
 // Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes,
 // kind).
-Ref<Inference> infer(const MemoQuery& query) {
+Ref<Inference> infer(const MemoQuery& query, const Params* given) {
     nb::list types;
     for (Type* type : query.types) types.append(type_to_python(Ref<Type>(type)));
-    nb::object params = params_to_python(query.params);
+    nb::object params = nb::steal(params_to_python(given));
     nb::object answer = nb::steal(PyObject_CallFunction(hooks.infer, "OOOO", query.op->python,
                                                         nb::tuple(types).ptr(), params.ptr(),
                                                         query.strict ? Py_True : Py_False));
@@ -65,13 +65,35 @@ void set_options_variable(PyObject* variable) { options_variable = Py_NewRef(var
 
 void set_process_options(const Options& options) { process_options = options; }
 
+void open_block() { blocks = true; }
+
+void set_process_rules(uint64_t number) { process_rules = number; }
+
+void set_rules_variable(PyObject* variable, PyObject* none) {
+    rules_variable = Py_NewRef(variable);
+    no_rules = Py_NewRef(none);
+}
+
 const Options& current_options() {
     PyObject* value = nullptr;
-    if (!options_variable || PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value)
+    if (!blocks || !options_variable || PyContextVar_Get(options_variable, nullptr, &value) != 0 ||
+        !value)
         return process_options;
     const Options& options = *nb::inst_ptr<Options>(value);
     Py_DECREF(value); // the context keeps it while this thread runs
     return options;
+}
+
+bool numbers_in_force(Numbers& numbers) {
+    const Options& options = current_options();
+    numbers = {options.number, process_rules, 0};
+    if (!blocks) return true;
+    PyObject* rules = nullptr;
+    if (options.of_process != process_options.number || !rules_variable ||
+        PyContextVar_Get(rules_variable, nullptr, &rules) != 0)
+        return false;
+    Py_XDECREF(rules);
+    return rules == no_rules;
 }
 
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params) {
@@ -90,12 +112,15 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     }
     const Options& options = current_options(); // not to be read once Python has run
     bool remembers = op->can_fail || options.origins;
-    MemoQuery query{op, params.get(), options.strict, types};
+    // Where a part begins makes no difference to its Type.
+    bool part = op->part != Op::none;
+    const Params* asked = part ? starts_of(*op, *params).pattern : params.get();
+    MemoQuery query{op, asked, options.strict, types};
     Ref<Inference> inference = recall(query);
     std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
     if (!inference) {
         for (Node* input : inputs) kept.emplace_back(input);
-        inference = infer(query);
+        inference = infer(query, params.get());
         if (!inference) return {};
         remember(query, inference);
     }
@@ -178,6 +203,28 @@ nb::object node_value(const NodeHandle& self, std::size_t index) {
     return value ? nb::cast(ValueHandle{std::move(value)}) : nb::none();
 }
 
+nb::list readers_to_python(const NodeHandle& self) {
+    nb::list readers; // under the GIL from here on: no node is made or dies
+    for (Ref<Node>& reader : readers_of(self.node.get()))
+        readers.append(node_to_python(std::move(reader)));
+    return readers;
+}
+
+// How often a node is counted, and how often its value and the memory of that, but for its own.
+nb::tuple references_of(const NodeHandle& self) {
+    Value* value = value_of(self.node.get()).get(); // the node keeps it
+    auto others = [](auto& counted) { return counted->references.load() - 1; };
+    return nb::make_tuple(self.node->references.load(), value ? others(value) : 0,
+                          value ? others(value->buffers[0].allocation) : 0);
+}
+
+// What tells a Value and its memory from all others that there are.
+nb::tuple identity_of(const ValueHandle& self) {
+    auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
+    return nb::make_tuple(number(self.value.get()),
+                          number(self.value->buffers[0].allocation.get()));
+}
+
 void publish_values(const NodeHandle& self, nb::handle values) {
     Ref<Value> first;
     Value* last = nullptr;
@@ -202,9 +249,10 @@ void declare_nodes(nb::module_& module) {
         .def_prop_ro(
             "name",
             [](const NodeHandle& self) { return self.node->op ? self.node->op->name : "leaf"; })
-        .def_prop_ro(
-            "params",
-            [](const NodeHandle& self) { return params_to_python(self.node->params.get()); })
+        .def_prop_ro("params",
+                     [](const NodeHandle& self) {
+                         return nb::steal(params_to_python(self.node->params.get()));
+                     })
         .def_prop_ro("inputs", inputs_to_python)
         .def_prop_ro(
             "type",
@@ -247,6 +295,13 @@ void declare_nodes(nb::module_& module) {
         if (!node) nb::raise_python_error();
         return NodeHandle{Ref<Node>(node)};
     });
+    module.def("kept_node", [](nb::handle array) {
+        if (!is_array(array.ptr())) throw nb::type_error("kept_node() needs an Array");
+        return NodeHandle{Ref<Node>(reinterpret_cast<ArrayObject*>(array.ptr())->node)};
+    });
+    module.def("readers_of", readers_to_python, "node"_a);
+    module.def("references_of", references_of, "node"_a);
+    module.def("identity_of", identity_of, "value"_a);
     module.def("array_of", [](const NodeHandle& node) { return nb::steal(new_array(node.node)); });
     module.def("value_array", [](const ValueHandle& value) {
         return nb::steal(new_array(value_node(value.value)));

@@ -114,8 +114,13 @@ PyObject* in_place(Position position, PyObject* self, PyObject* other) {
         auto* array = reinterpret_cast<ArrayObject*>(self);
         PyObject* result = binary(position, self, other);
         if (!result || result == Py_NotImplemented) return result;
-        if (array->base || array->window || !is_array(result) ||
-            reinterpret_cast<ArrayObject*>(result)->node->type != array->node->type) {
+        if (is_array(result) && replace_part(array, result)) {
+            Py_DECREF(result);
+        } else if (PyErr_Occurred()) {
+            Py_DECREF(result);
+            return nullptr;
+        } else if (array->base || array->window || !is_array(result) ||
+                   reinterpret_cast<ArrayObject*>(result)->node->type != array->node->type) {
             PyObject* done =
                 PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);
             Py_DECREF(result);

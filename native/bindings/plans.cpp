@@ -1,9 +1,12 @@
 // Plans as Python writes them, and their replay: the way from an Array to its values without
 // Python.
+#include "../counters.h"
+#include "../per_thread.h"
 #include "../plan.h"
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -17,7 +20,7 @@ namespace tenfold::bindings {
 namespace {
 
 struct StructureHandle {
-    std::vector<uint64_t> words, exact;
+    std::array<Key, 4> keys; // by what they are exact in
     Owned owned;
     std::vector<bool> computed; // of each walked node, whether it had a value
 };
@@ -95,10 +98,18 @@ void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs
         BoundPlan::Call{function.release().ptr(), std::move(inputs), std::move(outputs), label});
 }
 
-PlanHandle make_plan(const StructureHandle& structure, BoundPlan::Slot slots, bool exact,
-                     int64_t runs) {
+// What is known to be told apart already is so from now on.
+uint8_t known_exact(const StructureHandle& structure) {
+    Ref<BoundPlan> sign = find_plan(structure.keys[Key::by_form].words);
+    return sign ? sign->exact : uint8_t(Key::by_form);
+}
+
+PlanHandle make_plan(const StructureHandle& structure, BoundPlan::Slot slots, bool scalars,
+                     bool parts, int64_t runs) {
     auto plan = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
-    plan->key = exact ? structure.exact : structure.words;
+    int exact = known_exact(structure) | (scalars ? Key::scalars : 0) | (parts ? Key::parts : 0);
+    plan->key = structure.keys[std::size_t(exact)].words;
+    plan->moved = structure.keys[std::size_t(exact)].moved;
     plan->slots = slots;
     plan->left = runs;
     return {std::move(plan)};
@@ -107,10 +118,13 @@ PlanHandle make_plan(const StructureHandle& structure, BoundPlan::Slot slots, bo
 // Keeps the plan. One of an exact key is found by way of one for all scalars.
 void keep(const PlanHandle& self, const StructureHandle& structure) {
     keep_plan(self.plan);
-    if (self.plan->key == structure.words) return;
+    const auto& keys = structure.keys;
+    auto exact = std::find_if(keys.begin(), keys.end(),
+                              [&](const Key& key) { return key.words == self.plan->key; });
+    if (exact == keys.begin()) return;
     auto sign = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
-    sign->key = structure.words;
-    sign->exact = true;
+    sign->key = keys[Key::by_form].words;
+    sign->exact = uint8_t(exact - keys.begin());
     keep_plan(std::move(sign));
 }
 
@@ -149,13 +163,30 @@ class UsualModes { // a foreign library may have set others
     unsigned before_ = _mm_getcsr();
 };
 
-Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options) {
-    thread_local std::vector<uint64_t> words;
-    if (!write_key(walked, options, false, words)) return {};
-    Ref<BoundPlan> plan = find_plan(words);
-    if (!plan || !plan->exact) return plan;
-    write_key(walked, options, true, words);
-    return find_plan(words);
+// Writes the key too.
+Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Key& key) {
+    if (!key.write(walked, options, Key::by_form)) return {};
+    Ref<BoundPlan> plan = find_plan(key.words);
+    if (!plan || plan->exact == Key::by_form) return plan;
+    key.write(walked, options, plan->exact);
+    return find_plan(key.words);
+}
+
+// Whether all of them have their values now.
+bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> options,
+                    std::vector<Ran>* ran) {
+    Walked walked = walk_at_rest(pending);
+    Key key = std::exchange(PerThread<Key>::get(), {}); // with its memory
+    Ref<BoundPlan> plan = plan_of(walked, options, key);
+    bool done = false;
+    if (plan) {
+        UsualModes modes;
+        Interpreter interpreter;
+        done = replay(*plan, walked, key, interpreter, ran);
+    }
+    PerThread<Key>::get() = std::move(key);
+    if (PyErr_Occurred()) nb::raise_python_error();
+    return done;
 }
 
 // replay(nodes, options, events) -> whether all have their values now.
@@ -163,14 +194,8 @@ bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::ob
     std::vector<Node*> pending = nodes_from(nodes);
     std::erase_if(pending, [](Node* node) { return !node->op || value_of(node); });
     if (pending.empty()) return true;
-    Walked walked = walk_at_rest(pending);
-    Ref<BoundPlan> plan = plan_of(walked, options);
-    if (!plan) return false;
-    UsualModes modes;
-    Interpreter interpreter;
     std::vector<Ran> ran;
-    bool done = replay(*plan, walked, interpreter, events.is_none() ? nullptr : &ran);
-    if (PyErr_Occurred()) nb::raise_python_error();
+    bool done = replay_pending(pending, options, events.is_none() ? nullptr : &ran);
     for (const Ran& each : ran) {
         nb::str category(each.kernel ? "kernel" : "call");
         nb::tuple event = nb::make_tuple(*each.label, category, each.begin, each.end);
@@ -179,7 +204,36 @@ bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::ob
     return done;
 }
 
+bool windows = false, watched = false; // written under the GIL
+
+// computed(array) -> whether it has its value now; no more than a plan that is known is tried.
+PyObject* computed(PyObject*, PyObject* array) {
+    return guarded([&]() -> PyObject* {
+        if (!is_array(array)) Py_RETURN_FALSE;
+        Ref<Node> node(node_of(array));
+        if (!node) return nullptr;
+        if (value_of(node.get())) Py_RETURN_TRUE;
+        if (!compute_by_plan(std::move(node))) Py_RETURN_FALSE;
+        count(Counter::syncs);
+        Py_RETURN_TRUE;
+    });
+}
+
+PyMethodDef functions[] = {
+    {"computed", computed, METH_O, "Whether an Array has its value, or has it by a known plan."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 } // namespace
+
+void watch_windows() { windows = true; }
+
+bool compute_by_plan(Ref<Node> node) {
+    Numbers options;
+    if (windows || watched || !node->op || !numbers_in_force(options)) return false;
+    Node* pending = node.get();
+    return replay_pending({&pending, 1}, options, nullptr);
+}
 
 Walked walk_at_rest(std::span<Node* const> outputs) {
     for (;;) {
@@ -198,9 +252,9 @@ Walked walk_at_rest(std::span<Node* const> outputs) {
 }
 
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
-    StructureHandle structure{{}, {}, Owned(walked), {}};
-    if (!write_key(walked, options, false, structure.words)) return nb::none();
-    write_key(walked, options, true, structure.exact);
+    StructureHandle structure{{}, Owned(walked), {}};
+    for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
+        if (!structure.keys[exact].write(walked, options, uint8_t(exact))) return nb::none();
     for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));
     return nb::cast(std::move(structure));
 }
@@ -212,7 +266,7 @@ void declare_plans(nb::module_& module) {
             return self.computed.at(position);
         });
     nb::class_<PlanHandle>(module, "BoundPlan")
-        .def_static("of", make_plan, "structure"_a, "slots"_a, "exact"_a, "runs"_a)
+        .def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
         .def("load",
              [](PlanHandle& self, BoundPlan::Slot slot, uint32_t position, uint32_t index) {
                  self.add(BoundPlan::Load{slot, position, index});
@@ -237,6 +291,9 @@ void declare_plans(nb::module_& module) {
              [](PlanHandle& self, uint32_t position) { self.add(BoundPlan::Mark{position}); })
         .def("keep", keep, "structure"_a);
     module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none());
+    module.def(
+        "set_watched", [](bool now) { watched = now; }, "now"_a);
+    if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     module.def("kept_plans", kept_plans);
     module.def("forget_plans", forget_plans);
     module.def("is_notable", [](nb::handle number) {

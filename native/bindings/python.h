@@ -54,8 +54,8 @@ void rebind(ArrayObject* array, Ref<Node> node);
 
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
-    PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *scalar_of,
-        *origin, *format, *refuse_operand;
+    PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
+        *scalar_of, *origin, *format, *refuse_operand;
 };
 extern Hooks hooks;
 
@@ -64,10 +64,20 @@ struct Options {
     uint8_t device = 0;
     uint32_t pending_depth = 100'000;
     bool origins = false; // whether every node remembers where it was written
+    uint64_t number = 0;  // of all settings; of a block: while the process's have `of_process`
+    uint64_t of_process = 0;
 };
 const Options& current_options();
 void set_process_options(const Options& options);
 void set_options_variable(PyObject* context_variable);
+void open_block(); // of options or rules: from now on the variables may have values
+// What holds of rules: a number for the process's, and a context variable that has its default
+// where no block is open.
+void set_process_rules(uint64_t number);
+void set_rules_variable(PyObject* context_variable, PyObject* none);
+// What stands for options and rules in the keys of plans; false where only Python can tell.
+using Numbers = std::array<uint64_t, 3>;
+bool numbers_in_force(Numbers& numbers);
 
 // Applies an op; empty with a Python error set when its rules refuse.
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
@@ -99,13 +109,24 @@ PyObject* scalar_to_python(const Scalar& scalar);
 // Empty with a Python error for parameters that have no canonical form.
 Ref<Params> params_of(PyObject* tuple);
 
-// Pieces of the canonical bytes of parameters.
-void encode_tuple(std::string& bytes, int64_t length);
-void encode_integer(std::string& bytes, int64_t number);
+PyObject* params_to_python(const Params* params); // a new reference
 
+// The Params of `index` for a key of ints, slices, `...` and None, as they are in array code; empty
+// for any other key, and for one that does not fit. `element`: every axis has an int.
+struct BasicKey {
+    Ref<Params> params;
+    bool element = false;
+};
+BasicKey basic_key(Type& array, PyObject* key);
 // x[key] where that needs no Python; null without an error where it does.
 PyObject* basic_item(PyObject* self, PyObject* key);
-void set_index_op(const Op* op);
+// x[key] = value where that needs no Python: false without an error where it does, and nothing is
+// done. `replace_part` is what comes of `part op= e`, for a part of an array.
+bool set_basic_item(PyObject* self, PyObject* key, PyObject* value);
+bool replace_part(ArrayObject* part, PyObject* value);
+// Assignments that may be pending one upon the other: of an Array, and below what is assigned.
+constexpr uint32_t MOST_PENDING = 1, MOST_READ = 32;
+void set_part_ops(Op& index, Op& update);
 
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.
 void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
@@ -113,6 +134,11 @@ int dtype_id(PyObject* dtype);                           // -1 with an error whe
 PyObject* dtype_object(uint16_t id);                     // borrowed
 PyObject* device_name(uint8_t id);                       // borrowed
 PyObject* shape_tuple(const Type& type);
+// Computes a node by a plan that is known. False where there is none, a step failed, somebody
+// records what runs, or there are windows: then Python computes. Throws what a signal raised.
+bool compute_by_plan(Ref<Node> node);
+void watch_windows(); // from now on there may be one
+
 void declare_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
 void declare_values(nb::module_& module);
@@ -129,6 +155,9 @@ inline void drain() {
 template <class F> PyObject* guarded(F&& function) {
     try {
         return function();
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
     } catch (const std::bad_alloc&) {
         return PyErr_NoMemory();
     } catch (const std::exception& error) {

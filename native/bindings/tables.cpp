@@ -147,9 +147,6 @@ std::optional<Scalar> scalar_from(PyObject* object, int& weak) {
 
 } // namespace
 
-void encode_tuple(std::string& bytes, int64_t length) { append(bytes, '(', length); }
-void encode_integer(std::string& bytes, int64_t number) { append(bytes, 'i', number); }
-
 Ref<Params> params_of(PyObject* tuple) {
     if (tuple == Py_None || PyTuple_GET_SIZE(tuple) == 0) return {};
     std::string bytes;
@@ -160,6 +157,40 @@ Ref<Params> params_of(PyObject* tuple) {
         params->python = tuple;
     }
     return params;
+}
+
+namespace {
+
+// What the canonical bytes from `at` on say, of parameters that native code has made: tuples,
+// integers and None. A new reference.
+PyObject* decode(std::string_view bytes, std::size_t& at) {
+    char tag = bytes.at(at++);
+    if (tag == 'N') Py_RETURN_NONE;
+    int64_t number = 0;
+    std::memcpy(&number, bytes.data() + at, sizeof number);
+    at += sizeof number;
+    if (tag == 'i') return PyLong_FromLongLong(number);
+    if (tag != '(') throw std::logic_error("native code makes no such parameters");
+    nb::object tuple = nb::steal(PyTuple_New(number));
+    for (Py_ssize_t i = 0; tuple.is_valid() && i < number; ++i) {
+        PyObject* item = decode(bytes, at);
+        if (!item) return nullptr;
+        PyTuple_SET_ITEM(tuple.ptr(), i, item);
+    }
+    return tuple.release().ptr();
+}
+
+} // namespace
+
+PyObject* params_to_python(const Params* params) {
+    if (!params) return PyTuple_New(0);
+    if (!params->python) {
+        std::size_t at = 0;
+        PyObject* made = decode(params->bytes, at);
+        if (!made) nb::raise_python_error();
+        params->python = made;
+    }
+    return Py_NewRef(static_cast<PyObject*>(params->python));
 }
 
 Operand::Operand(PyObject* object, PyObject* peer) {

@@ -13,6 +13,7 @@ void open_window(nb::handle array, nb::object record) {
     ArrayObject* object = array_from(array);
     if (object->base || object->window) throw nb::type_error("a view, or a window, is none anew");
     object->window = new Window{record.release().ptr(), {}};
+    watch_windows();
 }
 
 nb::object window_of(nb::handle array) {

@@ -1,5 +1,5 @@
-// Nodes: kinds and depths compose, a published node drops its inputs, a long chain is freed and
-// walked without recursion, scalars are held against the range of their dtype.
+// Nodes: kinds and depths compose, a published node drops its inputs, readers are found, a long
+// chain is freed and walked without recursion, scalars are held against the range of their dtype.
 #include "../walk.h"
 #include "check.h"
 #include "graphs.h"
@@ -22,6 +22,22 @@ static void published_node_drops_its_inputs() {
     CHECK(x->references.load() == 1);
     CHECK(y->kind == VALUE && y->depth == 0 && inputs_of(y.get()).empty());
     CHECK(value_of(y.get()) == x->value);
+}
+
+static void readers_are_found_among_all_nodes() {
+    Ref<Node> x = leaf(4), other = leaf(4);
+    CHECK(readers_of(x.get()).empty());
+    Ref<Node> once = add(x, other), twice = add(x, x), above = add(once, once);
+    std::vector<Ref<Node>> readers = readers_of(x.get());
+    CHECK(readers.size() == 2);
+    CHECK((readers[0] == once && readers[1] == twice) ||
+          (readers[0] == twice && readers[1] == once));
+    readers.clear();
+    publish(once.get(), x->value);
+    twice = nullptr; // its place is free: what it read is no more than bytes
+    CHECK(readers_of(x.get()).empty());
+    for (int i = 0; i < 5000; ++i) above = add(above, other); // more than one chunk holds
+    CHECK(readers_of(other.get()).size() == 5000);
 }
 
 static void long_chain_is_walked_and_freed() {
@@ -83,6 +99,7 @@ static void scalars_are_held_against_their_dtype() {
 int main() {
     kinds_and_depths_compose();
     published_node_drops_its_inputs();
+    readers_are_found_among_all_nodes();
     long_chain_is_walked_and_freed();
     node_seen_outside_is_held();
     scalars_are_held_against_their_dtype();

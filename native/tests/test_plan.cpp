@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "../part.h"
 #include "check.h"
 #include "graphs.h"
 
@@ -47,9 +48,15 @@ BoundPlan::Run run_of(Kernel kernel, BoundPlan::Slot from, BoundPlan::Slot to, i
     return run;
 }
 
+Key written(const Walked& walked, uint8_t exact = Key::by_form) {
+    Key key;
+    CHECK(key.write(walked, {}, exact));
+    return key;
+}
+
 Ref<BoundPlan> plan_of(const Walked& walked, Kernel kernel, bool over) {
     auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked)));
-    CHECK(write_key(walked, {}, false, plan->key));
+    plan->key = written(walked).words;
     int64_t length = walked.nodes[0].node->type->shape[0];
     plan->slots = 2;
     plan->instructions.push_back(BoundPlan::Load{0, 0, 0});
@@ -71,10 +78,23 @@ Walked walked(const Ref<Node>& node) {
     return walk(outputs);
 }
 
-std::vector<uint64_t> key_of(const Ref<Node>& node, bool exact = false) {
-    std::vector<uint64_t> words;
-    CHECK(write_key(walked(node), {}, exact, words));
-    return words;
+std::vector<uint64_t> key_of(const Ref<Node>& node, uint8_t exact = Key::by_form) {
+    return written(walked(node), exact).words;
+}
+
+// x[start : start + length]
+Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t length) {
+    static Op& op = declare_op("index");
+    op.part = Op::taken;
+    std::string bytes;
+    write_tuple(bytes, 2);
+    write_tuple(bytes, 1);
+    write_tuple(bytes, 3);
+    for (int64_t number : {start, length, int64_t(1)}) write_integer(bytes, number);
+    write_tuple(bytes, 0);
+    Node* inputs[] = {x.get()};
+    static Ref<Inference> inference = inferred(vector_type(2).get());
+    return operation_node(&op, intern_params(bytes), inference, inputs);
 }
 
 Ref<Node> plus(const Ref<Node>& a, double number) {
@@ -90,11 +110,48 @@ static void keys_tell_structures_apart() {
     CHECK(key_of(add(x, x)) != key_of(add(x, y)));
     CHECK(key_of(add(x, x)) != key_of(add(z, z)));
     CHECK(key_of(plus(x, 3.7)) == key_of(plus(y, 9.1)));
-    CHECK(key_of(plus(x, 3.7), true) != key_of(plus(y, 9.1), true));
+    CHECK(key_of(plus(x, 3.7), Key::scalars) != key_of(plus(y, 9.1), Key::scalars));
     CHECK(key_of(plus(x, 3.7)) != key_of(plus(x, 2.0)));
     CHECK(key_of(plus(x, 0.0)) != key_of(plus(x, -0.0)));
     Ref<Node> alone = add(leaf(4), leaf(4));
     CHECK(key_of(alone) != key_of(add(x, y))); // what dies may be written over
+}
+
+static void parts_count_from_the_first_one_on() {
+    Ref<Node> x = leaf(100), y = leaf(100);
+    auto pair = [](const Ref<Node>& from, int64_t one, int64_t other) {
+        return add(part(from, one, 2), part(from, other, 2));
+    };
+    CHECK(key_of(pair(x, 1, 3)) == key_of(pair(y, 9, 11))); // 64 bytes further on
+    CHECK(key_of(pair(x, 1, 3)) != key_of(pair(y, 2, 4)));  // aligned in another way
+    CHECK(key_of(pair(x, 1, 3)) != key_of(pair(x, 9, 12)));
+    CHECK(key_of(pair(x, 1, 3), Key::parts) != key_of(pair(y, 9, 11), Key::parts));
+    CHECK(written(walked(pair(x, 9, 11))).moved[0] == 72);
+    auto beside = [&](int64_t start) { return add(add(x, x), part(x, start, 2)); };
+    CHECK(key_of(beside(1)) != key_of(beside(9))); // all of x is read too
+    auto before = [&](int64_t start) { return add(part(x, start, 2), add(x, x)); };
+    CHECK(key_of(before(1)) != key_of(before(9)));
+}
+
+static void what_takes_parts_runs_where_they_are() {
+    Ref<Node> x = leaf(100);
+    for (int64_t i = 0; i < 100; ++i) numbers(x.get())[i] = double(i);
+    Walked first = walked(part(x, 8, 2));
+    Ref<BoundPlan> plan = plan_of(first, twice, false);
+    plan->moved = written(first).moved;
+    auto& run = std::get<BoundPlan::Run>(plan->instructions[2]);
+    int64_t length = 2;
+    run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    run.buffers[0].offset = 64;
+    for (int64_t start : {0, 16, 96}) {
+        Ref<Node> y = part(x, start, 2);
+        Walked graph = walked(y);
+        Key key = written(graph);
+        CHECK(key.words == plan->key);
+        Direct direct;
+        CHECK(replay(*plan, graph, key, direct));
+        CHECK(numbers(y.get())[1] == 2 * double(start + 1));
+    }
 }
 
 static void replay_publishes_and_leaves_operands_alone() {
@@ -102,7 +159,7 @@ static void replay_publishes_and_leaves_operands_alone() {
     Walked graph = walked(y);
     Ref<BoundPlan> plan = plan_of(graph, twice, false);
     Direct direct;
-    CHECK(replay(*plan, graph, direct));
+    CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get())[2] == 4 && numbers(x.get())[2] == 2);
     keep_plan(plan);
     CHECK(find_plan(key_of(add(x, x))) == plan);
@@ -118,7 +175,7 @@ static void result_takes_the_memory_of_what_dies() {
     Ref<BoundPlan> plan = plan_of(graph, twice, true);
     plan->instructions.back() = BoundPlan::Publish{2, {1}};
     Direct direct;
-    CHECK(replay(*plan, graph, direct));
+    CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get()) == memory && numbers(y.get())[0] == 4);
     CHECK(graph.nodes[0].node->claim == 0);
 }
@@ -127,7 +184,7 @@ static void failure_publishes_nothing() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     Walked graph = walked(y);
     Direct direct;
-    CHECK(!replay(*plan_of(graph, fails, false), graph, direct));
+    CHECK(!replay(*plan_of(graph, fails, false), graph, {}, direct));
     CHECK(!value_of(y.get()));
 }
 
@@ -173,16 +230,16 @@ static void threads_keep_and_find_plans_at_once() {
         for (int i = 0; i < 300; ++i) {
             Ref<Node> y = add(x, x);
             Walked graph = walked(y);
-            std::vector<uint64_t> key;
+            Key key;
             uint64_t options[] = {seed % 3};
-            CHECK(write_key(graph, options, false, key));
-            Ref<BoundPlan> plan = find_plan(key);
+            CHECK(key.write(graph, options, Key::by_form));
+            Ref<BoundPlan> plan = find_plan(key.words);
             if (!plan) {
                 plan = plan_of(graph, twice, false);
-                plan->key = key;
+                plan->key = key.words;
                 keep_plan(plan);
             }
-            CHECK(replay(*plan, graph, direct) && numbers(y.get())[63] == 2);
+            CHECK(replay(*plan, graph, key, direct) && numbers(y.get())[63] == 2);
             if (i % 97 == 0) forget_plans();
         }
     };
@@ -194,6 +251,8 @@ static void threads_keep_and_find_plans_at_once() {
 int main() {
     declare_dtype(1, {'f', 8});
     keys_tell_structures_apart();
+    parts_count_from_the_first_one_on();
+    what_takes_parts_runs_where_they_are();
     replay_publishes_and_leaves_operands_alone();
     result_takes_the_memory_of_what_dies();
     failure_publishes_nothing();

@@ -115,7 +115,13 @@ class Options:
     """The options the core looks at itself."""
 
     def __init__(
-        self, strict: bool, device: int, pending_depth: int, origins: bool = False
+        self,
+        strict: bool,
+        device: int,
+        pending_depth: int,
+        origins: bool,
+        number: int,
+        of_process: int,
     ) -> None: ...
 
 class Array(Methods):
@@ -185,13 +191,28 @@ def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
 def declare_op(
     op: object, name: str, view: bool, can_fail: bool, whole_exponent: bool, assigns: bool = False
 ) -> int: ...
-def set_index_op(op: int) -> None:
-    """Say which operation `x[key]` is for ints, slices, `...` and None."""
+MOST_PENDING: int
+MOST_READ: int
+
+def set_part_ops(index: int, update: int) -> None:
+    """Say which operations `x[key]` and `x[key] = e` are for ints, slices, `...` and None."""
 
 def bind_symbol(symbol: str, op: int) -> None: ...
 def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> Any: ...
 def placeholder(type: Type) -> Array: ...
 def node_of(array: Array) -> Node: ...
+def kept_node(array: Array) -> Node:
+    """Return the node an Array keeps; unlike `node_of`, that of a view may be out of date."""
+
+def readers_of(node: Node) -> list[Node]:
+    """Return the nodes, of all there are, that read a node and are not computed."""
+
+def references_of(node: Node) -> tuple[int, int, int]:
+    """Return how often a node is counted; how often its value and the memory of that, beside it."""
+
+def identity_of(value: Value) -> tuple[int, int]:
+    """Return what tells a Value and its memory from all others that there are."""
+
 def array_of(node: Node) -> Array: ...
 def value_array(value: Value) -> Array: ...
 def rebind(array: Array, node: Node) -> None: ...
@@ -238,8 +259,10 @@ class BoundPlan:
     """A plan as native code replays it: instructions over numbered slots for Values."""
 
     @staticmethod
-    def of(structure: Structure, slots: int, exact: bool, runs: int) -> BoundPlan:
-        """Begin one. `exact`: for these scalars alone; `runs`: how often, -1 for without end."""
+    def of(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> BoundPlan:
+        """Begin one: for these scalars, and these places of parts, alone, or for others too; `runs`:
+        how often, -1 for without end.
+        """
 
     def load(self, slot: int, position: int, index: int) -> None: ...
     def allocate(
@@ -281,6 +304,9 @@ class BoundPlan:
     def keep(self, structure: Structure) -> None:
         """Let it be found by the key of its walk."""
 
+def computed(array: Array, /) -> bool:
+    """Whether an Array has its value, or has it by a known plan."""
+
 def replay(
     nodes: Sequence[Node],
     options: Sequence[int],
@@ -298,6 +324,10 @@ def is_notable(number: bool | int | float | complex) -> bool:
 
 def set_options_variable(variable: ContextVar[Options]) -> None: ...
 def set_process_options(options: Options) -> None: ...
+def open_block() -> None: ...
+def set_process_rules(number: int) -> None: ...
+def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...
+def set_watched(now: bool) -> None: ...
 def processor_level() -> int:
     """The highest level of x86-64 (1 to 4) that this processor has."""
 

@@ -17,6 +17,7 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Array
 from tenfold.assignment.items import set_item
+from tenfold.assignment.places import advance
 from tenfold.assignment.savers import assign, assign_result, transposed_setter
 from tenfold.assignment.windows import wrap
 from tenfold.errors import UnsupportedError, message
@@ -28,6 +29,7 @@ from tenfold.ir import declare
 from tenfold.ir.op import Kind, infer, refuse_scalar
 from tenfold.ir.rewriting import ORIGIN
 from tenfold.ops import rounding
+from tenfold.ops.assignment import update
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
 
@@ -199,12 +201,13 @@ def install() -> None:
         get_item=get_item,
         set_item=set_item,
         assign=assign_result,
+        advance=advance,
         scalar_of=reading.scalar_of,
         origin=_origin,
         format=display.represent,
         refuse_operand=_refuse_operand,
     )
-    _native.set_index_op(index.id)
+    _native.set_part_ops(index.id, update.id)
     for name, function in METHODS.items():
         setattr(Array, name, function)
     for name, made in PROPERTIES.items():

@@ -292,6 +292,8 @@ def _native_options() -> _native.Options:
         device=DEVICE_IDS.get(str(get("device")), 0),
         pending_depth=depth if depth else 2**32 - 1,
         origins=bool(get("check_nans")),
+        number=fingerprint(),
+        of_process=_process_number,
     )
 
 
@@ -316,6 +318,7 @@ def options(**values: Value) -> AbstractContextManager[None]:
 
 @contextmanager
 def _holding(checked: dict[str, Value]) -> Iterator[None]:
+    _native.open_block()
     token = _context.set(Block({**(_context.get() or {}), **checked}))
     native_token = _native_context.set(_native_options())
     try:

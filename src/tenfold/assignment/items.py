@@ -22,13 +22,13 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.assignment.given import fitting, given
-from tenfold.assignment.places import advance, refuse_repeating, write
+from tenfold.assignment.places import refuse_repeating, write
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained
 from tenfold.interop.importing import asarray
 from tenfold.ir.op import Op
-from tenfold.ir.shape import Pick, Shape, indexed, product, whole_axes
-from tenfold.ops.assignment import normal, put_at, put_shape, update
+from tenfold.ir.shape import Pick, Shape, indexed, whole_axes
+from tenfold.ops.assignment import put_at, put_shape
 from tenfold.ops.cast import converted
 from tenfold.ops.indexing import index, viewed
 from tenfold.ops.keys import Parsed, parse
@@ -45,8 +45,6 @@ def set_item(x: Array, key: Any, value: Any) -> None:
     the part and for a view that repeats elements, DTypeError for a value of another kind. Then
     nothing has changed.
     """
-    if _set_at_once(x, key, value):
-        return
     refuse_repeating(x, OPERATION)
     if (mask := _mask(x, key)) is not None:
         value = given(value, x, OPERATION)
@@ -60,53 +58,6 @@ def set_item(x: Array, key: Any, value: Any) -> None:
         access, shape = _part(x.shape, parsed.picks, parsed.new)
         value = fitting(given(value, x, OPERATION), x, shape, OPERATION)
         write(x, access, shape, value)
-
-
-_PLAIN = frozenset({int, slice, type(None), type(...)})
-
-
-def _set_at_once(x: Array, key: Any, value: Any) -> bool:
-    """Do what most loops do: replace a regular part of no view by an Array. False where there is
-    more to it, or something wrong: then nothing is done.
-    """
-    if type(value) is not Array or x.base is not None:
-        return False
-    if _native.window_of(x) is not None:
-        return False
-    if not _PLAIN.issuperset(map(type, key)) if type(key) is tuple else type(key) not in _PLAIN:
-        return False
-    try:
-        params = _native.node_of(x[key]).params
-        if value.base is x:
-            return is_view_of(value, x, index, params)
-        return put(x, params, value)
-    except (Explained, IndexError):
-        return False
-
-
-def put(x: Array, params: tuple[Any, ...], value: Array) -> bool:
-    """Let `x`, which is no view, name the value with that part replaced which `index` takes with
-    these parameters. False where that is nothing or all, or `x` is a window: nothing is done.
-    """
-    place = _place(x.shape, *params)
-    if place is None or _native.window_of(x) is not None:
-        return False
-    advance(x, value)
-    made = _native.apply(update.id, (x, value), place)
-    _native.rebind(x, _native.node_of(made))
-    return True
-
-
-@lru_cache(4096)
-def _place(
-    shape: Shape, picks: tuple[Pick, ...], new: tuple[int, ...]
-) -> tuple[Access, Shape] | None:
-    """Return where a part stands, in the one form, and its shape; None for nothing and for all."""
-    access, part = _part(shape, picks, new)
-    access = normal(access, part)
-    if product(part) == 0 or (part == shape and access == identity(shape)):
-        return None
-    return access, part
 
 
 @lru_cache(4096)

@@ -29,9 +29,9 @@ from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.plan.access import identity, seen_through
 
-MOST_PENDING = 1
+MOST_PENDING = _native.MOST_PENDING
 """Assignments of an Array that may be pending one upon the other when the next one begins."""
-MOST_READ = 32
+MOST_READ = _native.MOST_READ
 """Assignments, of any Arrays, that may be pending one upon the other below what is assigned."""
 
 

@@ -22,13 +22,13 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.assignment import windows
 from tenfold.assignment.given import fitting, given
-from tenfold.assignment.items import is_view_of, put
+from tenfold.assignment.items import is_view_of
 from tenfold.assignment.places import refuse_repeating, write
 from tenfold.assignment.promises import verify
 from tenfold.dtypes import same_kind
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ir.shape import Shape, whole_axes
-from tenfold.ops.indexing import captured, index, viewed
+from tenfold.ops.indexing import captured, viewed
 from tenfold.ops.joining import parts_of
 from tenfold.ops.reshaping import broadcast_to
 from tenfold.plan.access import Access, identity
@@ -90,23 +90,8 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 
 def assign_result(target: Array, result: Array, symbol: str) -> None:
     """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
-    if _assign_part(target, result):
-        return
     refuse_result(target, result, f"{symbol}=")
     write(target, identity(target.shape), target.shape, result)
-
-
-def _assign_part(target: Array, result: Array) -> bool:
-    """Do what most loops do: replace a regular part of no view by such a result. False where there
-    is more to it: then nothing is done.
-    """
-    base = target.base
-    if base is None or base.base is not None:
-        return False
-    if result.shape != target.shape or result.dtype != target.dtype:
-        return False
-    view = _native.node_of(target)
-    return view.op is index and put(base, view.params, result)
 
 
 def refuse_result(target: Array, result: Array, operation: str) -> None:

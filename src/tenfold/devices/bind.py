@@ -105,10 +105,26 @@ class _Binding:
             if dropped:
                 self._add(BoundPlan.drop, dropped)
         self._publish()
-        plan = BoundPlan.of(self.structure, self.count, self.exact, self.runs)
+        parts = self._depends_on_starts()
+        plan = BoundPlan.of(self.structure, self.count, self.exact, parts, self.runs)
         for instruction in self.todo:
             instruction(plan)
         return plan
+
+    def _depends_on_starts(self) -> bool:
+        """Whether the plan is not right any more where all parts of an array begin further on: what
+        lies around a part that is not replaced in place, and what Python computes, is another then.
+        """
+        at = self.plan.items_at
+        written = [
+            position
+            for position, node in enumerate(self.graph.nodes)
+            if node.pending and node.op is not None and node.op.writes is not None
+        ]
+        if any(at.get(position) not in self.over for position in written):
+            return True
+        called = (self.graph.nodes[s.position].op for s in self.plan.steps if s.kind == "call")
+        return any(op is not None and (op.reads or op.writes) for op in called)
 
     def _add(self, instruction: Callable[..., None], *arguments: Any) -> None:
         self.todo.append(lambda plan: instruction(plan, *arguments))

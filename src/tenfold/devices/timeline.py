@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tenfold import settings
+from tenfold import _native, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,13 @@ def recording() -> Iterator[list[Event]]:
     """Collect the events of a block, of all threads."""
     events: list[Event] = []
     _recorders.append(events)
+    _native.set_watched(True)
     try:
         yield events
     finally:
         # By identity: two open recorders may hold equal events.
         _recorders[:] = [other for other in _recorders if other is not events]
+        _native.set_watched(watched())
 
 
 def debug(level: int, text: str) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from tenfold import pipeline
 from tenfold._native import Array
 from tenfold.errors import UnsupportedError, message
-from tenfold.explain import plans
+from tenfold.explain import holders, plans
 from tenfold.explain.graphs import dot, expression_text, one_by_one_text, optimised_text
 from tenfold.explain.look import Look
 from tenfold.explain.measured import measured_text, prepared
@@ -47,7 +47,8 @@ def explain(
     `stage` names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed
     once, and each step's time is shown with its GB/s: 10**9 bytes that it must move, in a second.
     It is one run: what else the machine does then, and memory that is touched for the first time,
-    are in it.
+    are in it. Where an assignment must copy an old value because somebody holds it, the plan names
+    the variables, of the functions that are running, and the expressions that do.
 
     Raises UnsupportedError for a stage or a format that does not exist, TypeError for what is no
     Array.
@@ -72,6 +73,11 @@ def explain(
     look = Look(pipeline.expression(arrays))
     if format == "dot":
         return dot(look.graph)
+    if stage in (None, "planned") and (old := holders.replaced(look)):
+        del look  # it has handles of every node, which would be counted
+        names = holders.told(arrays, old)
+        del old
+        look = Look(pipeline.expression(arrays), names)
     texts = [STAGES[stage](look)] if stage is not None else _all(look)
     if analyze:
         steps = prepared(look)

@@ -15,6 +15,9 @@ kernel linear: add -> float64[2]
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from tenfold.devices.cpu import LONGEST, PIECE, Cpu
 from tenfold.devices.device import DEVICES
 from tenfold.ir.cached import cached
@@ -27,10 +30,13 @@ from tenfold.settings import get
 
 
 class Look:
-    """The stages of a graph."""
+    """The stages of a graph.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    `holders` says of assignments, by position in what the rules leave, who holds the old value.
+    """
+
+    def __init__(self, graph: Graph, holders: Mapping[int, str] = MappingProxyType({})) -> None:
+        self.graph, self.holders = graph, holders
         self.device = graph.nodes[graph.outputs[0]].type.device
 
     @cached

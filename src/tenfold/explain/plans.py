@@ -17,11 +17,12 @@ planned: 1 kernel, 0 calls, 0 temporaries
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tenfold.devices.cpu import threads_of
 from tenfold.devices.program import Source, source_of, state_of
 from tenfold.explain.graphs import bytes_of, multiply_adds_of
+from tenfold.explain.holders import reasons
 from tenfold.explain.look import Look
 from tenfold.explain.products import compiled_by, product_of
 from tenfold.explain.text import counted, in_bytes, operations, shortened
@@ -60,7 +61,9 @@ def planned_text(look: Look) -> str:
     temporaries = counted(len(plan.temporaries), "temporary")
     head = f"planned: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, {temporaries}"
     lines = [
-        line for number, step in enumerate(plan.steps, 1) for line in _planned(look, number, step)
+        line
+        for number, (step, why) in enumerate(zip(plan.steps, reasons(look), strict=True), 1)
+        for line in _planned(look, number, step, why)
     ]
     return "\n".join([head, *shortened(lines)])
 
@@ -81,19 +84,19 @@ def _is_call(step: Step) -> bool:
     return step.kind not in ("kernel", "window", "part", "empty")
 
 
-def _planned(look: Look, number: int, step: Step) -> Iterator[str]:
-    """The lines of a step."""
+def _planned(look: Look, number: int, step: Step, why: Sequence[str]) -> Iterator[str]:
+    """The lines of a step, with the reasons why its results are stored."""
     results = ", ".join(_result(look, made) for made in step.makes)
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
     yield f"  {number}. {step.kind}{traversal}: {operations(step.names, ', ')} -> {results}"
     notes = _kernel_notes if step.launch else _other_notes
-    lines = [*notes(look, step), *_kept(step), *step.apart]
+    lines = [*notes(look, step), *_kept(why), *step.apart]
     yield from (f"     {line}" for line in lines)
 
 
-def _kept(step: Step) -> Iterator[str]:
+def _kept(reasons: Sequence[str]) -> Iterator[str]:
     """Why results are stored; what holds for several of one name stands once."""
-    for why, times in Counter(step.reasons).items():
+    for why, times in Counter(reasons).items():
         yield f"kept, {why}" if times == 1 else f"kept, {why}; {times} results"
 
 

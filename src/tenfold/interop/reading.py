@@ -65,7 +65,8 @@ def wait(self: Array) -> Array:
     >>> (tn.asarray([1, 2]) + 1).wait()
     Array([2, 3], dtype=int64)
     """
-    _computed(self)
+    if not _native.computed(self):
+        _computed(self)
     return self
 
 

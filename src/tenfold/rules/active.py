@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from itertools import count
 from threading import Lock
 
+from tenfold import _native
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
@@ -50,6 +51,15 @@ _sets: dict[tuple[Rules, Rules, bool, bool], RuleSet] = {}
 MOST_SETS = 64
 
 
+_native.set_rules_variable(_block, _NONE)
+
+
+def _renumber() -> None:
+    global _process_number
+    _process_number = next(_numbers)
+    _native.set_process_rules(_process_number)
+
+
 def add(rule: Rule) -> None:
     """Put a rule in force for the process, after the others.
 
@@ -60,11 +70,11 @@ def add(rule: Rule) -> None:
     >>> tn.rules.add(tn.Rule("minus", 0 - x, -x, exactness="fast"))
     >>> tn.rules.remove("minus")
     """
-    global _process, _process_number
+    global _process
     with _lock:
         _refuse(rule, _process)
         _process = (*_process, rule)
-        _process_number = next(_numbers)
+        _renumber()
 
 
 def remove(rule: Rule | str) -> None:
@@ -72,13 +82,13 @@ def remove(rule: Rule | str) -> None:
 
     Raises LookupError when there is none.
     """
-    global _process, _process_number
+    global _process
     with _lock:
         left = tuple(each for each in _process if rule not in (each, each.name))
         if len(left) == len(_process):
             raise LookupError(f"rules.remove: there is no rule {_name(rule)!r} in force")
         _process = left
-        _process_number = next(_numbers)
+        _renumber()
 
 
 def list() -> Rules:  # noqa: A001  # a settled name
@@ -110,6 +120,7 @@ def using(*rules: Rule) -> Iterator[None]:
         if len(_block_numbers) >= MOST_SETS:
             _block_numbers.clear()
         block.number = _block_numbers.setdefault(block, next(_numbers))
+    _native.open_block()
     token = _block.set(block)
     try:
         yield

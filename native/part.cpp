@@ -1,0 +1,179 @@
+#include "part.h"
+
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+
+namespace tenfold {
+namespace {
+
+constexpr char TUPLE = '(', INTEGER = 'i', NONE = 'N';
+
+void append(std::string& bytes, char tag, int64_t number) {
+    bytes.push_back(tag);
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// Goes through canonical bytes, and knows where the number it has read last stands.
+class Reader {
+  public:
+    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+    int64_t number(char tag) {
+        if (!is(tag) || bytes_.size() - at_ < 1 + sizeof(int64_t))
+            throw std::logic_error("these parameters say no part of an array");
+        std::memcpy(&last_, bytes_.data() + at_ + 1, sizeof last_);
+        at_ += 1 + sizeof last_;
+        return last_;
+    }
+    int64_t tuple() { return number(TUPLE); }
+    int64_t integer() { return number(INTEGER); }
+    bool is(char tag) const { return at_ < bytes_.size() && bytes_[at_] == tag; }
+    void skip() { ++at_; }
+    std::size_t place() const { return at_ - sizeof(int64_t); }
+
+  private:
+    std::string_view bytes_;
+    std::size_t at_ = 0;
+    int64_t last_ = 0;
+};
+
+struct Pick {
+    int64_t start = 0, count = 1, step = 1;
+    bool axis = false; // whether it leaves an axis
+};
+
+struct Picks {
+    std::vector<Pick> picks;
+    std::vector<int64_t> added; // the positions of new axes
+    std::vector<std::size_t> places;
+};
+
+Picks read_picks(std::string_view bytes) {
+    Reader reader(bytes);
+    Picks found;
+    reader.tuple();
+    for (int64_t left = reader.tuple(); left > 0; --left) {
+        Pick pick;
+        pick.axis = reader.is(TUPLE);
+        if (pick.axis) reader.tuple();
+        pick.start = reader.integer();
+        found.places.push_back(reader.place());
+        if (pick.axis) pick.count = reader.integer(), pick.step = reader.integer();
+        found.picks.push_back(pick);
+    }
+    for (int64_t left = reader.tuple(); left > 0; --left) found.added.push_back(reader.integer());
+    return found;
+}
+
+// Where the starts of an access stand.
+std::vector<std::size_t> places_in_access(std::string_view bytes) {
+    Reader reader(bytes);
+    std::vector<std::size_t> places;
+    reader.tuple();
+    for (int64_t left = reader.tuple(); left > 0; --left) {
+        reader.tuple();
+        if (reader.is(NONE))
+            reader.skip();
+        else
+            reader.integer();
+        reader.integer();
+        reader.integer();
+        places.push_back(reader.place());
+    }
+    return places;
+}
+
+Starts* read_starts(const Op& op, const Params& params) {
+    bool taken = op.part == Op::taken;
+    auto places = taken ? read_picks(params.bytes).places : places_in_access(params.bytes);
+    auto found = std::make_unique<Starts>();
+    std::string pattern = params.bytes;
+    bool moved = false;
+    for (std::size_t place : places) {
+        int64_t start;
+        std::memcpy(&start, pattern.data() + place, sizeof start);
+        std::memset(pattern.data() + place, 0, sizeof start);
+        found->starts.push_back(start);
+        moved |= start != 0;
+    }
+    found->pattern = moved ? intern_params(pattern).detach() : &params;
+    return found.release();
+}
+
+// The shape of what is taken.
+std::vector<int64_t> shape_of(const Picks& picks) {
+    std::vector<int64_t> shape;
+    for (const Pick& pick : picks.picks)
+        if (pick.axis) shape.push_back(pick.count);
+    for (int64_t position : picks.added) shape.insert(shape.begin() + position, 1);
+    return shape;
+}
+
+} // namespace
+
+const Starts& starts_of(const Op& op, const Params& params) {
+    // Acquire and release: whoever finds them sees what they say.
+    if (const Starts* known = params.starts.load(std::memory_order_acquire)) return *known;
+    const Starts* made = read_starts(op, params);
+    const Starts* before = nullptr;
+    if (params.starts.compare_exchange_strong(before, made, std::memory_order_acq_rel))
+        return *made;
+    destroy_starts(made, params);
+    return *before;
+}
+
+void destroy_starts(const Starts* starts, const Params& of) {
+    if (starts && starts->pattern != &of) release(const_cast<Params*>(starts->pattern));
+    delete starts;
+}
+
+namespace {
+
+Ref<Params> written_part(const Params& params, const Type& array) {
+    Picks found = read_picks(params.bytes);
+    std::vector<int64_t> shape = shape_of(found);
+    std::string bytes;
+    write_tuple(bytes, 2);
+    write_tuple(bytes, int64_t(found.picks.size()));
+    int64_t place = 0;
+    std::size_t next = 0; // new axis
+    bool all = found.added.empty();
+    for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
+        const Pick& pick = found.picks[axis];
+        if (pick.count == 0) return {};
+        while (pick.axis && next < found.added.size() && found.added[next] == place)
+            ++next, ++place;
+        write_tuple(bytes, 3);
+        bool several = pick.axis && pick.count > 1;
+        if (several)
+            write_integer(bytes, place);
+        else
+            write_none(bytes);
+        write_integer(bytes, several ? pick.step : 0);
+        write_integer(bytes, pick.start);
+        place += pick.axis;
+        all &= pick.axis && pick.count == array.shape[axis] && pick.step == 1;
+    }
+    if (all) return {};
+    write_tuple(bytes, int64_t(shape.size()));
+    for (int64_t length : shape) write_integer(bytes, length);
+    return intern_params(bytes);
+}
+
+} // namespace
+
+Ref<Params> replaced_part(const Op& index, const Params& picks, Type& array) {
+    const Starts& known = starts_of(index, picks);
+    if (known.array.get() != &array) {
+        known.replaced = written_part(picks, array);
+        known.array = Ref<Type>(&array);
+    }
+    return known.replaced;
+}
+
+void write_tuple(std::string& bytes, int64_t length) { append(bytes, TUPLE, length); }
+void write_integer(std::string& bytes, int64_t number) { append(bytes, INTEGER, number); }
+void write_none(std::string& bytes) { bytes.push_back(NONE); }
+
+} // namespace tenfold
