@@ -17,9 +17,16 @@ environment. `tenfold doctor` shows the values in force and where each came from
 """
 
 
+OF_THE_MACHINE = {"threads": "as many as processors"}
+"""Defaults that another machine has others of: the page is the same everywhere."""
+
+
 def page() -> str:
     """Return the page."""
-    rows = [f"| `{s.name}` | `{s.environment}` | `{s.default}` | {s.doc} |\n" for s in SETTINGS]
+    defaults = {s.name: f"`{s.default}`" for s in SETTINGS} | OF_THE_MACHINE
+    rows = [
+        f"| `{s.name}` | `{s.environment}` | {defaults[s.name]} | {s.doc} |\n" for s in SETTINGS
+    ]
     return HEAD + "".join(rows)
 
 

@@ -171,21 +171,24 @@ bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
                           scalar.whole < (int64_t(1) << (bits - 1)));
 }
 
-// The most assignments that are pending on a way down, as far as `budget` nodes show it.
-uint32_t pending_assignments(Node* node, int& budget) {
-    uint32_t known = node->assignments.load(std::memory_order_relaxed);
-    if (known == 0 || --budget < 0) return known;
-    uint32_t most = 0;
-    for (Ref<Node>& input : inputs_of(node))
-        most = std::max(most, pending_assignments(input.get(), budget));
-    return std::min(known, most + node->op->assigns);
+// Stores what it finds; `budget`: how many nodes it may look at.
+void recount(Node* node, int& budget) {
+    if (node->depth.load(std::memory_order_relaxed) == 0 || --budget < 0) return;
+    uint32_t depth = 0, assignments = 0;
+    for (Ref<Node>& input : inputs_of(node)) {
+        recount(input.get(), budget);
+        depth = std::max(depth, input->depth.load(std::memory_order_relaxed));
+        assignments = std::max(assignments, input->assignments.load(std::memory_order_relaxed));
+    }
+    node->depth.store(depth + 1, std::memory_order_relaxed);
+    node->assignments.store(assignments + node->op->assigns, std::memory_order_relaxed);
 }
 
 } // namespace
 
-void recount_assignments(Node* node) {
+void recount(Node* node) {
     int budget = 24;
-    node->assignments.store(pending_assignments(node, budget), std::memory_order_relaxed);
+    recount(node, budget);
 }
 
 void* Node::operator new(std::size_t) { return local_list().take(); }

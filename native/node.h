@@ -40,6 +40,10 @@ struct Node {
     // The number of the thread that is writing over the value of this node, which no Array names;
     // whoever reaches it by another way waits. 0: none.
     std::atomic<uint32_t> claim{0};
+    // Of an assignment: how many in a row, up to this, wrote to alike parts of one Array before
+    // anybody looked; and how many of them wait to be computed together. Written before it is seen.
+    uint16_t alike = 0, waiting = 0;
+    uint64_t march = 0; // a number for how far each of them went from the one before
     uint32_t input_count = 0;
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
@@ -66,8 +70,9 @@ Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> infere
                          std::span<Node* const> inputs);
 // An input that has a Type but no value: what a rule is traced on.
 Ref<Node> placeholder_node(Ref<Type> type);
-// Counts anew what is pending below a node that was counted when it was made, if that is not far.
-void recount_assignments(Node* node);
+// Counts anew what is pending below a node, which was counted when it was made, as far as that is
+// near.
+void recount(Node* node);
 // The i-th result of an operation with several: `part` is the op that picks.
 Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index);
 

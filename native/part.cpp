@@ -130,6 +130,15 @@ void destroy_starts(const Starts* starts, const Params& of) {
 
 namespace {
 
+bool is_all(const Picks& found, const Type& array) {
+    bool all = found.added.empty();
+    for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
+        const Pick& pick = found.picks[axis];
+        all &= pick.axis && pick.count == array.shape[axis] && pick.step == 1;
+    }
+    return all;
+}
+
 Ref<Params> written_part(const Params& params, const Type& array) {
     Picks found = read_picks(params.bytes);
     std::vector<int64_t> shape = shape_of(found);
@@ -138,7 +147,6 @@ Ref<Params> written_part(const Params& params, const Type& array) {
     write_tuple(bytes, int64_t(found.picks.size()));
     int64_t place = 0;
     std::size_t next = 0; // new axis
-    bool all = found.added.empty();
     for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
         const Pick& pick = found.picks[axis];
         if (pick.count == 0) return {};
@@ -153,15 +161,18 @@ Ref<Params> written_part(const Params& params, const Type& array) {
         write_integer(bytes, several ? pick.step : 0);
         write_integer(bytes, pick.start);
         place += pick.axis;
-        all &= pick.axis && pick.count == array.shape[axis] && pick.step == 1;
     }
-    if (all) return {};
+    if (is_all(found, array)) return {};
     write_tuple(bytes, int64_t(shape.size()));
     for (int64_t length : shape) write_integer(bytes, length);
     return intern_params(bytes);
 }
 
 } // namespace
+
+bool is_all(const Params& picks, const Type& array) {
+    return is_all(read_picks(picks.bytes), array);
+}
 
 Ref<Params> replaced_part(const Op& index, const Params& picks, Type& array) {
     const Starts& known = starts_of(index, picks);

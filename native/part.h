@@ -19,6 +19,8 @@ struct Starts {
     // What `update` has for the part that `index` takes of an array of this Type; under the GIL.
     mutable Ref<Type> array;
     mutable Ref<Params> replaced;
+    // Of a pattern: assignments to such parts were not computed together in one go.
+    mutable std::atomic<bool> apart{false};
 };
 
 // Of the Params of an op that takes or replaces a part (Op::part); kept with them.
@@ -27,6 +29,9 @@ const Starts& starts_of(const Op& op, const Params& params);
 // The Params with which `update` replaces what `index` takes of an array, in the one form that
 // equal parts have; empty where that is nothing, or all.
 Ref<Params> replaced_part(const Op& index, const Params& picks, Type& array);
+
+// Whether `index` takes all of an array, as it is.
+bool is_all(const Params& picks, const Type& array);
 
 // Writes the canonical bytes of Params.
 void write_tuple(std::string& bytes, int64_t length);

@@ -79,7 +79,7 @@ def test_child_of_a_fork_amid_busy_threads_computes() -> None:
         for _ in range(20):
             child = os.fork()
             if child == 0:
-                signal.alarm(20)  # a child that hangs ends by itself
+                signal.alarm(60)  # a child that hangs ends by itself
                 os._exit(0 if total(pending) == 40.0 else 1)
             _, status = os.waitpid(child, 0)
             assert os.waitstatus_to_exitcode(status) == 0

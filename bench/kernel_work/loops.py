@@ -94,13 +94,25 @@ def jax_life(a: Any, _: Any) -> Any:
     return a.at[1:-1, 1:-1].set(alive(a).astype(a.dtype))
 
 
-def recurrence(a: Any, other: Any, number: int) -> Any:
-    """Each row from the one before, which has just been assigned to."""
+def smoothing(a: Any, other: Any, number: int) -> Any:
+    """Exponential smoothing: each row from the one before, which has just been assigned to."""
+    a[number + 1] = 0.9 * a[number] + 0.1 * a[number + 1]
+    return a, other
+
+
+def jax_smoothing(a: Any, number: Any) -> Any:
+    return a.at[number + 1].set(0.9 * a[number] + 0.1 * a[number + 1])
+
+
+def prefix(a: Any, other: Any, number: int) -> Any:
+    """As little arithmetic as a recurrence can have: NumPy has one temporary, which stays in the
+    cache, and is as fast as the memory.
+    """
     a[number + 1] += 0.5 * a[number]
     return a, other
 
 
-def jax_recurrence(a: Any, number: Any) -> Any:
+def jax_prefix(a: Any, number: Any) -> Any:
     return a.at[number + 1].add(0.5 * a[number])
 
 
@@ -135,6 +147,7 @@ def rows(count: int, length: int) -> Inputs:
 
 LARGE = (Need(3, ("numpy",)), Need(1, ("jax",)))
 SMALL = (Need(1 / 1.2, ("numpy",)), Need(1, ("jax",)))
+AT_THE_FLOOR = (Need(1, ("jax",)),)
 
 
 def work(
@@ -177,10 +190,17 @@ LOOPS: Sequence[Work] = (
     ),
     work(
         "recurrence",
-        "recurrence over rows, float64, 2,000 of 4,096",
-        rows(2000, 4096),
-        (recurrence, jax_recurrence, 1999),
+        "exponential smoothing down rows, float64, 60 of 1 M",
+        rows(60, 1_000_000),
+        (smoothing, jax_smoothing, 59),
         LARGE,
+    ),
+    work(
+        "prefix",
+        "prefix sums of rows, halved, float64, 2,000 of 4,096",
+        rows(2000, 4096),
+        (prefix, jax_prefix, 1999),
+        AT_THE_FLOOR,
     ),
     work(
         "small-heat",
@@ -205,9 +225,16 @@ LOOPS: Sequence[Work] = (
     ),
     work(
         "small-recurrence",
-        "recurrence over rows, float64, 50 of 50",
+        "exponential smoothing down rows, float64, 50 of 50",
         rows(50, 50),
-        (recurrence, jax_recurrence, 49),
+        (smoothing, jax_smoothing, 49),
+        SMALL,
+    ),
+    work(
+        "small-prefix",
+        "prefix sums of rows, halved, float64, 50 of 50",
+        rows(50, 50),
+        (prefix, jax_prefix, 49),
         SMALL,
     ),
 )

@@ -36,14 +36,24 @@ ArrayObject* allocate() {
     self->root = self;
     self->view_op = nullptr;
     self->view_params = nullptr;
+    self->view_type = nullptr;
     self->version = 0;
+    self->views = self->next = self->before = nullptr;
     self->window = nullptr;
     self->weak_references = nullptr;
     return self;
 }
 
+void enlist(ArrayObject* view) {
+    view->next = view->root->views;
+    if (view->next) view->next->before = view;
+    view->root->views = view;
+}
+
 void unlist(ArrayObject* view) {
-    if (view->base && view->root->window) std::erase(view->root->window->views, view);
+    if (!view->base) return;
+    if (view->next) view->next->before = view->before;
+    (view->before ? view->before->next : view->root->views) = view->next;
 }
 
 void deallocate(PyObject* object) {
@@ -54,6 +64,7 @@ void deallocate(PyObject* object) {
     ArrayObject* base = std::exchange(self->base, nullptr);
     if (self->node) release(self->node);
     if (self->view_params) release(self->view_params);
+    if (self->view_type) release(self->view_type);
     PyTypeObject* type = Py_TYPE(object);
     if (free_count < MOST_FREE)
         free_arrays[free_count++] = self;
@@ -78,6 +89,7 @@ void deallocate(PyObject* object) {
 
 // Whether a view has a value that is none of its window's memory: its user may have written there.
 bool has_copy(ArrayObject* view) {
+    if (!view->node) return false;
     Ref<Value> value = value_of(view->node);
     if (!value) return false;
     Ref<Value> root = value_of(view->root->node);
@@ -101,15 +113,12 @@ bool refresh(ArrayObject* view) {
         Ref<Node> node =
             make_node((*array)->view_op, {&input, 1}, Ref<Params>((*array)->view_params));
         if (!node) return false;
-        release((*array)->node);
-        (*array)->node = node.detach();
+        Node* old = std::exchange((*array)->node, node.detach());
+        if (old) release(old);
         (*array)->version = version;
     }
     return true;
 }
-
-// The Type cannot change by rebinding, so it is read without bringing a view up to date.
-const Type& type_of(PyObject* self) { return *as_array(self)->node->type; }
 
 PyObject* get_shape(PyObject* self, void*) { return shape_tuple(type_of(self)); }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(type_of(self).dtype)); }
@@ -192,8 +201,9 @@ PyObject* view_array(Ref<Node> node, PyObject* base) {
     self->root = self->base->root;
     self->view_op = op;
     self->view_params = params.detach();
+    self->view_type = Ref<Type>(self->node->type).detach();
     self->version = self->root->version;
-    if (self->root->window) self->root->window->views.push_back(self);
+    enlist(self);
     return object;
 }
 
@@ -223,9 +233,22 @@ Node* node_of(PyObject* object) {
     return self->node;
 }
 
+Type& type_of(PyObject* object) {
+    ArrayObject* self = as_array(object);
+    return self->view_type ? *self->view_type : *self->node->type;
+}
+
+void forget_views(ArrayObject* root) {
+    for (ArrayObject* view = root->views; view; view = view->next) {
+        view->version = ~uint64_t(0);
+        if (Node* node = std::exchange(view->node, nullptr)) release(node);
+    }
+}
+
 void rebind(ArrayObject* array, Ref<Node> node) {
     release(std::exchange(array->node, node.detach()));
     ++array->version;
+    forget_views(array); // they would keep the value before from being written over
 }
 
 bool make_array_type(PyObject* module) {

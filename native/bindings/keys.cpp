@@ -162,7 +162,7 @@ BasicKey basic_key(Type& array, PyObject* key) {
 }
 
 PyObject* basic_item(PyObject* self, PyObject* key) {
-    BasicKey basic = basic_key(*reinterpret_cast<ArrayObject*>(self)->node->type, key);
+    BasicKey basic = basic_key(type_of(self), key);
     if (!basic.params) return nullptr;
     Node* input = node_of(self);
     if (!input) return nullptr;
@@ -173,7 +173,8 @@ PyObject* basic_item(PyObject* self, PyObject* key) {
 
 namespace {
 
-constexpr uint32_t MOST_TRIED = 4;
+// Where more have piled up one has failed; Python knows when it is tried again.
+constexpr uint32_t MOST_TRIED = MOST_TOGETHER + 4;
 
 // Starts the work of earlier assignments, as assignment/places.py says it.
 bool advance(PyObject* array, PyObject* value) {
@@ -181,39 +182,74 @@ bool advance(PyObject* array, PyObject* value) {
     uint32_t pending = before->assignments.load(std::memory_order_relaxed);
     Node* read = node_of(value);
     if (!read) return false;
-    // Where they have piled up one has failed; Python knows when it is tried again.
-    if (pending <= MOST_TRIED && read->assignments.load(std::memory_order_relaxed) < MOST_READ)
-        if (pending < MOST_PENDING || compute_by_plan(Ref<Node>(before))) return true;
+    if (pending <= MOST_TRIED && read->assignments.load(std::memory_order_relaxed) < MOST_READ) {
+        if (pending < MOST_PENDING) return true;
+        if (compute_by_plan(Ref<Node>(before))) return recount(read), true;
+    }
     PyObject* done = PyObject_CallFunctionObjArgs(hooks.advance, array, value, nullptr);
     Py_XDECREF(done);
     return done;
+}
+
+const Starts& pattern_of(const Params& part) {
+    return starts_of(*update_op, *starts_of(*update_op, part).pattern);
+}
+
+// How far a part lies from the last one of the same form that the Array was assigned to, as a
+// number that is not 0; 0 where it was another form, the same part, or somebody has looked
+// meanwhile.
+uint64_t march(Node& before, const Params& part) {
+    if (before.op != update_op || value_of(&before)) return 0;
+    const Starts &last = starts_of(*update_op, *before.params), &now = starts_of(*update_op, part);
+    if (last.pattern != now.pattern || last.starts == now.starts ||
+        before.read_in_part.load(std::memory_order_relaxed))
+        return 0;
+    uint64_t number = 1;
+    for (std::size_t i = 0; i < now.starts.size(); ++i)
+        number = number * 0x9e3779b97f4a7c15ULL + uint64_t(now.starts[i] - last.starts[i]);
+    return number | 1;
+}
+
+// Whether the work before an assignment may wait for it: in a long row of them, to be done at once.
+bool may_wait(const Node& before, const Params& part, uint64_t march) {
+    return before.alike >= LONG_ROW && before.waiting < MOST_TOGETHER &&
+           (before.waiting == 1 || before.march == march) &&
+           !pattern_of(part).apart.load(std::memory_order_relaxed);
 }
 
 // Lets an Array, which is no view and no window, name its value with a part replaced.
 bool put(ArrayObject* array, const Params& picks, PyObject* value) {
     Ref<Params> part = replaced_part(*index_op, picks, *array->node->type);
     if (!part) return false;
-    auto* object = reinterpret_cast<PyObject*>(array);
-    if (!advance(object, value)) return false;
+    uint64_t far = march(*array->node, *part);
+    bool waits = far && may_wait(*array->node, *part, far);
+    if (!waits && !advance(reinterpret_cast<PyObject*>(array), value)) return false;
     Node* given = node_of(value);
     if (!given) return false;
-    if (given->assignments.load(std::memory_order_relaxed) > MOST_PENDING)
-        recount_assignments(given); // it may have been made of what is computed by now
     Node* inputs[] = {array->node, given};
     Ref<Node> node = make_node(update_op, inputs, std::move(part));
-    if (node) return rebind(array, std::move(node)), true;
-    if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
-    return false;
+    if (!node) {
+        if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
+        return false;
+    }
+    if (far) node->alike = uint16_t(std::min<uint32_t>(array->node->alike + 1u, LONG_ROW));
+    node->march = far;
+    node->waiting = uint16_t(waits ? array->node->waiting + 1 : 1);
+    rebind(array, std::move(node));
+    return true;
 }
 
 } // namespace
 
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
     auto* array = reinterpret_cast<ArrayObject*>(self);
-    if (!is_array(value) || array->base || array->window) return false;
-    BasicKey basic = basic_key(*array->node->type, key);
+    if (!is_array(value) || array->window) return false;
+    BasicKey basic = basic_key(type_of(self), key);
     if (!basic.params) return false;
     auto* given = reinterpret_cast<ArrayObject*>(value);
+    if (array->base) // all of a view
+        return given->root != array->root && is_all(*basic.params, type_of(self)) &&
+               replace_part(array, value);
     if (given->base == array) // `x[key] op= e` ends with an assignment of what it has written to
         return given->view_op == index_op && given->view_params == basic.params.get();
     return put(array, *basic.params, value);
@@ -222,9 +258,13 @@ bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
 bool replace_part(ArrayObject* part, PyObject* value) {
     ArrayObject* array = part->base;
     if (!array || array->base || array->window || part->view_op != index_op) return false;
-    if (reinterpret_cast<ArrayObject*>(value)->node->type != part->node->type) return false;
+    if (&type_of(value) != part->view_type) return false;
     Ref<Params> picks(part->view_params);
     return put(array, *picks, value);
+}
+
+void keep_apart(const Node& node) {
+    if (node.op == update_op) pattern_of(*node.params).apart = true;
 }
 
 void set_part_ops(Op& index, Op& update) {

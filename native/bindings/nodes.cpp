@@ -297,7 +297,8 @@ void declare_nodes(nb::module_& module) {
     });
     module.def("kept_node", [](nb::handle array) {
         if (!is_array(array.ptr())) throw nb::type_error("kept_node() needs an Array");
-        return NodeHandle{Ref<Node>(reinterpret_cast<ArrayObject*>(array.ptr())->node)};
+        Node* node = reinterpret_cast<ArrayObject*>(array.ptr())->node;
+        return node ? node_to_python(Ref<Node>(node)) : nb::none();
     });
     module.def("readers_of", readers_to_python, "node"_a);
     module.def("references_of", references_of, "node"_a);

@@ -120,7 +120,7 @@ PyObject* in_place(Position position, PyObject* self, PyObject* other) {
             Py_DECREF(result);
             return nullptr;
         } else if (array->base || array->window || !is_array(result) ||
-                   reinterpret_cast<ArrayObject*>(result)->node->type != array->node->type) {
+                   &type_of(result) != &type_of(self)) {
             PyObject* done =
                 PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);
             Py_DECREF(result);

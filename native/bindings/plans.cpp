@@ -294,6 +294,8 @@ void declare_plans(nb::module_& module) {
     module.def(
         "set_watched", [](bool now) { watched = now; }, "now"_a);
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
+    module.def(
+        "keep_apart", [](const NodeHandle& node) { keep_apart(*node.node); }, "node"_a);
     module.def("kept_plans", kept_plans);
     module.def("forget_plans", forget_plans);
     module.def("is_notable", [](nb::handle number) {

@@ -21,22 +21,22 @@ namespace nb = nanobind;
 struct Window;
 
 struct ArrayObject {
-    PyObject_HEAD Node* node; // owned
+    PyObject_HEAD Node* node; // owned; null for a view whose root was rebound since
     ArrayObject* base;        // owned; null when this is no view
     ArrayObject* root;        // borrowed through base; this object itself when it is no view
     const Op* view_op;
     Params* view_params; // owned
+    Type* view_type;     // owned
     uint64_t
-        version;    // of a root: how often it was rebound; of a view: the root's when node was made
-    Window* window; // of a root whose memory is the user's; owned
+        version; // of a root: how often it was rebound; of a view: the root's when node was made
+    ArrayObject *views, *next, *before; // of a root its views; of a view its neighbours there
+    Window* window;                     // of a root whose memory is the user's; owned
     PyObject* weak_references;
 };
 
-// What makes an Array a window on memory that its user can write to: Python's record of it, and the
-// views of the Array that are alive.
+// What makes an Array a window on memory that its user can write to: Python's record of it.
 struct Window {
     PyObject* record; // owned
-    std::vector<ArrayObject*> views;
 };
 
 extern PyTypeObject* array_type;
@@ -50,6 +50,9 @@ PyObject* arrays_of(Ref<Node> node, PyObject* base);
 // The node an Array names now, borrowed; brings a view up to date; null with a Python error on
 // failure.
 Node* node_of(PyObject* array);
+Type& type_of(PyObject* array); // it cannot change, so no view is brought up to date for it
+// The nodes that views have kept are made again when they are asked for.
+void forget_views(ArrayObject* root);
 void rebind(ArrayObject* array, Ref<Node> node);
 
 // Python functions that the core calls; named in `set_hooks`.
@@ -126,6 +129,9 @@ bool set_basic_item(PyObject* self, PyObject* key, PyObject* value);
 bool replace_part(ArrayObject* part, PyObject* value);
 // Assignments that may be pending one upon the other: of an Array, and below what is assigned.
 constexpr uint32_t MOST_PENDING = 1, MOST_READ = 32;
+// Assignments in a row to alike parts of one Array: after so many, so many wait for each other.
+constexpr uint32_t LONG_ROW = 32, MOST_TOGETHER = 8;
+void keep_apart(const Node& node); // such assignments do not wait any more
 void set_part_ops(Op& index, Op& update);
 
 // Small numbers for dtypes, devices and storage kinds, and their Python objects.

@@ -12,24 +12,13 @@ ArrayObject* array_from(nb::handle object) {
 void open_window(nb::handle array, nb::object record) {
     ArrayObject* object = array_from(array);
     if (object->base || object->window) throw nb::type_error("a view, or a window, is none anew");
-    object->window = new Window{record.release().ptr(), {}};
+    object->window = new Window{record.release().ptr()};
     watch_windows();
 }
 
 nb::object window_of(nb::handle array) {
     Window* window = array_from(array)->root->window;
     return window ? nb::borrow(window->record) : nb::none();
-}
-
-// The nodes that views have kept are made again when they are asked for.
-void forget_views(nb::handle array) {
-    Window* window = array_from(array)->window;
-    if (!window) return;
-    for (ArrayObject* view : window->views) {
-        Ref<Node> unknown = placeholder_node(Ref<Type>(view->node->type));
-        view->version = ~uint64_t(0);
-        release(std::exchange(view->node, unknown.detach()));
-    }
 }
 
 // Whether nothing but the given Array, if there is one, and this handle can see a Value's memory.
@@ -68,7 +57,8 @@ void declare_windows(nb::module_& module) {
     using namespace nb::literals;
     module.def("open_window", open_window, "array"_a, "record"_a);
     module.def("window_of", window_of, "array"_a);
-    module.def("forget_views", forget_views, "array"_a);
+    module.def(
+        "forget_views", [](nb::handle array) { forget_views(array_from(array)); }, "array"_a);
     module.def("is_alone", is_alone, "value"_a, "array"_a.none());
     module.def("exchange_memory", exchange_memory, "value"_a, "other"_a);
     module.def("exchange_part", exchange_part, "value"_a, "other"_a);

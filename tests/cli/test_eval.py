@@ -236,6 +236,15 @@ def test_failed_computation_is_one_line_and_code_4(
     assert (folder / "out.npy").read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("text", ["n ** (-n)", "linalg.inv(zeros((2, 2)))", "take(x, n, axis=0)"])
+def test_failure_while_measuring_is_one_line_and_code_4(
+    folder: Path, refused: Command, text: str
+) -> None:
+    message = str(refused(4, "explain", text, "x=a.npy", "n=n.npy", "--analyze"))
+    assert "Error: " in message
+    assert "written at" not in message
+
+
 def test_results_larger_than_memory_are_refused(
     folder: Path, refused: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

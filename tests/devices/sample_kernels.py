@@ -50,14 +50,18 @@ SOURCE = "\n".join(
   %new = add i64 %old, 1
   store i64 %new, ptr %cell""",
         ),
-        # Buffer 0: [units run, threads inside]; a unit takes about 50 us.
+        # Buffer 0: [units run, threads inside, whether to hurry]; a unit takes about 50 us, and
+        # next to nothing once it is to hurry.
         _loop(
             "spin",
             """
   %inside = getelementptr i64, ptr %first, i64 1
   %entered = atomicrmw add ptr %inside, i64 1 seq_cst
   %ran = atomicrmw add ptr %first, i64 1 seq_cst
-  br label %turn
+  %told = getelementptr i64, ptr %first, i64 2
+  %hurry = load atomic i64, ptr %told seq_cst, align 8
+  %hurries = icmp ne i64 %hurry, 0
+  br i1 %hurries, label %left, label %turn
 turn:
   %turns = phi i64 [0, %loop], [%turned, %turn]
   %turned = add i64 %turns, 1

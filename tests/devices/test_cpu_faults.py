@@ -157,7 +157,7 @@ failed = 0
 for i in range(12):
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(60)
         x = tn.asarray(np.arange(float(i + 2)))
         y = x
         for _ in range(i):

@@ -39,6 +39,7 @@ def traversals(array: tn.Array) -> list[str]:
 def test_a_chain_of_maps_is_one_pass_without_temporaries() -> None:
     a, b, c, d = (tn.asarray(randoms(10**6, seed=i)) for i in range(4))
     y = (a + b) * c - d / 2
+    tn.trim()  # what the pool has kept is not counted
     p = computed(y)
     assert (p.kernels, p.calls, p.temporaries) == (1, 0, 0)
     assert p.allocations == 1

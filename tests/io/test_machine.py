@@ -32,6 +32,26 @@ def test_memory_is_the_least_of_the_system_and_the_groups(monkeypatch: pytest.Mo
     assert machine.available_memory() == 0
 
 
+@pytest.mark.parametrize(
+    ("folder", "limit", "used", "prefix"),
+    [
+        ("/sys/fs/cgroup/a", "memory.max", "memory.current", ""),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+    ],
+)
+def test_contents_of_files_leave_the_memory_of_a_group_to_who_needs_it(
+    monkeypatch: pytest.MonkeyPatch, folder: str, limit: str, used: str, prefix: str
+) -> None:
+    files = {"/proc/meminfo": "MemAvailable: 8 kB\n", "/proc/self/cgroup": "0::/a\n"}
+    files |= {f"{folder}/{limit}": "5000\n", f"{folder}/{used}": "5000\n"}
+    play(monkeypatch, files)
+    assert machine.available_memory() == 0
+    files[f"{folder}/memory.stat"] = (
+        f"anon 3000\n{prefix}active_file 300\n{prefix}inactive_file 1000\nx\n"
+    )
+    assert machine.available_memory() == 1300
+
+
 def test_quota_is_the_least_of_the_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"/proc/self/cgroup": "1:name=x:/\n0::/a\n", "/sys/fs/cgroup/a/cpu.max": "max 100000"}
     play(monkeypatch, files)

@@ -336,6 +336,15 @@ def test_nextafter_steps_by_one_in_half_types(dtype: str) -> None:
     assert (up > np.asarray(x)).all()
 
 
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_nextafter_of_equal_numbers_is_the_second(dtype: str, device: str) -> None:
+    x, y = of([0.0, -0.0, 0.0, -0.0, 3.0], dtype), of([-0.0, 0.0, 0.0, -0.0, 3.0], dtype)
+    with tn.options(device=device):
+        found = tn.nextafter(tn.asarray(np.asarray(x)), tn.asarray(np.asarray(y)))
+        assert np.asarray(found).tobytes() == np.asarray(y).tobytes()
+
+
 def test_booleans_have_no_difference_and_no_negative() -> None:
     for call in (lambda x: x - x, lambda x: -x, lambda x: +x, tn.sign):
         with pytest.raises(DTypeError, match="bool"):

@@ -130,6 +130,7 @@ REAL: dict[str, Function] = {
     "pow": _power,
     "maximum": _larger,
     "minimum": lambda x, y: -_larger(-x, -y),
+    "nextafter": lambda x, y: np.where(x == y, y, np.nextafter(x, y)),
     "round": np.rint,
     "sign": lambda x: np.where(np.isnan(x), x, (x > 0).astype(x.dtype) - (x < 0)),
     "erf": _each(math.erf),

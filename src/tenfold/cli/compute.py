@@ -37,6 +37,8 @@ RESULT = "result"
 """The name of the only result, and its key in a .npz file."""
 WIDEST_NUMBER = 8
 """Bytes: an intermediate may have as many elements as the largest input has, at this size each."""
+FAILURES = (ValueError, ArithmeticError, LookupError, RunError)
+"""What computing raises for the values it meets."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,10 @@ def explain_command(
         text = tn.explain(*results.values(), stage=stage, format=form, analyze=analyze)
     except UnsupportedError as error:  # a stage that does not exist
         raise click.UsageError(str(error)) from error
+    except FAILURES as error:
+        if not analyze:  # nothing was computed
+            raise
+        raise failed(error) from error
     click.echo(text)
 
 
@@ -225,10 +231,14 @@ def compute(results: dict[str, tn.Array], progress: Progress) -> dict[str, NDArr
     try:
         tn.eval(*results.values())
         return {name: np.asarray(array) for name, array in results.items()}
-    except (ValueError, ArithmeticError, LookupError, RunError) as error:
-        # What failed is told; the line of Python that wrote it is a line of this program.
-        told = re.sub(r" \(written at [^()]*\)", "", because(error))
-        raise ComputationError(f"{type(error).__name__}: {told}") from error
+    except FAILURES as error:
+        raise failed(error) from error
+
+
+def failed(error: Exception) -> ComputationError:
+    """A failure of computing as a user is told it: without the line of this program it names."""
+    told = re.sub(r" \(written at [^()]*\)", "", because(error))
+    return ComputationError(f"{type(error).__name__}: {told}")
 
 
 def bytes_of(array: tn.Array) -> int:

@@ -55,6 +55,7 @@ def bind(
     try:
         binding = _Binding(structure, written, graph, plan, caller)
         binding.bound(threads).keep(structure)
+        binding.tell_assignments()
     except _NotReplayable:
         return False
     return True
@@ -111,17 +112,26 @@ class _Binding:
             instruction(plan)
         return plan
 
+    def tell_assignments(self) -> None:
+        """Let assignments that waited for each other do so no more if one launch is not enough."""
+        graph = self.written.graph
+        waited = [node for node in graph.nodes if node.pending and node.op and node.op.writes]
+        alone = len(graph.outputs) == 1 and graph.nodes[graph.outputs[0]] in waited
+        if alone and len(waited) > 1 and (len(self.plan.steps) > 1 or self.plan.steps[0].copies):
+            for node in waited:
+                _native.keep_apart(node)
+
     def _depends_on_starts(self) -> bool:
         """Whether the plan is not right any more where all parts of an array begin further on: what
         lies around a part that is not replaced in place, and what Python computes, is another then.
         """
-        at = self.plan.items_at
         written = [
-            position
+            self.plan.items_at[position]
             for position, node in enumerate(self.graph.nodes)
             if node.pending and node.op is not None and node.op.writes is not None
         ]
-        if any(at.get(position) not in self.over for position in written):
+        pieces = {number for number, item in enumerate(self.plan.items) if item.kind == "piece"}
+        if not pieces.union(self.over).issuperset(written):
             return True
         called = (self.graph.nodes[s.position].op for s in self.plan.steps if s.kind == "call")
         return any(op is not None and (op.reads or op.writes) for op in called)

@@ -35,13 +35,21 @@ def _system_memory() -> int:
 def _group_memory() -> Iterator[int]:
     """What each enclosing cgroup still allows: version 2, then version 1."""
     for folder in _groups():
-        limit, used = _text(folder / "memory.max"), _text(folder / "memory.current")
-        if limit.strip().isdigit() and used.strip().isdigit():
-            yield int(limit) - int(used)
-    old = GROUPS / "memory"
-    limit, used = _text(old / "memory.limit_in_bytes"), _text(old / "memory.usage_in_bytes")
-    if limit.strip().isdigit() and used.strip().isdigit():
-        yield int(limit) - int(used)
+        yield from _left(folder, "memory.max", "memory.current", "")
+    yield from _left(GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_")
+
+
+def _left(folder: Path, limit: str, used: str, prefix: str) -> Iterator[int]:
+    """What one cgroup still allows. The contents of files in memory are counted as used, but give
+    way to who needs it: in a container that has read or written much they fill it to its limit.
+    """
+    most, now = _text(folder / limit).strip(), _text(folder / used).strip()
+    if not (most.isdigit() and now.isdigit()):
+        return
+    pairs = [line.split() for line in _text(folder / "memory.stat").splitlines()]
+    counts = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+    cached = sum(counts.get(f"{prefix}{kind}_file", 0) for kind in ("active", "inactive"))
+    yield int(most) - int(now) + cached
 
 
 def group_processors() -> float | None:

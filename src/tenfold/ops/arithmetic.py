@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import FLOAT16, FLOAT32, HALVES, kind_of
+from tenfold.dtypes import FLOAT32, HALVES, kind_of
 from tenfold.ir.body import UNSIGNED, Body, Element
 from tenfold.ir.declare import elementwise
 from tenfold.ir.dtype_rules import (
@@ -396,18 +396,28 @@ def _neighbour(k: Body, x: Element, y: Element) -> Element:
     moved = k.select(outward, from_ + 1, from_ - 1)
     sign = 1 << 8 * dtype.itemsize - 1
     moved = k.select(x == 0, (to & sign) | 1, moved)
-    # NumPy's zeros: the first of two of float16, the second otherwise.
-    moved = k.select(x == y, from_ if dtype == FLOAT16 else to, moved)
+    moved = k.select(x == y, to, moved)  # a zero may have the other sign
     nan = k.bits(k.constant(np.nan, dtype), unsigned)
     return k.bits(k.select((x != x) | (y != y), nan, moved), dtype)
 
 
-@elementwise(dtypes=real_floating, reference=np.nextafter, kernel=_neighbour, takes_halves=True)
+def _next_after(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """NumPy's; before 2.5 it returns the first of two zeros of float16, unlike of other dtypes."""
+    return np.where(x == y, y, np.nextafter(x, y))
+
+
+@elementwise(
+    dtypes=real_floating,
+    reference=_next_after,
+    numpy=(np.nextafter,),
+    kernel=_neighbour,
+    takes_halves=True,
+)
 def nextafter(x1: Array | complex, x2: Array | complex, /) -> Array:
     """The next floating number after `x1` towards `x2`, element by element.
 
-    Where they are equal it is `x2` (of zeros of float16 `x1`, as NumPy). Floating dtypes, integers
-    as NumPy promotes them; raises DTypeError for complex.
+    Where they are equal it is `x2`. Floating dtypes, integers as NumPy promotes them; raises
+    DTypeError for complex.
 
     >>> import tenfold as tn
     >>> tn.nextafter(tn.asarray([1.0]), 2).tolist()

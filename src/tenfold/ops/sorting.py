@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import BFLOAT16, FLOAT32, INT64, kind_of, promote
+from tenfold.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, kind_of, promote
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, operation, refuse_dtype, refuse_unordered
 from tenfold.ir.op import Call, Inferred, Sample
@@ -68,6 +68,10 @@ def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 def sorted_values(x: np.ndarray, axis: int = 0, descending: bool = False) -> np.ndarray:
     """Return real `x` sorted along an axis, in the dtype of `exact`; zeros keep their order."""
     keys = exact(x)
+    if keys.dtype == FLOAT16:  # NumPy 2.5 sorts long ones with NaN wrongly; float32 has them all
+        with np.errstate(invalid="ignore"):
+            wide = sorted_values(keys.astype(FLOAT32), axis, descending)
+            return wide.astype(FLOAT16)
     if descending:
         found = _opposite(np.sort(_opposite(keys), axis=axis))
     else:
