@@ -131,4 +131,44 @@ def test_step_is_native_once_it_is_known(own_programs: None) -> None:
     with tn.profile() as seen:
         sweep()
         x.wait()
-    assert (seen.kernels, seen.copies, seen.allocations) == (63, 0, 0)
+    # The first 32 one by one, then eight at once.
+    assert (seen.kernels, seen.copies, seen.allocations) == (36, 0, 0)
+
+
+def test_long_rows_of_assignments_are_computed_several_at_once(own_programs: None) -> None:
+    assert both((200, 50), rows, 40) > 0
+    values = np.random.default_rng(7).random((200, 50))
+    x = tn.asarray(values.copy())
+    for n in range(199):
+        rows(x, n)
+        rows(values, n)
+    old, before = x + 0, values.copy()
+    for n in range(0, 100, 3):
+        x[n], values[n] = x[n + 1] * 2, values[n + 1] * 2
+        x[n + 1 : n + 3], values[n + 1 : n + 3] = 5.0, 5.0
+    np.testing.assert_array_equal(np.asarray(x), values)
+    np.testing.assert_array_equal(np.asarray(old), before)
+
+
+def test_reading_in_between_sees_every_assignment() -> None:
+    values = np.random.default_rng(8).random((120, 6))
+    x = tn.asarray(values.copy())
+    for n in range(119):
+        rows(x, n)
+        rows(values, n)
+        if n % 11 == 3:
+            assert x[n + 1, 2].item() == values[n + 1, 2]
+        if n % 29 == 7:
+            np.testing.assert_array_equal(np.asarray(x[n:]), values[n:])
+    np.testing.assert_array_equal(np.asarray(x), values)
+
+
+def test_parts_that_cannot_be_computed_at_once_still_are_right() -> None:
+    values = np.random.default_rng(9).random((150, 12))
+    x = tn.asarray(values.copy())
+    for n in range(1, 149):
+        for each in (x, values):
+            each[n, 1:-1] = 0.25 * (
+                each[n - 1, 1:-1] + each[n + 1, 1:-1] + each[n, :-2] + each[n, 2:]
+            )
+    np.testing.assert_array_equal(np.asarray(x), values)

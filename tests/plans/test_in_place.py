@@ -15,8 +15,9 @@ from tenfold.testing import assert_equal_bits
 
 @pytest.fixture(autouse=True)
 def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several assignments are planned together."""
+    """Several assignments are planned together; plans that are kept do not fall out meanwhile."""
     monkeypatch.setattr(places, "MOST_PENDING", 99)
+    tn.trim()
 
 
 def planned(x: tn.Array) -> Plan:

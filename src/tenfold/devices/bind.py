@@ -113,11 +113,13 @@ class _Binding:
         return plan
 
     def tell_assignments(self) -> None:
-        """Let assignments that waited for each other do so no more if one launch is not enough."""
+        """Let assignments that waited for each other do so no more if that saves no launches."""
         graph = self.written.graph
         waited = [node for node in graph.nodes if node.pending and node.op and node.op.writes]
         alone = len(graph.outputs) == 1 and graph.nodes[graph.outputs[0]] in waited
-        if alone and len(waited) > 1 and (len(self.plan.steps) > 1 or self.plan.steps[0].copies):
+        steps = self.plan.steps
+        saves = 2 * len(steps) <= len(waited) and not any(step.copies for step in steps)
+        if alone and len(waited) > 1 and not saves:
             for node in waited:
                 _native.keep_apart(node)
 

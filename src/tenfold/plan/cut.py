@@ -33,7 +33,7 @@ Cost = Callable[[Item], float]
 
 def weight_of(item: Item, cost: Cost) -> int:
     """Return how many operations of a kernel's body an item counts as."""
-    if item.kind in ("view", "scalar"):
+    if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.placed):
         return 0
     return FORMULA_WEIGHT if cost(item) >= FORMULA_COST else 1
 

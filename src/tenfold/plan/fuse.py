@@ -12,7 +12,7 @@ keeping it is cheaper: Eigen's inequality, with costs in additions per element.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from tenfold.ir.graph import Graph
@@ -78,7 +78,8 @@ class Fusion:
         self.whole: dict[int, int] = {}
         """Of pieces: what they are parts of."""
         self.roots = self._roots()
-        self.windows = {number for number in self.roots if self._is_window(number)}
+        asides = {item.aside for item in items}
+        self.windows = {i for i in self.roots if i not in asides and self._is_window(i)}
         self.groups: list[Group] = []
         self.group_of: dict[int, Group] = {}
         self.computed: dict[int, set[tuple[int, Access]]] = {}
@@ -119,6 +120,8 @@ class Fusion:
                 self.whole[i] = number
         if item.base >= 0:
             self._keep(roots, item.base, "a part of it is written over")
+        if item.aside >= 0:
+            self._keep(roots, item.aside, "it is made of what it is written over")
 
     def _same_node(self, number: int, other: int) -> bool:
         return self.items[number].position == self.items[other].position
@@ -268,6 +271,7 @@ class Fusion:
             if use.item in self.group_of and use.access == ELSEWHERE:
                 group = self.group_of[use.item]
                 behind |= {group.number, *group.before}
+        behind |= self._below(root)
         needed = direct | behind
         apart = []
         for group in self._candidates(root, uses):
@@ -287,6 +291,16 @@ class Fusion:
         self.apart[group.number] = apart
         self.groups.append(group)
         self._join(root, group, tuple(range(len(group.space))), needed, uses)
+
+    def _below(self, root: int) -> Set[int]:
+        """The groups that must have run before a part of an array is written over."""
+        base = self.items[self.whole[root]].base if root in self.whole else -1
+        found: set[int] = set()
+        for number in (base, self.items[root].aside):
+            if number >= 0:
+                group = self.group_of.get(number)
+                found |= {group.number, *group.before} if group else self._behind(number)
+        return found
 
     def _behind(self, number: int) -> frozenset[int]:
         """The groups that must have run before an item that no kernel computes."""
@@ -317,9 +331,19 @@ class Fusion:
             if group.number not in own
             and not group.scanned
             and group.space == space
-            and not group.reads.isdisjoint(use.item for use in uses)
+            and (
+                not group.reads.isdisjoint(use.item for use in uses)
+                or self._written_with(root, group)
+            )
         ]
         return found
+
+    def _written_with(self, root: int, group: Group) -> bool:
+        """Whether a group writes another part of the array that a root is a part of."""
+        whole = self.whole.get(root)
+        if whole is None or self.items[whole].base < 0:
+            return False
+        return any(self.whole.get(other) == whole for other in group.roots)
 
     def _embedded(self, root: int, uses: Sequence[Use], group: Group) -> Embedding | None:
         """How the axes of a root stand in the group's space, if all it reads there fits."""

@@ -18,10 +18,11 @@ update: a copy: an array, or an expression that is not computed, still holds the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import product
-from tenfold.plan.alias import Order, order
+from tenfold.plan.alias import Kind, Order, order
 from tenfold.plan.lower import Memory
 from tenfold.plan.overlap import Region, overlap
 from tenfold.plan.traverse import Launch
@@ -31,17 +32,28 @@ LATER = "the old value is read where the new one must be there"
 FAILS = "a part of it can fail, and the old value must be whole then"
 REPEATS = "an element of the old value stands in memory once for several"
 SEEN = "the old value is a view, or is seen by one"
+ANYWHERE = "the old value is read at indices that are computed"
+APART = "parts of it are computed by several kernels"
 
 
-class NotInPlace(Exception):
+@dataclass(frozen=True)
+class Hazard:
     """The update at a position of the graph cannot be done in place, and why.
 
     It can if the loops go in these directions along the axes of its part, where there are any.
     """
 
-    def __init__(self, position: int, why: str, directions: tuple[int, ...] = ()) -> None:
-        super().__init__(why)
-        self.position, self.why, self.directions = position, why, directions
+    position: int
+    why: str
+    directions: tuple[int, ...] = ()
+
+
+class NotInPlace(Exception):
+    """Some updates cannot be done in place."""
+
+    def __init__(self, *hazards: Hazard) -> None:
+        super().__init__("; ".join(hazard.why for hazard in hazards))
+        self.hazards = hazards
 
 
 def updates(graph: Graph) -> list[int]:
@@ -75,22 +87,35 @@ def why_not(graph: Graph, position: int) -> str:
 def direction(
     launch: Launch, base: int, written: int, space: Sequence[int], *, maps: bool
 ) -> Order:
-    """Return how the loops of a launch may write an item over what they read of another.
+    """Return how the loops of a launch may write parts of an item over what they read of another:
+    whatever is read anywhere has not been written before.
 
-    Loops that are no maps may only write what they do not read: else raises NotInPlace.
+    Loops that are no maps may only write what they do not read, and nothing may be read at computed
+    indices: else no order is safe.
     """
-    target = _region(next(m for m in launch.memory if m.written and m.item == written), space)
+    targets = [_region(m, space) for m in launch.memory if m.written and m.item == written]
     reads = [_region(m, space) for m in launch.memory if not m.written and m.item == base]
-    if not maps:
-        together = [found for read in reads if not (found := overlap(target, read)).disjoint]
-        if together:
-            raise NotInPlace(-1, str(together[0]))
-        reads = []
-    return order(target, reads, axes=launch.order)
+    pairs = [] if maps else [(target, read) for target in targets for read in reads]
+    refused = [str(found) for pair in pairs if not (found := overlap(*pair)).disjoint]
+    if _gathered(launch, base):
+        refused.append(ANYWHERE)
+    if refused:
+        return Order(launch.order, (), refused[0], safe=False)
+    orders = [order(target, reads if maps else [], axes=launch.order) for target in targets]
+    bound = [each for each in orders if each.kind is not Kind.ANY]
+    turned = [each for each in bound if each.kind is not Kind.FORWARD]
+    return (turned or bound or orders)[0]
+
+
+def _gathered(launch: Launch, base: int) -> bool:
+    """Whether an item is read at indices that are computed: all of it may be."""
+    read = [made.data for made in launch.kernel.body if made.name == "gather"]
+    operands = {data[0] if isinstance(data, tuple) else data for data in read}
+    return any(m.item == base for number, m in enumerate(launch.memory) if number in operands)
 
 
 def _region(memory: Memory, space: Sequence[int]) -> Region:
     return Region(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
 
 
-__all__ = ["FAILS", "HELD", "LATER", "SEEN", "NotInPlace", "direction", "updates", "why_not"]
+__all__ = ["Hazard", "NotInPlace", "direction", "updates", "why_not"]

@@ -18,22 +18,41 @@ view (1,) (3,)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tenfold._native import Type
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op
 from tenfold.ir.shape import Shape, product
-from tenfold.plan.access import Step
+from tenfold.plan.access import Access, Step, identity
 from tenfold.plan.locate import has_element
 from tenfold.plan.rules import has_rule
 
 Turns = Mapping[int, tuple[int, ...]]
 """For each position of what is done in place the directions along the axes of the part; none: all
 go up."""
+
+
+@dataclass
+class Runs:
+    """Updates of parts of one array that are done together (`plan/runs.py`); of each such run the
+    last one makes the array.
+    """
+
+    bases: dict[int, int] = field(default_factory=dict)
+    """The node whose memory is taken."""
+    parts: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The updates whose parts are stored: those that no later one replaces again."""
+    inner: dict[int, int] = field(default_factory=dict)
+    """For each update but the last one whether its part is stored."""
+    values: dict[int, int] = field(default_factory=dict)
+    """For each view that is nothing but one part, the update that has replaced it."""
+    reads: dict[int, tuple[int, Access]] = field(default_factory=dict)
+    """For each other view of an array between, the array below, of which it is one too, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +81,10 @@ class Item:
     """Of a piece: where it begins in the whole."""
     access: tuple[Step, ...] | None = None
     """Of a piece that is no block: where its elements lie, for each axis of the whole."""
+    aside: int = -1
+    """Of a piece: what must be in memory, all of it, before any of the piece is written."""
     base: int = -1
-    """Of a join: the item whose memory it takes over, a piece of which is written."""
+    """Of a join: the item whose memory it takes over, pieces of which are written."""
     fill: complex = 0
     """Of a constant: its value."""
 
@@ -72,15 +93,27 @@ class Item:
         """The number of elements."""
         return product(self.shape)
 
+    @property
+    def placed(self) -> bool:
+        """Of a piece: whether it lies in a whole; else it is what a view looks at."""
+        return self.access is not None or bool(self.start)
 
-def items_of(graph: Graph, *, fma: bool = True, in_place: Turns | None = None) -> list[Item]:
+
+def items_of(
+    graph: Graph,
+    *,
+    fma: bool = True,
+    in_place: Turns | None = None,
+    aside: Collection[int] = (),
+    runs: Runs | None = None,
+) -> list[Item]:
     """Return the items of a graph; the last item of a node stands for it (see `last_items`).
 
     Without `fma` what cannot do without it is a call. What replaces a part of an array at one of
     the positions `in_place` writes that part into the array's memory, its axes turned where a
-    direction is -1.
+    direction is -1, and is computed `aside` before; the last one of a run writes the parts of all.
     """
-    return _Items(graph, fma, in_place or {}).items
+    return _Items(graph, fma, in_place or {}, aside, runs or Runs()).items
 
 
 def last_items(items: list[Item]) -> dict[int, int]:
@@ -89,10 +122,15 @@ def last_items(items: list[Item]) -> dict[int, int]:
 
 
 class _Items:
-    def __init__(self, graph: Graph, fma: bool, in_place: Turns) -> None:
-        self.graph, self.fma, self.in_place = graph, fma, in_place
+    def __init__(
+        self, graph: Graph, fma: bool, in_place: Turns, aside: Collection[int], runs: Runs
+    ) -> None:
+        self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, runs
+        self.aside = aside
         self.items: list[Item] = []
         self.last: dict[int, int] = {}
+        self.parts: dict[int, int] = {}
+        """By the position of what is done in place the piece that it replaces."""
         for position in range(len(graph)):
             self._add_node(position)
 
@@ -106,7 +144,10 @@ class _Items:
         type_ = node.type
         inputs = tuple(self.last[i] for i in self.graph.inputs[position])
         if position in self.in_place:
-            self._add_overwriting(position, node, inputs)
+            self._add_overwriting(position, node, inputs[1])
+            return
+        if position in self.runs.values or position in self.runs.reads:
+            self._add_read(position, type_)
             return
         kind, reads = _kind_of(node, self.items, inputs, self.fma)
         if kind == "fold":
@@ -132,22 +173,41 @@ class _Items:
                 number = self._add(Item("view", position, shape, source, (number,), piece.reads))
             yield self._add(Item("piece", position, shape, dtype, (number,), start=piece.start))
 
-    def _add_overwriting(self, position: int, node: Any, inputs: tuple[int, ...]) -> None:
+    def _add_overwriting(self, position: int, node: Any, value: int) -> None:
         """Compute a part where it is to lie, in the memory of what it is a part of."""
-        base, value = inputs
         access, shape = node.op.writes(*node.params)
-        given = self.items[value]
+        given, dtype = self.items[value], node.type.dtype
         missing = len(shape) - len(given.shape)
         turns = self.in_place[position] or (1,) * len(shape)
         reads = tuple(
             _turned((axis, 1, 0), turns, shape) if length != 1 else (None, 0, 0)
             for axis, length in enumerate(given.shape, missing)
         )
-        access = tuple(_turned(step, turns, shape) for step in access)
+        there = tuple(_turned(step, turns, shape) for step in access)
+        stored = self.runs.inner.get(position, True)
         number = self._add(Item("view", position, shape, given.dtype, (value,), reads))
-        dtype = node.type.dtype
-        number = self._add(Item("piece", position, shape, dtype, (number,), access=access))
-        self._add(Item("join", position, node.type.shape, dtype, (number,), base=base))
+        lies = there if stored else None
+        aside = value if position in self.aside else -1
+        lying = Item("piece", position, shape, dtype, (number,), access=lies, aside=aside)
+        self.parts[position] = self._add(lying)
+        if position in self.runs.inner:
+            return
+        below = self.runs.bases.get(position, self.graph.inputs[position][0])
+        parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
+        self._add(Item("join", position, node.type.shape, dtype, parts, base=self.last[below]))
+
+    def _add_read(self, position: int, type_: Type) -> None:
+        """Read a part of an array between, which is not there. It is computed, where it is asked
+        for, as what it looks at is written over.
+        """
+        shape, dtype = type_.shape, type_.dtype
+        if position in self.runs.values:
+            source, reads = self.parts[self.runs.values[position]], identity(shape)
+        else:
+            below, reads = self.runs.reads[position]
+            source = self.last[below]
+        number = self._add(Item("view", position, shape, dtype, (source,), reads))
+        self._add(Item("piece", position, shape, dtype, (number,)))
 
     def _add_folds(self, position: int, op: Op[...], source: int) -> None:
         node = self.graph.nodes[position]

@@ -21,7 +21,7 @@ from tenfold.ir.body import Operand as Computed
 from tenfold.ir.locate import Position, Source
 from tenfold.ir.shape import Shape, row_major
 from tenfold.ops.cast import constant_element, converted_element
-from tenfold.plan.access import Access, Step, identity, placed, strides_in
+from tenfold.plan.access import Access, Step, identity, placed, seen_through, strides_in
 from tenfold.plan.fuse import Fusion, Group
 from tenfold.plan.items import Item
 from tenfold.plan.rules import apply_rule
@@ -245,6 +245,9 @@ class Lowering:
 
     def _load(self, number: int, access: Access) -> Computed:
         item = self.items[number]
+        if number in self.fusion.whole:
+            assert item.access is not None, "pieces of blocks are read as a whole"
+            number, access = self.fusion.whole[number], seen_through(access, item.access)
         strides, offset = strides_in(access, self.layout(number), len(self.group.space))
         operand = self._operand_number(Memory(number, item.dtype, strides, offset))
         if item.dtype not in PARTS:

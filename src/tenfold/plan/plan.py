@@ -12,21 +12,21 @@ kernel linear: add, multiply -> float64[2]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 from tenfold.ir.cached import cached
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import Shape, product
 from tenfold.plan.access import Access, identity, seen_through, strides_in
-from tenfold.plan.alias import Kind
 from tenfold.plan.fuse import Fusion, Group
-from tenfold.plan.in_place import FAILS, LATER, SEEN, NotInPlace, direction, updates, why_not
-from tenfold.plan.items import Item, items_of, last_items
+from tenfold.plan.in_place import Hazard, NotInPlace, updates, why_not
+from tenfold.plan.items import Item, Runs, items_of, last_items
 from tenfold.plan.layout import agreed_order, laid_out
 from tenfold.plan.lower import Lowering, contiguous
-from tenfold.plan.memory import Pairs, may_begin_anew, written_over
+from tenfold.plan.memory import Pairs, written_over
+from tenfold.plan.runs import runs_of
+from tenfold.plan.taken import Taken, Unit, outputs
 from tenfold.plan.traverse import Launch, launch_of
 
 Layout = tuple[int, ...]
@@ -112,18 +112,55 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
     """
     if not replays(graph):
         graph = replace(graph, dying=())
-    copied = {at: why for at in updates(graph) if (why := why_not(graph, at))}
-    turned: dict[int, tuple[int, ...]] = {at: () for at in updates(graph) if at not in copied}
+    changes = _Changes(graph, together=fused)
     while True:
+        runs = runs_of(graph, changes.at_once()) if changes.together else Runs()
         try:
-            return _Planner(graph, fused, fma, copied, turned).plan()
-        except NotInPlace as hazard:  # each time there is one less to try, or to turn
+            return _Planner(graph, fused, fma, changes, runs).plan()
+        except NotInPlace as refused:
+            changes.give_up(runs, refused.hazards)
+
+
+class _Changes:
+    """How the updates of a graph are done, as far as is known."""
+
+    def __init__(self, graph: Graph, *, together: bool) -> None:
+        reasons = {at: why_not(graph, at) for at in updates(graph)}
+        self.copied = {at: why for at, why in reasons.items() if why}
+        """Those that are not done in place, and why."""
+        self.turns: dict[int, tuple[int, ...]] = {at: () for at, why in reasons.items() if not why}
+        """Those that are, and the directions of their loops where these must be chosen."""
+        self.aside: set[int] = set()
+        """Those of them whose part is computed in memory of its own before it is written."""
+        self.graph, self.together = graph, together
+        """Whether those that are one upon the other may be done together."""
+
+    def give_up(self, runs: Runs, hazards: Iterable[Hazard]) -> None:
+        """Try one by one, or in other directions, or not in place: each time there is less."""
+        if any(hazard.position in runs.parts for hazard in hazards):
+            self.together = False
+            return
+        for hazard in hazards:
             at = hazard.position
-            if hazard.directions and not turned[at]:
-                turned[at] = hazard.directions
+            if hazard.directions and not self.turns[at]:
+                self.turns[at] = hazard.directions
+            elif at not in self.aside and self._is_small(at):
+                self.aside.add(at)
+                self.turns[at] = ()
             else:
-                copied[at] = hazard.why
-                del turned[at]
+                self.copied[at] = hazard.why
+                del self.turns[at]
+                self.aside.discard(at)
+
+    def at_once(self) -> list[int]:
+        """Those that are written as they are computed."""
+        return [at for at in self.turns if at not in self.aside]
+
+    def _is_small(self, at: int) -> bool:
+        """Whether to write and to read a part once more is less than to copy what is around it."""
+        node = self.graph.nodes[at]
+        _, shape = node.op.writes(*node.params)
+        return 2 * product(shape) <= product(node.type.shape)
 
 
 def replays(graph: Graph) -> bool:
@@ -140,13 +177,13 @@ class _Planner:
         graph: Graph,
         fused: bool,
         fma: bool,
-        copied: Mapping[int, str],
-        in_place: Mapping[int, tuple[int, ...]],
+        changes: _Changes,
+        runs: Runs,
     ) -> None:
-        self.graph, self.copied = graph, copied
-        self.items = items_of(graph, fma=fma, in_place=in_place)
-        self.taken = {item.base: i for i, item in enumerate(self.items) if item.base >= 0}
-        """What is taken over, and by which item."""
+        self.graph, self.copied = graph, changes.copied
+        self.items = items_of(
+            graph, fma=fma, in_place=changes.turns, aside=changes.aside, runs=runs
+        )
         self.last = last_items(self.items)
         kept = {
             self.last[position]
@@ -155,6 +192,7 @@ class _Planner:
         }
         self.kept = frozenset(kept)
         self.fusion = Fusion(graph, self.items, kept, fused)
+        self.taken = Taken(graph, self.items, self.fusion)
         self.layouts: dict[int, Layout] = {}
         self.begun: set[int] = set()
         """What an earlier step has made a piece of."""
@@ -211,79 +249,32 @@ class _Planner:
             for number, item in enumerate(self.items)
             if item.kind in ("value", "scalar") and number not in self.fusion.group_of
         }
-        todo: list[Group | int] = [*self.fusion.groups]
+        todo: list[Unit] = [*self.fusion.groups]
         todo += [
             number
             for number, item in enumerate(self.items)
             if item.kind in ("call", "restride", "part", "join") or number in self.fusion.windows
         ]
         todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, Group) else unit)
-        readers = self._readers(todo)
+        readers = self.taken.readers(todo, self._inputs)
         while todo:
-            waiting: list[Group | int] = []
+            waiting: list[Unit] = []
             for unit in todo:
-                if self._inputs(unit) | self._before(unit, readers) <= done:
+                if self._inputs(unit) | self.taken.before(unit, readers) <= done:
                     step = self._step(unit)
                     if step is not None:
                         steps.append(step)
-                    done |= _outputs(unit)
+                    done |= outputs(unit)
                 else:
                     waiting.append(unit)
             if len(waiting) == len(todo):
-                self._refuse_circle(waiting)
+                self.taken.refuse_circle(waiting)
             todo = waiting
         last_uses = self._last_uses(steps)
         whole = self.last.values()
-        over = written_over(steps, last_uses, self._dying(), whole, self.taken)
-        over = (*over, *self._taken_over(steps, last_uses))
+        over = written_over(steps, last_uses, self._dying(), whole, self.taken.by)
+        over = (*over, *self.taken.pairs(steps, last_uses, whole))
         return Plan(tuple(steps), tuple(self.items), self.kept, last_uses, over)
-
-    def _readers(self, units: Iterable[Group | int]) -> dict[int, set[int]]:
-        """For each item that is taken over, what all others make of it: they read it before."""
-        readers: dict[int, set[int]] = {base: set() for base in self.taken}
-        for unit in units:
-            for base in readers.keys() & self._inputs(unit):
-                if self._writes(unit, base):
-                    continue
-                if isinstance(unit, int) and self.items[unit].kind != "call":
-                    self._refuse(base, SEEN)
-                readers[base] |= _outputs(unit)
-        return readers
-
-    def _writes(self, unit: Group | int, base: int) -> bool:
-        """Whether a unit writes over an item, or is the whole that comes of it."""
-        if isinstance(unit, int):
-            return unit == self.taken[base]
-        return any(self.fusion.whole.get(root) == self.taken[base] for root in unit.roots)
-
-    def _before(self, unit: Group | int, readers: Mapping[int, set[int]]) -> set[int]:
-        """What must be there before a unit runs, beside what it reads."""
-        if isinstance(unit, int):
-            return set()
-        bases = [base for base in readers if self._writes(unit, base)]
-        return set(bases).union(*(readers[base] for base in bases))
-
-    def _refuse_circle(self, waiting: Iterable[Group | int]) -> None:
-        bases = [base for base in self.taken if any(self._writes(u, base) for u in waiting)]
-        assert bases, "steps need each other in a circle"
-        self._refuse(bases[0], LATER)
-
-    def _refuse(self, base: int, why: str) -> NoReturn:
-        raise NotInPlace(self.items[self.taken[base]].position, why)
-
-    def _taken_over(
-        self, steps: Sequence[Step], last_uses: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[int, int]]:
-        """Pairs of what is partly written over, and what it was."""
-        for base, whole in self.taken.items():
-            number = next(
-                (n for n, step in enumerate(steps) if any(m.item == whole for m in step.makes)), -1
-            )
-            if number < 0:
-                continue  # nobody needs it
-            if not may_begin_anew(steps, number, last_uses, set(self.last.values())):
-                self._refuse(base, FAILS)
-            yield whole, base
 
     def _dying(self) -> dict[int, Made]:
         """The values from before that a replay may write over: nobody else can see them."""
@@ -295,12 +286,13 @@ class _Planner:
             if number not in self.kept
         }
 
-    def _inputs(self, unit: Group | int) -> set[int]:
+    def _inputs(self, unit: Unit) -> set[int]:
         if isinstance(unit, Group):
-            return unit.reads - set(unit.roots)
+            whole = self.fusion.whole  # a piece that other loops have stored is read there
+            return {whole.get(i, i) for i in unit.reads - set(unit.roots)}
         return set(self._memory_inputs(unit))
 
-    def _step(self, unit: Group | int) -> Step | None:
+    def _step(self, unit: Unit) -> Step | None:
         if isinstance(unit, Group):
             return self._kernel_step(unit)
         item = self.items[unit]
@@ -371,9 +363,8 @@ class _Planner:
         launch = launch_of(lowering)
         begun = [number for number in wholes if number in self.begun]
         read = [m.item for m in launch.memory if not m.written]
-        taken = [base for base in self.taken if self.taken[base] in wholes]
-        for base in taken:
-            launch = self._ordered(launch, group, base)
+        taken = [base for base, whole in self.taken.by.items() if whole in wholes]
+        launch = self.taken.ordered(launch, group, wholes)
         reads = tuple(dict.fromkeys([*read, *begun, *taken]))
         copies = tuple(self._copies(wholes))
         self.begun.update(wholes)
@@ -384,24 +375,6 @@ class _Planner:
             apart=apart,
             copies=len(copies),
         )
-
-    def _ordered(self, launch: Launch, group: Group, base: int) -> Launch:
-        """Let loops go in an order in which they may write over what they read."""
-        whole = self.taken[base]
-        try:
-            found = direction(launch, base, whole, group.space, maps=group.axis is None)
-        except NotInPlace as hazard:
-            self._refuse(base, hazard.why)
-        if found.kind is Kind.ANY:
-            return launch
-        if found.kind is Kind.FORWARD and not launch.kernel.across:
-            return replace(launch, upwards=True)
-        turns: tuple[int, ...] = ()
-        if found.safe:
-            (piece,) = self.items[whole].inputs
-            down = {axis for axis, each in enumerate(found.directions) if each < 0}
-            turns = tuple(-1 if place in down else 1 for place in group.roots[piece])
-        raise NotInPlace(self.items[whole].position, str(found), turns)
 
     def _copies(self, wholes: Iterable[int]) -> list[str]:
         """Of arrays with a part replaced that have memory of their own: why."""
@@ -461,10 +434,6 @@ class _Planner:
             if item not in self.kept:
                 found[number].append(item)
         return tuple(tuple(items) for items in found)
-
-
-def _outputs(unit: Group | int) -> set[int]:
-    return set(unit.roots) if isinstance(unit, Group) else {unit}
 
 
 def key_of(graph: Graph, *options: object) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ from tenfold.rules.movement import MOVEMENT
 from tenfold.rules.parts import PARTS
 from tenfold.rules.positions import POSITIONS
 from tenfold.rules.reads import opened
+from tenfold.rules.replaced import REPLACED
 from tenfold.settings import get
 
 Rules = tuple[Rule, ...]
@@ -41,7 +42,7 @@ class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
 
 
 _lock = Lock()  # protects _process, the numbers and _sets
-_process: Rules = (*CONSTANTS, *MOVEMENT, *POSITIONS, *PARTS)
+_process: Rules = (*CONSTANTS, *MOVEMENT, *POSITIONS, *REPLACED, *PARTS)
 _numbers = count(1)
 _process_number = 0
 _block_numbers: dict[Block, int] = {}
