@@ -147,7 +147,6 @@ def rows(count: int, length: int) -> Inputs:
 
 LARGE = (Need(3, ("numpy",)), Need(1, ("jax",)))
 SMALL = (Need(1 / 1.2, ("numpy",)), Need(1, ("jax",)))
-AT_THE_FLOOR = (Need(1, ("jax",)),)
 
 
 def work(
@@ -200,7 +199,7 @@ LOOPS: Sequence[Work] = (
         "prefix sums of rows, halved, float64, 2,000 of 4,096",
         rows(2000, 4096),
         (prefix, jax_prefix, 1999),
-        AT_THE_FLOOR,
+        SMALL,
     ),
     work(
         "small-heat",
