@@ -111,10 +111,6 @@ bool encode_key(std::string& bytes, const Terms& terms, const std::vector<int64_
     return true;
 }
 
-} // namespace
-
-namespace {
-
 // The last keys and what they say: most loops come again and again with the same ones, or with the
 // one that they have just read. Under the GIL.
 class Recent {
@@ -180,11 +176,11 @@ constexpr uint32_t MOST_TRIED = MOST_TOGETHER + 4;
 bool advance(PyObject* array, PyObject* value) {
     Node* before = reinterpret_cast<ArrayObject*>(array)->node;
     uint32_t pending = before->assignments.load(std::memory_order_relaxed);
-    Node* read = node_of(value);
+    Ref<Node> read(node_of(value)); // to the end: another thread may rebind it meanwhile
     if (!read) return false;
     if (pending <= MOST_TRIED && read->assignments.load(std::memory_order_relaxed) < MOST_READ) {
         if (pending < MOST_PENDING) return true;
-        if (compute_by_plan(Ref<Node>(before))) return recount(read), true;
+        if (compute_by_plan(Ref<Node>(before))) return recount(read.get()), true;
     }
     PyObject* done = PyObject_CallFunctionObjArgs(hooks.advance, array, value, nullptr);
     Py_XDECREF(done);
