@@ -126,11 +126,11 @@ void write_pending(const Walked& walked, const WalkedNode& entry, const Starts* 
                     uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
                     uint64_t(bool(anchor)) << 10 | uint64_t(entry.width) << 32);
     words.push_back(word(node.op));
-    if (anchor) {
+    if (node.op->part != Op::none) {
         const Starts& part = starts_of(*node.op, *node.params);
         words.push_back(word(part.pattern));
         for (std::size_t i = 0; i < part.starts.size(); ++i)
-            words.push_back(uint64_t(part.starts[i] - anchor->starts[i]));
+            words.push_back(uint64_t(part.starts[i] - (anchor ? anchor->starts[i] : 0)));
     } else {
         words.push_back(word(node.params.get()));
     }

@@ -1,5 +1,6 @@
-// Params: the interned parameters of an operation (axes, flags, indices). `bytes` is their
-// canonical form, on which equality rests; `python` is the object that rules and devices are given.
+// Params: the parameters of an operation (axes, flags, indices). They are interned: `bytes` is their
+// canonical form, on which equality rests; but for a part that begins elsewhere than its pattern,
+// which has Starts in its stead (part.h). `python` is the object that rules and devices are given.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,7 +17,7 @@ struct Params {
     static constexpr bool INTERNED = true;
     std::atomic<uint32_t> references{1};
     std::size_t hash = 0;
-    std::string bytes;
+    std::string bytes; // empty: not interned
     // Owned: one Python reference, given back through the release list. Null where no Python has
     // asked yet for what native code has made; written under the GIL.
     mutable void* python = nullptr;
@@ -29,5 +30,6 @@ struct Params {
 
 Ref<Params> intern_params(std::string_view bytes);
 void destroy_starts(const Starts* starts, const Params& of);
+void destroy_moved(Params* params);
 
 } // namespace tenfold

@@ -84,22 +84,32 @@ std::vector<std::size_t> places_in_access(std::string_view bytes) {
     return places;
 }
 
+std::vector<std::size_t> places_of(Op::Part part, std::string_view bytes) {
+    return part == Op::taken ? read_picks(bytes).places : places_in_access(bytes);
+}
+
 Starts* read_starts(const Op& op, const Params& params) {
-    bool taken = op.part == Op::taken;
-    auto places = taken ? read_picks(params.bytes).places : places_in_access(params.bytes);
     auto found = std::make_unique<Starts>();
     std::string pattern = params.bytes;
+    std::vector<int64_t> starts;
     bool moved = false;
-    for (std::size_t place : places) {
+    for (std::size_t place : places_of(op.part, pattern)) {
         int64_t start;
         std::memcpy(&start, pattern.data() + place, sizeof start);
         std::memset(pattern.data() + place, 0, sizeof start);
-        found->starts.push_back(start);
+        starts.push_back(start);
         moved |= start != 0;
     }
+    found->starts = PerAxis(starts);
+    found->part = op.part;
     found->pattern = moved ? intern_params(pattern).detach() : &params;
     return found.release();
 }
+
+// Params that are told by their starts.
+struct Moved : Params {
+    Starts own;
+};
 
 // The shape of what is taken.
 std::vector<int64_t> shape_of(const Picks& picks) {
@@ -126,6 +136,38 @@ const Starts& starts_of(const Op& op, const Params& params) {
 void destroy_starts(const Starts* starts, const Params& of) {
     if (starts && starts->pattern != &of) release(const_cast<Params*>(starts->pattern));
     delete starts;
+}
+
+void destroy_moved(Params* params) {
+    auto* part = static_cast<Moved*>(params);
+    release(const_cast<Params*>(part->own.pattern));
+    delete part;
+}
+
+Ref<Params> moved(const Op& op, const Params& pattern, const PerAxis& starts) {
+    auto numbers = starts.span();
+    auto& given = const_cast<Params&>(pattern);
+    if (std::ranges::all_of(numbers, [](int64_t start) { return start == 0; }))
+        return Ref<Params>(&given);
+    auto* made = new Moved;
+    retain(&given);
+    made->own.starts = starts;
+    made->own.pattern = &pattern;
+    made->own.part = op.part;
+    made->starts.store(&made->own, std::memory_order_release);
+    return Ref<Params>::adopt(made);
+}
+
+std::string bytes_of(const Params& params) {
+    if (!params.bytes.empty()) return params.bytes;
+    const Starts& known = *params.starts.load(std::memory_order_acquire);
+    std::string bytes = known.pattern->bytes;
+    auto places = places_of(known.part, bytes);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        int64_t start = known.starts[i];
+        std::memcpy(bytes.data() + places[i], &start, sizeof start);
+    }
+    return bytes;
 }
 
 namespace {
@@ -171,16 +213,17 @@ Ref<Params> written_part(const Params& params, const Type& array) {
 } // namespace
 
 bool is_all(const Params& picks, const Type& array) {
-    return is_all(read_picks(picks.bytes), array);
+    return is_all(read_picks(bytes_of(picks)), array);
 }
 
-Ref<Params> replaced_part(const Op& index, const Params& picks, Type& array) {
-    const Starts& known = starts_of(index, picks);
+Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array) {
+    const Starts& part = starts_of(index, picks);
+    const Starts& known = starts_of(index, *part.pattern);
     if (known.array.get() != &array) {
-        known.replaced = written_part(picks, array);
+        known.replaced = written_part(*part.pattern, array);
         known.array = Ref<Type>(&array);
     }
-    return known.replaced;
+    return known.replaced ? moved(update, *known.replaced, part.starts) : known.replaced;
 }
 
 void write_tuple(std::string& bytes, int64_t length) { append(bytes, TUPLE, length); }

@@ -2,7 +2,10 @@
 // canonical bytes (ops/indexing.py, ops/assignment.py: a pick is an int, or start, count and step;
 // an access an axis of the part or None, a coefficient and a start).
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "op.h"
@@ -11,12 +14,37 @@
 
 namespace tenfold {
 
+// Numbers, one for each axis of an array.
+class PerAxis {
+  public:
+    PerAxis() = default;
+    explicit PerAxis(std::span<const int64_t> numbers) : count_(numbers.size()) {
+        if (count_ > few_.size()) more_.resize(count_);
+        std::copy(numbers.begin(), numbers.end(), data());
+    }
+    std::size_t size() const { return count_; }
+    int64_t operator[](std::size_t axis) const { return span()[axis]; }
+    std::span<const int64_t> span() const {
+        return {count_ > few_.size() ? more_.data() : few_.data(), count_};
+    }
+    bool operator==(const PerAxis& other) const { return std::ranges::equal(span(), other.span()); }
+
+  private:
+    int64_t* data() { return count_ > few_.size() ? more_.data() : few_.data(); }
+
+    std::size_t count_ = 0;
+    std::array<int64_t, 4> few_;
+    std::vector<int64_t> more_;
+};
+
 // Where a part begins on each axis of the array. Parts that differ in nothing else have one
 // pattern: the Params of the part that begins at 0.
 struct Starts {
-    std::vector<int64_t> starts;
-    const Params* pattern; // the Params themselves, or what they own
-    // What `update` has for the part that `index` takes of an array of this Type; under the GIL.
+    PerAxis starts;
+    const Params* pattern = nullptr; // the Params themselves, or what they own
+    Op::Part part = Op::none;
+    // Of a pattern: what `update` has for the part that `index` takes of an array of this Type, or
+    // nothing; under the GIL.
     mutable Ref<Type> array;
     mutable Ref<Params> replaced;
     // Of a pattern: assignments to such parts were not computed together in one go.
@@ -25,10 +53,14 @@ struct Starts {
 
 // Of the Params of an op that takes or replaces a part (Op::part); kept with them.
 const Starts& starts_of(const Op& op, const Params& params);
+// The Params of the part that begins there.
+Ref<Params> moved(const Op& op, const Params& pattern, const PerAxis& starts);
+// The canonical bytes of any Params.
+std::string bytes_of(const Params& params);
 
 // The Params with which `update` replaces what `index` takes of an array, in the one form that
-// equal parts have; empty where that is nothing, or all.
-Ref<Params> replaced_part(const Op& index, const Params& picks, Type& array);
+// equal parts have; empty where that is nothing, or all. Under the GIL.
+Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array);
 
 // Whether `index` takes all of an array, as it is.
 bool is_all(const Params& picks, const Type& array);

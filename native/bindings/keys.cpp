@@ -12,159 +12,148 @@ namespace {
 const Op* index_op = nullptr;
 const Op* update_op = nullptr;
 
-// What a key says, as words that tell it from other keys of the same array.
-struct Terms {
-    static constexpr std::size_t MOST = 8;
-    enum Tag : int64_t { position, range, new_axis, rest };
-    std::array<PyObject*, MOST> items;
-    std::array<int64_t, 4 * MOST> words;
-    std::size_t count = 0, written = 0, axes = 0, new_axes = 0;
-    bool ellipsis = false, element = true;
+// What a key of ints, slices, `...` and None takes of an array. As ir/shape.py has it: a pick of
+// fewer than two has step 1. Another form would only not be found.
+class Picked {
+  public:
+    bool element = true; // every axis has an int: then the result is no view
 
-    bool read(PyObject* key) {
-        if (!PyTuple_CheckExact(key)) return add(key);
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
-            if (!add(PyTuple_GET_ITEM(key, i))) return false;
+    // False for any other key, and for one that does not fit: Python refuses it well.
+    bool read(PyObject* key, const std::vector<int64_t>& shape) {
+        if (shape.size() > MOST) return false;
+        bool tuple = PyTuple_CheckExact(key);
+        PyObject** terms = tuple ? &PyTuple_GET_ITEM(key, 0) : &key;
+        Py_ssize_t count = tuple ? PyTuple_GET_SIZE(key) : 1;
+        std::size_t axes = 0;
+        for (Py_ssize_t i = 0; i < count; ++i)
+            axes += PyLong_CheckExact(terms[i]) || PySlice_Check(terms[i]);
+        if (axes > shape.size()) return false;
+        std::size_t left = shape.size() - axes;
+        bool ellipsis = false;
+        element = left == 0;
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            if (terms[i] == Py_Ellipsis) {
+                if (std::exchange(ellipsis, true)) return false;
+                element = false;
+                for (; left > 0; --left) pick(0, shape[axes_], 1);
+            } else if (!take(terms[i], shape)) {
+                return false;
+            }
+        }
+        for (; left > 0; --left) pick(0, shape[axes_], 1);
         return true;
     }
 
+    PerAxis starts() const { return PerAxis({starts_.data(), axes_}); }
+
+    // All but the starts.
+    std::span<const int64_t> form() const { return {form_.data(), formed_}; }
+
+    // The canonical bytes of (picks, positions of new axes), the picks from 0 on.
+    std::string bytes() const {
+        std::string bytes;
+        int64_t added = 0;
+        write_tuple(bytes, 2);
+        write_tuple(bytes, int64_t(axes_));
+        for (std::size_t i = 0; i < formed_; i += 2) {
+            int64_t count = form_[i], step = form_[i + 1];
+            added += count == NEW_AXIS;
+            if (count == NEW_AXIS) continue;
+            if (count != POSITION) write_tuple(bytes, 3);
+            write_integer(bytes, 0);
+            if (count != POSITION) write_integer(bytes, count), write_integer(bytes, step);
+        }
+        write_tuple(bytes, added);
+        for (std::size_t i = 0; i < formed_; i += 2)
+            if (form_[i] == NEW_AXIS) write_integer(bytes, form_[i + 1]);
+        return bytes;
+    }
+
   private:
-    bool add(PyObject* item) {
-        if (count == MOST) return false;
-        items[count++] = item;
-        if (PyLong_CheckExact(item)) return ++axes, write(position) && number(item);
+    static constexpr std::size_t MOST = 8;
+    static constexpr int64_t POSITION = -1, NEW_AXIS = -2;
+
+    bool take(PyObject* term, const std::vector<int64_t>& shape) {
+        if (PyLong_CheckExact(term)) return position(term, shape[axes_]);
         element = false;
-        if (item == Py_None) return ++new_axes, write(new_axis);
-        if (item == Py_Ellipsis) return write(rest) && !std::exchange(ellipsis, true);
-        if (!PySlice_Check(item)) return false;
-        ++axes;
-        auto* bounds = reinterpret_cast<PySliceObject*>(item);
-        return write(range) && number(bounds->start) && number(bounds->stop) &&
-               number(bounds->step);
+        if (PySlice_Check(term)) return slice(term, shape[axes_]);
+        return term == Py_None && formed_ < form_.size() - 2 * MOST && form(NEW_AXIS, left_++);
     }
 
-    bool write(int64_t word) { return words[written++] = word, true; }
-
-    // An int that Python refuses, or has in its own way, where it is one no array is as long as.
-    bool number(PyObject* object) {
-        constexpr int64_t NOT_GIVEN = std::numeric_limits<int64_t>::min();
-        if (object == Py_None) return write(NOT_GIVEN);
-        if (!PyLong_CheckExact(object)) return false;
+    bool position(PyObject* term, int64_t length) {
         int overflow = 0;
-        int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
-        return !overflow && value != NOT_GIVEN && write(value);
+        int64_t number = PyLong_AsLongLongAndOverflow(term, &overflow);
+        if (number < 0) number += length;
+        if (overflow || number < 0 || number >= length) return false;
+        starts_[axes_++] = number;
+        return form(POSITION, 1);
     }
+
+    bool slice(PyObject* term, int64_t length) {
+        auto* bounds = reinterpret_cast<PySliceObject*>(term);
+        for (PyObject* end : {bounds->start, bounds->stop, bounds->step})
+            if (end != Py_None && !PyLong_CheckExact(end)) return false;
+        Py_ssize_t start = 0, stop = 0, step = 0;
+        if (PySlice_Unpack(term, &start, &stop, &step) != 0) return PyErr_Clear(), false;
+        Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(length), &start, &stop, step);
+        return pick(count ? start : 0, count, count < 2 ? 1 : step);
+    }
+
+    bool pick(int64_t start, int64_t count, int64_t step) {
+        starts_[axes_++] = start;
+        ++left_;
+        return form(count, step);
+    }
+
+    bool form(int64_t one, int64_t other) {
+        form_[formed_++] = one;
+        form_[formed_++] = other;
+        return true;
+    }
+
+    std::array<int64_t, MOST> starts_;
+    std::array<int64_t, 4 * MOST> form_;
+    std::size_t axes_ = 0, formed_ = 0;
+    int64_t left_ = 0; // axes of the result
 };
 
-// As ir/shape.py has it: a pick of fewer than two has step 1. Another form would only not be found.
-void encode_pick(std::string& bytes, int64_t start, int64_t count, int64_t step) {
-    write_tuple(bytes, 3);
-    if (count < 2) start = count ? start : 0, step = 1;
-    write_integer(bytes, start);
-    write_integer(bytes, count);
-    write_integer(bytes, step);
-}
-
-bool encode_slice(std::string& bytes, PyObject* slice, int64_t length) {
-    Py_ssize_t start = 0, stop = 0, step = 0;
-    if (PySlice_Unpack(slice, &start, &stop, &step) != 0) return PyErr_Clear(), false;
-    Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(length), &start, &stop, step);
-    encode_pick(bytes, start, count, step);
-    return true;
-}
-
-bool encode_position(std::string& bytes, PyObject* item, int64_t length) {
-    int overflow = 0;
-    int64_t position = PyLong_AsLongLongAndOverflow(item, &overflow);
-    if (position < 0) position += length;
-    if (overflow || position < 0 || position >= length) return false;
-    write_integer(bytes, position);
-    return true;
-}
-
-// The canonical bytes of (picks, positions of new axes); false for what only Python refuses well.
-bool encode_key(std::string& bytes, const Terms& terms, const std::vector<int64_t>& shape) {
-    std::string added;
-    int64_t axis = 0, place = 0;
-    auto whole = [&](std::size_t axes) {
-        for (; axes > 0; --axes, ++place) encode_pick(bytes, 0, shape[std::size_t(axis++)], 1);
-    };
-    std::size_t left = shape.size() - terms.axes;
-    write_tuple(bytes, 2);
-    write_tuple(bytes, int64_t(shape.size()));
-    for (std::size_t i = 0; i < terms.count; ++i) {
-        PyObject* item = terms.items[i];
-        if (item == Py_None) {
-            write_integer(added, place++);
-        } else if (item == Py_Ellipsis) {
-            whole(std::exchange(left, 0));
-        } else if (PySlice_Check(item)) {
-            if (!encode_slice(bytes, item, shape[std::size_t(axis++)])) return false;
-            ++place;
-        } else if (!encode_position(bytes, item, shape[std::size_t(axis++)])) {
-            return false;
-        }
-    }
-    whole(left);
-    write_tuple(bytes, int64_t(terms.new_axes));
-    bytes += added;
-    return true;
-}
-
-// The last keys and what they say: most loops come again and again with the same ones, or with the
-// one that they have just read. Under the GIL.
-class Recent {
+// The patterns of the forms that keys had last. Under the GIL.
+class Patterns {
   public:
-    struct Entry {
-        Ref<Type> array;
-        std::vector<int64_t> words;
-        BasicKey key;
-    };
-
-    Entry& at(const Type& array, const Terms& terms) {
-        std::size_t hash = reinterpret_cast<std::size_t>(&array);
-        for (std::size_t i = 0; i < terms.written; ++i)
-            hash = (hash ^ std::size_t(terms.words[i])) * 0x9e3779b97f4a7c15ULL;
-        return entries_[hash >> (64 - PLACES_LOG)];
-    }
-
-    static bool matches(const Entry& entry, const Type& array, const Terms& terms) {
-        return entry.array.get() == &array &&
-               std::equal(entry.words.begin(), entry.words.end(), terms.words.begin(),
-                          terms.words.begin() + std::ptrdiff_t(terms.written));
+    const Ref<Params>& of(const Picked& picked) {
+        auto form = picked.form();
+        std::size_t hash = form.size();
+        for (int64_t word : form) hash = (hash ^ std::size_t(word)) * 0x9e3779b97f4a7c15ULL;
+        Entry& entry = entries_[hash >> (64 - PLACES_LOG)];
+        if (!entry.pattern || !std::ranges::equal(entry.form, form)) {
+            entry.pattern = intern_params(picked.bytes());
+            entry.form.assign(form.begin(), form.end());
+        }
+        return entry.pattern;
     }
 
   private:
     static constexpr std::size_t PLACES_LOG = 8;
+    struct Entry {
+        std::vector<int64_t> form;
+        Ref<Params> pattern;
+    };
     std::array<Entry, 1 << PLACES_LOG> entries_;
 };
 
-Recent* const recent = new Recent; // outlives the interpreter
+Patterns* const patterns = new Patterns; // outlives the interpreter
 
 } // namespace
 
-BasicKey basic_key(Type& array, PyObject* key) {
-    Terms terms;
-    if (!index_op || !terms.read(key) || terms.axes > array.shape.size()) return {};
-    Recent::Entry& entry = recent->at(array, terms);
-    if (Recent::matches(entry, array, terms)) return entry.key;
-    std::string bytes;
-    if (!encode_key(bytes, terms, array.shape)) return {};
-    BasicKey found{intern_params(bytes), terms.element && terms.count == array.shape.size()};
-    entry.array = Ref<Type>(&array);
-    entry.words.assign(terms.words.begin(), terms.words.begin() + std::ptrdiff_t(terms.written));
-    entry.key = found;
-    return found;
-}
-
 PyObject* basic_item(PyObject* self, PyObject* key) {
-    BasicKey basic = basic_key(type_of(self), key);
-    if (!basic.params) return nullptr;
+    Picked picked;
+    if (!index_op || !picked.read(key, type_of(self).shape)) return nullptr;
     Node* input = node_of(self);
     if (!input) return nullptr;
-    Ref<Node> node = make_node(index_op, {&input, 1}, std::move(basic.params));
+    Ref<Params> params = moved(*index_op, *patterns->of(picked), picked.starts());
+    Ref<Node> node = make_node(index_op, {&input, 1}, std::move(params));
     if (!node) return nullptr;
-    return basic.element ? new_array(std::move(node)) : arrays_of(std::move(node), self);
+    return picked.element ? new_array(std::move(node)) : arrays_of(std::move(node), self);
 }
 
 namespace {
@@ -215,7 +204,7 @@ bool may_wait(const Node& before, const Params& part, uint64_t march) {
 
 // Lets an Array, which is no view and no window, name its value with a part replaced.
 bool put(ArrayObject* array, const Params& picks, PyObject* value) {
-    Ref<Params> part = replaced_part(*index_op, picks, *array->node->type);
+    Ref<Params> part = replaced_part(*index_op, *update_op, picks, *array->node->type);
     if (!part) return false;
     uint64_t far = march(*array->node, *part);
     bool waits = far && may_wait(*array->node, *part, far);
@@ -239,16 +228,21 @@ bool put(ArrayObject* array, const Params& picks, PyObject* value) {
 
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
     auto* array = reinterpret_cast<ArrayObject*>(self);
-    if (!is_array(value) || array->window) return false;
-    BasicKey basic = basic_key(type_of(self), key);
-    if (!basic.params) return false;
+    Picked picked;
+    if (!is_array(value) || array->window || !index_op) return false;
+    if (!picked.read(key, type_of(self).shape)) return false;
+    const Ref<Params>& pattern = patterns->of(picked);
     auto* given = reinterpret_cast<ArrayObject*>(value);
     if (array->base) // all of a view
-        return given->root != array->root && is_all(*basic.params, type_of(self)) &&
+        return given->root != array->root && is_all(*pattern, type_of(self)) &&
                replace_part(array, value);
-    if (given->base == array) // `x[key] op= e` ends with an assignment of what it has written to
-        return given->view_op == index_op && given->view_params == basic.params.get();
-    return put(array, *basic.params, value);
+    if (given->base == array) { // `x[key] op= e` ends with an assignment of what it has written to
+        if (given->view_op != index_op) return false;
+        const Starts& part = starts_of(*index_op, *given->view_params);
+        return part.pattern == pattern.get() && part.starts == picked.starts();
+    }
+    Ref<Params> picks = moved(*index_op, *pattern, picked.starts());
+    return put(array, *picks, value);
 }
 
 bool replace_part(ArrayObject* part, PyObject* value) {

@@ -114,13 +114,6 @@ Ref<Params> params_of(PyObject* tuple);
 
 PyObject* params_to_python(const Params* params); // a new reference
 
-// The Params of `index` for a key of ints, slices, `...` and None, as they are in array code; empty
-// for any other key, and for one that does not fit. `element`: every axis has an int.
-struct BasicKey {
-    Ref<Params> params;
-    bool element = false;
-};
-BasicKey basic_key(Type& array, PyObject* key);
 // x[key] where that needs no Python; null without an error where it does.
 PyObject* basic_item(PyObject* self, PyObject* key);
 // x[key] = value where that needs no Python: false without an error where it does, and nothing is

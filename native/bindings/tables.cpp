@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "../part.h"
 #include "python.h"
 
 namespace tenfold::bindings {
@@ -186,7 +187,7 @@ PyObject* params_to_python(const Params* params) {
     if (!params) return PyTuple_New(0);
     if (!params->python) {
         std::size_t at = 0;
-        PyObject* made = decode(params->bytes, at);
+        PyObject* made = decode(bytes_of(*params), at);
         if (!made) nb::raise_python_error();
         params->python = made;
     }

@@ -73,6 +73,21 @@ def test_elements_between_those_replaced_stay_as_they_are(name: str, cpu: str) -
 
 
 @pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_past_the_last_element_is_written(name: str, cpu: str) -> None:
+    """Bytes that are made of wider elements: a packet of them does not fill its last register."""
+    given = np.arange(96).astype(name)
+    with tn.options(cpu=cpu):
+        for stride in (2, 3, 4):
+            for count in (8, 16, 24, 32, 64, 96):
+                values = np.ones(stride * count + 200, bool)
+                x, wide = tn.asarray(values), tn.asarray(given[:count]).wait()
+                x[: stride * count : stride] = wide == 5
+                values[: stride * count : stride] = given[:count] == 5
+                assert_equal_bits(x, values)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_folds_of_every_second_element_have_the_bits_of_the_reference(axis: int, cpu: str) -> None:
     values = np.random.default_rng(0).random((70, 211), dtype=np.float32)

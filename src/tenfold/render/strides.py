@@ -113,7 +113,7 @@ def store(text: Text, scalar: str, lanes: int, value: str, pointer: str, step: i
     width = min(lanes * step, REGISTERS[text.masks] // BYTES[scalar])
     type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
     for first in range(0, lanes * step, width):
-        there = [(first + i) % step == 0 for i in range(width)]
+        there = [(first + i) % step == 0 and first + i < lanes * step for i in range(width)]
         if not any(there):
             continue
         order = ", ".join(
