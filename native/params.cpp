@@ -24,7 +24,7 @@ Params* Params::create(std::string_view key, std::size_t hash) {
 
 void Params::destroy(Params* params) {
     release_later(params->python);
-    if (params->bytes.empty()) return destroy_moved(params);
+    if (params->moved) return destroy_moved(params);
     interner().remove(params);
     destroy_starts(params->starts.load(std::memory_order_acquire), *params);
     delete params;

@@ -1,6 +1,7 @@
-// Params: the parameters of an operation (axes, flags, indices). They are interned: `bytes` is their
-// canonical form, on which equality rests; but for a part that begins elsewhere than its pattern,
-// which has Starts in its stead (part.h). `python` is the object that rules and devices are given.
+// Params: the parameters of an operation (axes, flags, indices). They are interned: `bytes` is
+// their canonical form, on which equality rests; but for a part that begins elsewhere than its
+// pattern, which has Starts in its stead (part.h). `python` is the object that rules and devices
+// are given.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,7 +18,8 @@ struct Params {
     static constexpr bool INTERNED = true;
     std::atomic<uint32_t> references{1};
     std::size_t hash = 0;
-    std::string bytes; // empty: not interned
+    std::string bytes;
+    bool moved = false; // a part that is told by its starts, and not interned
     // Owned: one Python reference, given back through the release list. Null where no Python has
     // asked yet for what native code has made; written under the GIL.
     mutable void* python = nullptr;

@@ -150,6 +150,7 @@ Ref<Params> moved(const Op& op, const Params& pattern, const PerAxis& starts) {
     if (std::ranges::all_of(numbers, [](int64_t start) { return start == 0; }))
         return Ref<Params>(&given);
     auto* made = new Moved;
+    static_cast<Params*>(made)->moved = true;
     retain(&given);
     made->own.starts = starts;
     made->own.pattern = &pattern;
@@ -159,7 +160,7 @@ Ref<Params> moved(const Op& op, const Params& pattern, const PerAxis& starts) {
 }
 
 std::string bytes_of(const Params& params) {
-    if (!params.bytes.empty()) return params.bytes;
+    if (!params.moved) return params.bytes;
     const Starts& known = *params.starts.load(std::memory_order_acquire);
     std::string bytes = known.pattern->bytes;
     auto places = places_of(known.part, bytes);

@@ -74,6 +74,9 @@ struct Workers {
     Scratch
         scratch[MOST_THREADS]; // by seat: which worker comes first must not decide who allocates
     int started = 0;
+    pthread_t threads[MOST_THREADS];
+    cpu_set_t home;   // the processors of whoever started them; none where that is not known
+    int avoided = -1; // the one that they keep away from
     // A worker takes part when it takes a seat (acquire: it sees launch and scratch as of the
     // release that offered it), and is counted in `left` (release: the caller sees its writes).
     std::atomic<int> seats{0};
@@ -104,6 +107,7 @@ void forget_workers() {
     for (Scratch& scratch : workers.scratch) scratch.forget();
     workers.launch = nullptr;
     workers.started = 0;
+    workers.avoided = -1;
     workers.seats = 0;
     workers.launches = 0;
     ++workers.forks;
@@ -173,11 +177,32 @@ void be_worker() {
 int start_workers(Workers& workers, int wanted) {
     if (workers.started >= wanted) return wanted;
     SignalsBlocked blocked;
+    if (sched_getaffinity(0, sizeof workers.home, &workers.home) != 0) CPU_ZERO(&workers.home);
+    workers.avoided = -1;
     try {
-        for (; workers.started < wanted; ++workers.started) std::thread(be_worker).detach();
+        for (; workers.started < wanted; ++workers.started) {
+            std::thread worker(be_worker);
+            workers.threads[workers.started] = worker.native_handle();
+            worker.detach();
+        }
     } catch (const std::exception&) { // no more threads for this process: fewer do it too
     }
     return workers.started;
+}
+
+// Keeps workers away from the caller's processor, where it is one of few. A scheduler may wake a
+// worker where it ran last, which is there, though another processor is idle: until it looks again,
+// milliseconds later, both would take turns.
+void make_way(Workers& workers, int wanted) {
+    int here = sched_getcpu();
+    if (here == workers.avoided || here < 0 || here >= CPU_SETSIZE) return;
+    if (2 * wanted < CPU_COUNT(&workers.home)) return;
+    cpu_set_t others = workers.home;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) == 0) return;
+    for (int i = 0; i < workers.started; ++i)
+        pthread_setaffinity_np(workers.threads[i], sizeof others, &others); // if it may: advice
+    workers.avoided = here;
 }
 
 } // namespace
@@ -265,6 +290,7 @@ bool Launch::share(int wanted) {
     }
     shared_ = true;
     wanted = start_workers(workers, wanted);
+    make_way(workers, wanted);
     workers.launch = this;
     workers.left.store(0, std::memory_order_relaxed);
     workers.seats.store(wanted, std::memory_order_release);
