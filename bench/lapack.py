@@ -1,10 +1,10 @@
-"""LAPACK by our pool beside numpy.linalg: where devices/factorise.py changes over.
+"""LAPACK by our pool beside numpy.linalg and SciPy: where devices/factorise.py changes over.
 
 Run: python bench/lapack.py [float64 or complex128] [operation ...]. Positive definite matrices, one
 or a stack. Everything has one thread, but for `pool`, where a stack is shared out to two. Times are
 processor time in microseconds, of the busier thread where there are two, so that it matters little
-what else the machine does; of runs taken by turns the best counts. Ratios are NumPy's time over
-ours.
+what else the machine does; of runs taken by turns the best counts. Ratios are NumPy's (for lu and
+triangular_solve SciPy's) time over ours.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg
 from threadpoolctl import ThreadpoolController
 
 import tenfold as tn
-from tenfold.devices import factorisations
+from tenfold.devices import factored, factorisations
 
 SHAPES = [
     *((n, n) for n in (4, 16, 64, 100, 128, 180, 256, 360, 500, 700, 1000)),
@@ -37,6 +38,13 @@ CASES: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {
     "svd": (
         lambda x: factorisations.svd(x, False),
         lambda x: np.linalg.svd(x, full_matrices=False),
+    ),
+    "eigvalsh": (factored.spectrum, np.linalg.eigvalsh),
+    "svdvals": (factorisations.singular_values, np.linalg.svdvals),
+    "lu": (factored.lu, scipy.linalg.lu),
+    "triangular_solve": (
+        lambda x: factored.triangular_solve(x, x[..., :1], "lower", False),
+        lambda x: scipy.linalg.solve_triangular(x, x[..., :1], lower=True, check_finite=False),
     ),
 }
 

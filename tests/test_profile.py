@@ -22,15 +22,18 @@ def test_building_counts_nothing() -> None:
 def test_computing_counts_kernels_calls_launches_and_waits() -> None:
     x = tn.asarray(np.ones((3, 3)))
     with tn.profile() as p:
-        tn.sum(x @ x * 2).item()
+        tn.max(x @ x * 2).item()
     assert (p.kernels, p.launches, p.syncs, p.multiply_adds) == (2, 2 + p.calls, 1, 27)
 
 
 def test_temporary_is_what_a_step_makes_and_nobody_sees() -> None:
     x = tn.asarray(np.ones((4, 4)))
     with tn.profile() as p:
-        (x @ x + 1).wait()
+        (x @ x @ x).wait()
     assert p.temporaries == 1
+    with tn.profile() as p:
+        (x @ x + 1).wait()  # the sum is written over the product
+    assert p.temporaries == 0
     shown = x @ x
     with tn.profile() as p:
         (shown + 1).wait()

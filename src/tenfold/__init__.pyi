@@ -399,6 +399,9 @@ def logical_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
 def signbit(x: Array, /) -> Array:
     """Whether the sign of `x` is minus, element by element: bool; True for -0. Real dtypes."""
 
+def declare(x: Array, structure: str, /) -> Array:
+    """Return an array of the same values with the promise that its matrices, (..., n, n), have a"""
+
 def arange(start: float, /, stop: float | None = ..., step: float = ..., *, repeat: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
     """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,"""
 
@@ -593,6 +596,7 @@ __all__ = [
     "crop",
     "cumulative_prod",
     "cumulative_sum",
+    "declare",
     "diag",
     "diagonal",
     "diagonal_matrix",

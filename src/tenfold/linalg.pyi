@@ -20,6 +20,15 @@ def tensordot(x1: Array, x2: Array, /, axes: Any = ...) -> Array:
 def vecdot(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
     """Product of vectors along `axis`: the sum of conj(x1) * x2, (..., k) and (..., k) to (...)."""
 
+def eig(x: Array, /) -> Any:
+    """Eigenvalues and eigenvectors of square matrices, complex: (..., n) and (..., n, n)."""
+
+def eigvals(x: Array, /) -> Array:
+    """Eigenvalues of square matrices, complex and in no order: (..., n, n) to (..., n)."""
+
+def slogdet(x: Array, /) -> Any:
+    """Sign and logarithm of the modulus of the determinant: (..., n, n) to (...) and (...)."""
+
 def cholesky(x: Array, /, *, upper: builtins.bool = ...) -> Array:
     """Cholesky factor L of Hermitian positive-definite matrices, x = L @ conj(L).T: (..., n, n)."""
 
@@ -47,8 +56,44 @@ def svd(x: Array, /, *, full_matrices: builtins.bool = ...) -> Any:
 def matrix_transpose(x: Array, /) -> Array:
     """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`."""
 
+def matrix_norm(x: Array, /, *, keepdims: builtins.bool = ..., ord: Any = ...) -> Array:
+    """Norm of matrices, the last two axes: (..., m, n) to (...)."""
+
 def norm(x: Array, /, ord: Any = ..., axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
     """Norm of vectors (one `axis`) or matrices (two); of all elements when `axis` is None."""
 
 def trace(x: Array, /, *, offset: int = ..., dtype: Any = ...) -> Array:
     """Sum along the diagonals of matrices, the last two axes: (..., m, n) to (...); see `tn.trace`."""
+
+def vector_norm(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ..., ord: Any = ...) -> Array:
+    """Norm of vectors, whose elements are along `axis`: one, several together, or all when None."""
+
+def cross(x1: Array, x2: Array, /, *, axis: int = ...) -> Array:
+    """Cross product of vectors with three components along `axis`; dtypes promote."""
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Matrix to the power `n`, an int: (..., m, m) to (..., m, m), the dtype of `x`."""
+
+def cond(x: Array, /, p: Any = ...) -> Array:
+    """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones."""
+
+def eigvalsh(x: Array, /) -> Array:
+    """Eigenvalues, rising and real, of Hermitian matrices: (..., n, n) to (..., n)."""
+
+def lstsq(x1: Array, x2: Array, /, rcond: float | None = ...) -> Any:
+    """Least-squares solution of `x1 @ x = x2`, the one of smallest norm if there are several:"""
+
+def matrix_rank(x: Array, /, *, rtol: Any = ...) -> Array:
+    """Rank of matrices: how many singular values are larger than `rtol` times the largest one,"""
+
+def pinv(x: Array, /, *, rtol: Any = ...) -> Array:
+    """Pseudo-inverse of Moore and Penrose: (..., m, n) to (..., n, m), floating dtypes."""
+
+def svdvals(x: Array, /) -> Array:
+    """Singular values, falling and real, of (..., m, n): (..., k), where k is min(m, n)."""
+
+def lu(x: Array, /) -> Any:
+    """LU decomposition of (..., m, n) with row exchanges: x = P @ L @ U, floating dtypes."""
+
+def triangular_solve(x1: Array, x2: Array, /, *, upper: builtins.bool = ..., unit_diagonal: builtins.bool = ...) -> Array:
+    """Solve `x1 @ x = x2` for triangular matrices: (..., n, n) and (n,) or (..., n, k), floating"""

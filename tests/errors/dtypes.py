@@ -451,7 +451,7 @@ def inverting_a_matrix_of_truth_values_in_half() -> None:
 
 @wrong_values(
     np.linalg.LinAlgError,
-    "inv: Singular matrix (written at {place})",
+    "inv: Singular matrix: x, float64 (2, 2) (written at {place})",
     remedy=True,
 )
 def inverting_a_singular_matrix() -> tn.Array:
@@ -461,7 +461,7 @@ def inverting_a_singular_matrix() -> tn.Array:
 
 @wrong_values(
     np.linalg.LinAlgError,
-    "solve: Singular matrix (written at {place})",
+    "solve: Singular matrix: x1, float64 (2, 2) (written at {place})",
     remedy=True,
 )
 def solving_with_a_singular_matrix() -> tn.Array:
@@ -471,12 +471,27 @@ def solving_with_a_singular_matrix() -> tn.Array:
 
 @wrong_values(
     np.linalg.LinAlgError,
-    "cholesky: Matrix is not positive definite (written at {place})",
+    "cholesky: Matrix is not positive definite: x, float64 (3, 3) (written at {place})",
     remedy=True,
 )
 def the_cholesky_factor_of_a_negative_matrix() -> tn.Array:
     x = -tn.eye(3)
     return tn.linalg.cholesky(x)
+
+
+@wrong_values(
+    np.linalg.LinAlgError,
+    "triangular_solve: Singular matrix: x1, float64 (2, 2) (written at {place})",
+    remedy=True,
+)
+def substituting_with_a_zero_on_the_diagonal() -> tn.Array:
+    x = tn.zeros((2, 2)) * 3
+    return tn.linalg.triangular_solve(x, tn.ones(2))
+
+
+@wrong(DTypeError, "cross: needs numbers, not bool", operands=2)
+def the_cross_product_of_truth_values() -> None:
+    tn.linalg.cross(tn.zeros(3, dtype=bool), tn.zeros(3, dtype=bool))
 
 
 @wrong(DTypeError, "take: indices are integers, not float64", operands=2)

@@ -538,6 +538,60 @@ def the_cholesky_factor_of_a_vector() -> None:
     tn.linalg.cholesky(tn.zeros(3))
 
 
+@wrong(ShapeError, "slogdet: matrices of 2 x 3 are not square")
+def the_logarithm_of_the_determinant_of_a_rectangle() -> None:
+    tn.linalg.slogdet(tn.zeros((2, 3)))
+
+
+@wrong(ShapeError, "lu: shape (3,) is no matrix")
+def factoring_a_vector() -> None:
+    tn.linalg.lu(tn.zeros(3))
+
+
+@wrong(ShapeError, "matrix_power: power 0.5 is no int")
+def the_root_of_a_matrix() -> None:
+    tn.linalg.matrix_power(tn.zeros((2, 2)), 0.5)  # type: ignore[arg-type]
+
+
+@wrong(ShapeError, "cross: vectors of 2 and 2 components have no cross product", operands=2)
+def the_cross_product_of_vectors_of_two() -> None:
+    tn.linalg.cross(tn.zeros(2), tn.zeros(2))
+
+
+@wrong(
+    ShapeError,
+    "cross: axis 0 counts from the first axis of operands of 2 and 1 axes",
+    operands=2,
+)
+def the_cross_product_along_a_first_axis() -> None:
+    tn.linalg.cross(tn.zeros((3, 3)), tn.zeros(3), axis=0)
+
+
+@wrong(ShapeError, "cond: matrices of 0 x 2 have no condition")
+def the_condition_of_nothing() -> None:
+    tn.linalg.cond(tn.zeros((0, 2)))
+
+
+@wrong(ShapeError, "matrix_rank: rtol of shape (2,) is more than one for each of () matrices")
+def a_rank_with_too_many_tolerances() -> None:
+    tn.linalg.matrix_rank(tn.zeros((2, 2)), rtol=tn.ones(2))
+
+
+@wrong(ShapeError, "lstsq: 3 equations have a right side of 2 rows, shape (2,)", operands=2)
+def fitting_too_few_values() -> None:
+    tn.linalg.lstsq(tn.zeros((3, 2)), tn.zeros(2))
+
+
+@wrong(ShapeError, "matrix_norm: shape (3,) is no matrix")
+def the_norm_of_a_matrix_of_a_vector() -> None:
+    tn.linalg.matrix_norm(tn.zeros(3))
+
+
+@wrong(ShapeError, "declare: 'banded' is no structure")
+def declaring_what_nobody_knows() -> None:
+    tn.declare(tn.zeros((2, 2)), "banded")
+
+
 @wrong(
     ShapeError,
     "trace: an array of 1 axes has no diagonal",

@@ -157,8 +157,8 @@ def test_a_name_that_is_absent_says_what_to_use(name: str, text: str) -> None:
 
 
 def test_linalg_says_so_too() -> None:
-    with pytest.raises(AttributeError, match=r"use np\.linalg\.eigvals\(np\.asarray\(x\)\)"):
-        tn.linalg.eigvals
+    with pytest.raises(AttributeError, match=r"use np\.linalg\.multi_dot\(np\.asarray\(x\)\)"):
+        tn.linalg.multi_dot
     with pytest.raises(AttributeError, match=r"did you mean tn\.linalg\.solve"):
         tn.linalg.solv
 

@@ -157,3 +157,26 @@ def test_a_copy_of_a_view_is_no_view() -> None:
     assert other.base is None
     assert other.tolist() == [1, 2]
     assert view.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: tn.var(x),
+        lambda x: tn.declare(x, "symmetric"),
+        lambda x: tn.linalg.slogdet(x).logabsdet,
+        lambda x: tn.linalg.pinv(x),
+    ],
+)
+def test_operations_made_of_inner_ones_stay_pending(make: Any) -> None:
+    x = tn.asarray(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    again = pickle.loads(pickle.dumps(make(x)))
+    assert "pending" in repr(again)
+    assert again.tolist() == make(x).tolist()
+
+
+def test_a_name_of_a_page_that_declares_no_operation_is_refused() -> None:
+    written = pickle.dumps(tn.declare(tn.zeros((2, 2)), "diagonal"))
+    for other in (b"promises:get_____", b"subprocess:Popen_", b"promises:PROMISES"):
+        with pytest.raises(UnsupportedError, match="is not declared here"):
+            pickle.loads(written.replace(b"promises:declared", other))

@@ -18,6 +18,7 @@ What fails in a replay is computed anew, step by step, by what knows how to say 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ from tenfold.plan.traverse import Launch, parameter_bytes
 from tenfold.settings import get
 from tenfold.storage import dense
 
-Caller = Callable[[Called, list[np.ndarray]], tuple[Value, ...]]
-"""Computes a call from the arrays of its operands."""
+Caller = Callable[..., tuple[Value, ...]]
+"""Computes a call from its node and the arrays of its operands; `in_place=True` in the memory of
+the one that it adds to, and returns nothing."""
 
 
 class _NotReplayable(Exception):
@@ -297,9 +299,17 @@ class _Binding:
     def _call(self, step: Step) -> None:
         node = self.graph.nodes[step.position]
         inputs = [self._input(item) for item in step.reads]
-        outputs = self._new(step.makes[0].item, len(node.types))
         called = Called(node.op, node.params, node.operands, node.types, node.type, node.name)
-        temporary = step.makes[0].item in self.plan.temporaries
+        item = step.makes[0].item
+        if item in self.over:
+            over_seen = self._take_over(item, self.over[item])
+            caller = partial(self.caller, in_place=True)
+            self._add(BoundPlan.call, _calling(called, caller, False), inputs, (), node.name)
+            if over_seen:
+                self._publish_what_is_there()
+            return
+        outputs = self._new(item, len(node.types))
+        temporary = item in self.plan.temporaries
         self._add(
             BoundPlan.call, _calling(called, self.caller, temporary), inputs, outputs, node.name
         )

@@ -20,6 +20,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Node, Type, Value
 from tenfold.devices import forks, reference, timeline
+from tenfold.devices.accumulate import accumulate
 from tenfold.devices.bind import bind, scalar_bytes
 from tenfold.devices.device import Written, declare
 from tenfold.devices.factorise import factorise
@@ -318,10 +319,12 @@ class _Run:
         node = self.graph.nodes[step.position]
         inputs = [self._exported(i) for i in step.reads]
         made = step.makes[0]
+        in_place = made.item in self.over
         try:
-            self.values[made.item] = called(node, inputs)
+            values = called(node, inputs, in_place=in_place)
         except reference.Failure:
             return False
+        self.values[made.item] = self.values[self.over[made.item]] if in_place else values
         if made.item in self.plan.temporaries:
             _native.count("temporaries")
         return True
@@ -351,15 +354,22 @@ class _Run:
                 node.publish([*self.values[item]])
 
 
-def called(node: Node | reference.Called, inputs: list[np.ndarray]) -> tuple[Value, ...]:
-    """Compute a call by a library or by the reference; its results lie in row-major order.
+def called(
+    node: Node | reference.Called, inputs: list[np.ndarray], *, in_place: bool = False
+) -> tuple[Value, ...]:
+    """Compute a call by a library or by the reference; its results lie in row-major order. In place
+    there are none: the operand that it adds to has become the result.
 
     Raises reference.Failure where it fails for its values.
     """
     op = node.op
-    if op.contraction is not None:
+    results: tuple[Value, ...]
+    if op.accumulates is not None:
+        made = accumulate(node, inputs, in_place=in_place)
+        results = () if made is None else (made,)
+    elif op.contraction is not None:
         first, second = inputs
-        results: tuple[Value, ...] = (multiply(op, node.params, first, second, node.type),)
+        results = (multiply(op, node.params, first, second, node.type),)
     else:
         arrays = factorise(node, inputs)
         ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in arrays]

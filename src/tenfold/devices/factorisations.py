@@ -27,12 +27,12 @@ INT32 = DTYPES["int32"]
 def cholesky(x: np.ndarray, upper: bool) -> Values | None:
     """Return the triangular factor. By rows a lower triangle is an upper one by columns."""
     n, result = x.shape[-1], x.copy(order="C")
-    matrices = _flat(result)
+    matrices = flat(result)
     read, other = "LU" if upper else "UL"
     cleared = matrices[:, 1:, :1] if upper else matrices[:, :1, 1:]
     routines = (
-        Routine(_name(x, "potrf"), f"'{read} n0 m0 n0 report", fails=True),
-        Routine(_name(x, "laset"), f"'{other} n1 n1 zero zero m1 n0"),
+        Routine(name_of(x, "potrf"), f"'{read} n0 m0 n0 report", fails=True),
+        Routine(name_of(x, "laset"), f"'{other} n1 n1 zero zero m1 n0"),
     )
     done = run(routines, (matrices, cleared), (n, n - 1), multiply_adds=n**3 // 6)
     return (result,) if done else None
@@ -40,37 +40,37 @@ def cholesky(x: np.ndarray, upper: bool) -> Values | None:
 
 def inverse(x: np.ndarray) -> Values | None:
     """Return the inverse, from the factors of x."""
-    n, name = x.shape[-1], _name(x, "getri")
-    factors, pivots = _columns(x), _pivots(x)
+    n, name = x.shape[-1], name_of(x, "getri")
+    factors, pivots = by_columns(x), _pivots(x)
     length = work_length(name, (n, None, n, None, None, -1))
     (at,), scratch = placed((x.dtype, length))
     routines = (_factor(x), Routine(name, "n0 m0 n0 m1 w1 n2 report", fails=True))
     numbers = (n, at, length)
     done = run(routines, (factors, pivots), numbers, work=scratch, multiply_adds=n**3)
-    return (_rows(factors, x.shape),) if done else None
+    return (by_rows(factors, x.shape),) if done else None
 
 
 def solve(x1: np.ndarray, x2: np.ndarray) -> Values | None:
     """Return the solutions: x2 is a vector when it has one axis, else a stack of matrices."""
     n, right = x1.shape[-1], x2[:, None] if x2.ndim == 1 else x2
     stack, count = np.broadcast_shapes(x1.shape[:-2], right.shape[:-2]), right.shape[-1]
-    factors = _columns(np.broadcast_to(x1, (*stack, n, n)))
-    solutions = _columns(np.broadcast_to(right, (*stack, n, count)))
+    factors = by_columns(np.broadcast_to(x1, (*stack, n, n)))
+    solutions = by_columns(np.broadcast_to(right, (*stack, n, count)))
     routines = (
         _factor(x1),
-        Routine(_name(x1, "getrs"), "'N n0 n1 m0 n0 m1 m2 n0 report", fails=True),
+        Routine(name_of(x1, "getrs"), "'N n0 n1 m0 n0 m1 m2 n0 report", fails=True),
     )
     arrays = (factors, _pivots(factors), solutions)
     cost = n**3 // 3 + n * n * count
     if not run(routines, arrays, (n, count), multiply_adds=cost):
         return None
-    return (_rows(solutions, (*stack, n) if x2.ndim == 1 else (*stack, n, count)),)
+    return (by_rows(solutions, (*stack, n) if x2.ndim == 1 else (*stack, n, count)),)
 
 
 def determinant(x: np.ndarray) -> Values:
     """Return the determinant by logarithms of the diagonal, so that no product overflows."""
     n = x.shape[-1]
-    factors, pivots = _columns(x), _pivots(x)
+    factors, pivots = by_columns(x), _pivots(x)
     run((_factor(x)._replace(fails=False),), (factors, pivots), (n,), multiply_adds=n**3 // 3)
     diagonal = np.einsum("...ii->...i", factors)
     odd = np.count_nonzero(pivots != np.arange(1, n + 1), axis=-1) % 2 == 1
@@ -84,34 +84,34 @@ def qr(x: np.ndarray, mode: str) -> Values | None:
     """Return Q and R by Householder's reflections."""
     *stack, m, n = x.shape
     short, inner = min(m, n), m if mode == "complete" else min(m, n)
-    factors = _columns(x)
+    factors = by_columns(x)
     scales = np.empty((len(factors), short), x.dtype)
     cost = short * short * (3 * max(m, n) - short) // 3
-    name = _name(x, "geqrf")
+    name = name_of(x, "geqrf")
     length = work_length(name, (m, n, None, m, None, None, -1))
     (at,), scratch = placed((x.dtype, length))
     reflect = Routine(name, "n0 n1 m0 n0 m1 w2 n3 report", fails=True)
     numbers = [m, n, at, length]
     if not run((reflect,), (factors, scales), numbers, work=scratch, multiply_adds=cost):
         return None
-    r = np.triu(_rows(factors[:, :, :inner], (*stack, inner, n)))
+    r = np.triu(by_rows(factors[:, :, :inner], (*stack, inner, n)))
     q = np.empty((len(factors), inner, m), x.dtype)
     q[:, :n] = factors[:, :inner]
-    name = _name(x, "ungqr" if kind_of(x.dtype) == "c" else "orgqr")
+    name = name_of(x, "ungqr" if kind_of(x.dtype) == "c" else "orgqr")
     length = work_length(name, (m, inner, short, None, m, None, None, -1))
     (at,), scratch = placed((x.dtype, length))
     expand = Routine(name, "n0 n1 n2 m0 n0 m1 w3 n4 report", fails=True)
     numbers = [m, inner, short, at, length]
     done = run((expand,), (q, scales), numbers, work=scratch, multiply_adds=cost)
-    return (_rows(q, (*stack, m, inner)), r) if done else None
+    return (by_rows(q, (*stack, m, inner)), r) if done else None
 
 
 def eigh(x: np.ndarray) -> Values | None:
     """Return eigenvalues and eigenvectors, by dividing and conquering, of the lower triangle."""
     n, is_complex = x.shape[-1], kind_of(x.dtype) == "c"
-    vectors = _columns(x)
+    vectors = by_columns(x)
     values = np.empty((len(vectors), n))
-    name = _name(x, "heevd" if is_complex else "syevd")
+    name = name_of(x, "heevd" if is_complex else "syevd")
     # the lengths of what is no main work array are those of LAPACK's documentation
     others = [(FLOAT64, 1 + 5 * n + 2 * n * n)] if is_complex else []
     others.append((INT32, 3 + 5 * n))
@@ -126,7 +126,7 @@ def eigh(x: np.ndarray) -> Values | None:
     cost = 9 * n**3 // 2
     if not run((decompose,), (vectors, values), numbers, work=scratch, multiply_adds=cost):
         return None
-    return values.reshape(x.shape[:-1]), _rows(vectors, x.shape)
+    return values.reshape(x.shape[:-1]), by_rows(vectors, x.shape)
 
 
 def svd(x: np.ndarray, full_matrices: bool) -> Values | None:
@@ -134,11 +134,11 @@ def svd(x: np.ndarray, full_matrices: bool) -> Values | None:
     *stack, m, n = x.shape
     short, long = min(m, n), max(m, n)
     left, right = (m, n) if full_matrices else (short, short)
-    given = _columns(x)
+    given = by_columns(x)
     count = len(given)
     u, vh = np.empty((count, left, m), x.dtype), np.empty((count, n, right), x.dtype)
     s = np.empty((count, short))
-    name, job = _name(x, "gesdd"), "A" if full_matrices else "S"
+    name, job = name_of(x, "gesdd"), "A" if full_matrices else "S"
     # the lengths of what is no main work array are those of LAPACK's documentation
     others = [(INT32, 8 * short)]
     if kind_of(x.dtype) == "c":
@@ -153,31 +153,59 @@ def svd(x: np.ndarray, full_matrices: bool) -> Values | None:
     if not run((decompose,), (given, s, u, vh), numbers, work=scratch, multiply_adds=cost):
         return None
     return (
-        _rows(u, (*stack, m, left)),
+        by_rows(u, (*stack, m, left)),
         s.reshape(*stack, short),
-        _rows(vh, (*stack, right, n)),
+        by_rows(vh, (*stack, right, n)),
     )
 
 
-def _name(x: np.ndarray, routine: str) -> str:
+def singular_values(x: np.ndarray) -> Values | None:
+    """Return S alone."""
+    *stack, m, n = x.shape
+    short, long = min(m, n), max(m, n)
+    given = by_columns(x)
+    s = np.empty((len(given), short))
+    name = name_of(x, "gesdd")
+    # the lengths of what is no main work array are those of LAPACK's documentation
+    others = [(INT32, 8 * short)]
+    if kind_of(x.dtype) == "c":
+        others.insert(0, (FLOAT64, 7 * short))
+    asked = ("N", m, n, None, m, None, None, 1, None, 1, None, -1, *[None] * len(others))
+    length = work_length(name, asked)
+    # U and Vh are not asked for: the last area stands for them
+    areas = [(x.dtype, length), *others, (x.dtype, 1)]
+    offsets, scratch = placed(*areas)
+    last = 2 + len(areas)
+    inner = " ".join(f"w{4 + i}" for i in range(len(others)))
+    words = f"'N n0 n1 m0 n0 m1 w{last} n2 w{last} n2 w3 n{last + 1} {inner} report"
+    decompose = Routine(name, words, fails=True)
+    numbers = (m, n, 1, *offsets, length)
+    cost = 2 * long * short * short
+    if not run((decompose,), (given, s), numbers, work=scratch, multiply_adds=cost):
+        return None
+    return (s.reshape(*stack, short),)
+
+
+def name_of(x: np.ndarray, routine: str) -> str:
+    """Return the name of a routine for the dtype of an array."""
     return LETTERS[x.dtype] + routine
 
 
 def _factor(x: np.ndarray) -> Routine:
-    return Routine(_name(x, "getrf"), "n0 n0 m0 n0 m1 report", fails=True)
+    return Routine(name_of(x, "getrf"), "n0 n0 m0 n0 m1 report", fails=True)
 
 
-def _flat(x: np.ndarray) -> np.ndarray:
+def flat(x: np.ndarray) -> np.ndarray:
     """Return a view or a copy with one axis of the stack."""
     return x.reshape(-1, *x.shape[-2:])
 
 
-def _columns(x: np.ndarray) -> np.ndarray:
+def by_columns(x: np.ndarray) -> np.ndarray:
     """Return a copy by columns: (count, n, m) of (..., m, n), contiguous."""
-    return _flat(x).swapaxes(1, 2).copy(order="C")
+    return flat(x).swapaxes(1, 2).copy(order="C")
 
 
-def _rows(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def by_rows(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Return a copy by rows of what is by columns, with the stack's axes again."""
     return np.ascontiguousarray(x.swapaxes(1, 2)).reshape(shape)
 

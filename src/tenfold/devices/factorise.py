@@ -21,12 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Node, Type
-from tenfold.devices import blas, factorisations, reference
+from tenfold.devices import blas, factored, factorisations, reference
 from tenfold.devices.lapack import CALL, LARGEST
 from tenfold.devices.reference import Called, Values
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of
 from tenfold.ir.op import Op
-from tenfold.ops import linalg
+from tenfold.ops import factors, linalg, spectra, triangles
 from tenfold.settings import get
 
 
@@ -48,6 +48,13 @@ WAYS: dict[Op[...], Way] = {
     linalg.qr: Way(factorisations.qr),
     linalg.eigh: Way(factorisations.eigh),
     linalg.svd: Way(factorisations.svd),
+    spectra.eigvalsh: Way(factored.spectrum),
+    spectra.svdvals: Way(factorisations.singular_values),
+    triangles.lu: Way(factored.lu, alone=1),
+    triangles.triangular_solve: Way(factored.triangular_solve, alone=1),
+    factors.factors: Way(factored.factors, alone=1),
+    factors.solve_factored: Way(factored.solve, alone=1),
+    factors.inv_factored: Way(factored.inverse, alone=1),
 }
 STACK = 5 << 18
 """The multiply-adds of a stack, with `CALL` for each matrix, that are worth several threads."""

@@ -20,14 +20,16 @@ a flag of BLAS expresses the strides.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tenfold.devices import blas
 from tenfold.devices.product_forms import Factor, Form, form_of, rows_stacked
 from tenfold.ir.op import Contraction
-from tenfold.render.blocked_product import BlockedProduct, Tile
+from tenfold.render.blocked_product import BlockedProduct
 from tenfold.render.dot_product import DotProduct
 from tenfold.render.library_product import ROUTINES, LibraryProduct
 from tenfold.render.product import Arithmetic
+from tenfold.render.product_tile import Tile
 from tenfold.render.small_product import SmallProduct
 
 ProductKernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
@@ -51,11 +53,25 @@ GRAIN = 1 << 18
 """The multiply-adds of a range that is given to a thread."""
 
 
+class Update(NamedTuple):
+    """What else becomes of a product of two matrices: it is multiplied by a scalar of the launch,
+    and something may be added.
+    """
+
+    conjugated: tuple[bool, bool] = (False, False)
+    added: bool = False
+    """Whether a third matrix times a second scalar is added."""
+    row: int = 0
+    """Its bytes from row to row; the elements of a row lie beside each other, and where the product
+    has one column, so do the rows."""
+
+
 @dataclass(frozen=True)
 class ProductStep:
     """A product that is ready to be launched: a kernel and what its launch is given.
 
-    The buffers of the launch are the kernel's x1 and x2, the contiguous result, then `addresses`.
+    The buffers of the launch are the kernel's x1 and x2, the contiguous result, what is added if
+    `reads_third` (else it stands in the result), then `addresses`.
     """
 
     kernel: ProductKernel
@@ -75,6 +91,11 @@ class ProductStep:
     def kind(self) -> str:
         """Either "packet code" or "library call"."""
         return "library call" if isinstance(self.kernel, LibraryProduct) else "packet code"
+
+    @property
+    def reads_third(self) -> bool:
+        """Whether what is added is a buffer of its own, which may be the result's."""
+        return isinstance(self.kernel, BlockedProduct) and self.kernel.added
 
     @property
     def text(self) -> str:
@@ -110,6 +131,15 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
         or _library(form, width)
         or _packets(form, width)
     )
+
+
+MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
+
+
+def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> ProductStep:
+    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (m, k) @ (k, n); nothing can fail."""
+    form = form_of(MATRICES, x1, x2)
+    return _library(form, width, update) or _packets(form, width, update)
 
 
 def _small(form: Form, width: int) -> ProductStep | None:
@@ -152,11 +182,14 @@ def _vectors(form: Form, width: int) -> ProductStep | None:
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
 
-def _library(form: Form, width: int) -> ProductStep | None:
+def _library(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
     """A large product for which BLAS was measured to be faster and has flags."""
     limit = _limit(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
+    conjugated = update.conjugated if update else (False, False)
+    if any(c and each == "row" for c, each in zip(conjugated, form.layouts, strict=True)):
+        return None  # BLAS conjugates what it transposes
     leading = [
         max(1, inner, outer // form.dtype.itemsize)
         for inner, outer in zip(_inner(form), _outer(form), strict=True)
@@ -164,7 +197,8 @@ def _library(form: Form, width: int) -> ProductStep | None:
     if max(form.m, form.k, form.n, *leading) > LARGEST:
         return None
     left, right = form.layouts
-    kernel = LibraryProduct(form.dtype, (left, right), len(form.stack.lengths))
+    axes = len(form.stack.lengths)
+    kernel = LibraryProduct(form.dtype, (left, right), axes, conjugated, update is not None)
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
     reason = f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
     return _step(form, kernel, sizes, form.count * -(-form.m // PANEL), 0, reason)
@@ -193,14 +227,19 @@ def _outer(form: Form) -> list[int]:
     ]
 
 
-def _packets(form: Form, width: int) -> ProductStep:
+def _packets(form: Form, width: int, update: Update | None = None) -> ProductStep:
     """Blocks of packet code, for any lengths, strides and dtype."""
+    first, second = update.conjugated if update else (form.conjugated, False)
+    row = update.row if update else 0
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
-        form = form.transposed
+        form, first, second, row = form.transposed, second, first, 0
     exact = form.count >= STACKED
     tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
-    kernel = BlockedProduct(tile, len(form.stack.lengths), form.conjugated)
-    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *form.first, *form.second)
+    added = update is not None and update.added
+    axes = len(form.stack.lengths)
+    kernel = BlockedProduct(tile, axes, first, second, update is not None, added)
+    strides = (*form.first, *form.second, *([row] if added else []))
+    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
 

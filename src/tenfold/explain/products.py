@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from tenfold._native import Node
+from tenfold.devices.accumulate import update_of
 from tenfold.devices.multiply import register_bytes
 from tenfold.devices.product_forms import Factor, copy_orders
-from tenfold.devices.products import ProductStep, product_step
+from tenfold.devices.products import ProductStep, product_step, update_step
 from tenfold.devices.program import Source
 from tenfold.explain.look import Look
 from tenfold.ir.shape import row_major
+from tenfold.ops.gemm import TRANSPOSED
 from tenfold.plan.plan import Step
 
 
@@ -28,14 +31,27 @@ def product_of(look: Look, step: Step) -> ProductStep | None:
     """Return how a step multiplies two arrays; None where it does not."""
     graph = look.optimised
     node = graph.nodes[step.position]
-    if node.op is None or node.op.contraction is None:
+    if node.op is None or (node.op.contraction or node.op.accumulates) is None:
         return None
-    x1, x2 = (_factor(look, item, node.type.dtype) for item in step.reads)
+    x1, x2 = (_factor(look, item, node.type.dtype) for item in step.reads[:2])
+    if node.op.accumulates is not None:
+        return _updated(node, x1, x2)
     types = tuple(graph.nodes[i].type for i in graph.inputs[step.position])
     contraction = node.op.contraction(types, *node.params)
     first, second = copy_orders(contraction, x1, x2)
     x1, x2 = _copied(x1, first), _copied(x2, second)
     return product_step(contraction, x1, x2, width=register_bytes())
+
+
+def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
+    """How a gemm is computed, with what it adds row by row."""
+    row = node.type.shape[1] * node.type.dtype.itemsize
+    update = update_of(node.params, node.type.dtype, row)
+    x1, x2 = (
+        x._replace(shape=x.shape[::-1], strides=x.strides[::-1]) if form in TRANSPOSED else x
+        for x, form in zip((x1, x2), node.params[:2], strict=True)
+    )
+    return update_step(x1, x2, update, width=register_bytes())
 
 
 def compiled_by(look: Look, step: Step) -> tuple[Source, int] | None:

@@ -1,6 +1,6 @@
 """Pickle and copy: an Array as a table of nodes, and back.
 
-Takes an Array, hands on columns: ops by public name, their parameters, where each node's inputs
+Takes an Array, hands on columns: ops by name, their parameters, where each node's inputs
 stand, and the values of leaves. Everything is flat, so an expression of a million nodes takes
 linear time and no recursion. What is computed is written as its values; what is pending stays
 pending, and what it shares stays shared. Two Arrays in one pickle are written each with all that
@@ -14,6 +14,7 @@ is below it.
 
 from __future__ import annotations
 
+import sys
 from array import array as numbers
 from typing import Any
 
@@ -23,7 +24,7 @@ from tenfold import _native, settings
 from tenfold._native import Array, Node
 from tenfold.errors import DeviceError, UnsupportedError
 from tenfold.ir.graph import Graph
-from tenfold.ir.op import OPS
+from tenfold.ir.op import OPS, Op
 from tenfold.storage import dense
 
 FORMAT = 1
@@ -61,14 +62,15 @@ class _Writer:
         self.payloads.append(self._keep(payload))
 
     def _op(self, node: Node) -> int:
-        op = node.op
+        op: Any = node.op
         if op in self.ops:
             return self.ops[op]
-        name = op.full_name
-        if OPS.get(name) is not op:
+        public = OPS.get(op.full_name) is op
+        name = op.full_name if public else _inner_name(op)
+        if not public and _inner(name) is not op:
             raise UnsupportedError(
                 "pickle",
-                f"the operation {name!r} is not in the table, which the reader finds it by",
+                f"the operation {op.full_name!r} is not in the table, which the reader finds it by",
                 remedy="compute the array first, with x.wait(); or declare it as public, "
                 "with @tn.op(public=True), in a module that the reader imports too",
             )
@@ -148,7 +150,21 @@ def restore(
     return rename(made[-1])
 
 
+def _inner_name(op: Any) -> str:
+    """Return the name of an operation that has no public one: its page and its function's."""
+    return f"{op.page}:{op.function.__name__}"
+
+
+def _inner(name: str) -> Any:
+    """Return the operation without a public name that a page of this library declares; or None."""
+    page, _, function = name.partition(":")
+    found = getattr(sys.modules.get(f"tenfold.ops.{page}"), function, None)
+    return found if isinstance(found, Op) else None
+
+
 def _declared(name: str) -> Any:
+    if ":" in name and (found := _inner(name)) is not None:
+        return found
     if name not in OPS:
         raise UnsupportedError(
             "unpickle",

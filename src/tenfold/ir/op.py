@@ -230,6 +230,9 @@ class Op(Operation[P]):
     scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
     contraction: Callable[..., Contraction] | None = None
     """For products of two operands: `contraction(types, *params)` says which axes meet."""
+    accumulates: Callable[..., int | None] | None = None
+    """For what adds to one of its operands, and may do so in that one's memory: the operand's
+    position, from the params."""
     multiply_adds: Callable[..., int] | None = None
     """The multiply-adds of a call with these Types and params, for products and solves."""
     result_type: Callable[..., Any] | None = None

@@ -16,8 +16,9 @@ counts the readers that are still needed, at every moment.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 from tenfold import _native
@@ -89,6 +90,9 @@ class Rewriting:
         self._forward: dict[int, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
         self._known: dict[Node, int] | None = None
+        self._readers: dict[int, list[int]] = {}
+        self._entered, self._moved = 0, 0
+        """How many nodes have been entered among the readers, and how many replacements."""
 
     def find(self, at: int) -> int:
         """Return what stands now in the place of a node."""
@@ -115,6 +119,23 @@ class Rewriting:
     def alone(self, at: int) -> bool:
         """Whether one node reads it and nobody else can see it: it may be taken apart."""
         return (self.uses[at] == 1 and not self.held[at]) or at in self.opened
+
+    def readers(self, at: int) -> Iterator[int]:
+        """Yield the nodes that read a node and are needed, the newest first."""
+        table, forward = self._readers, self._forward
+        for reader in range(self._entered, len(self.nodes)):
+            for i in dict.fromkeys(self.refresh(reader)):
+                table.setdefault(i, []).append(reader)
+        self._entered = len(self.nodes)
+        for gone in list(islice(forward, self._moved, None)):
+            if gone in table:
+                table.setdefault(self.find(gone), []).extend(table.pop(gone))
+        self._moved = len(forward)
+        seen: set[int] = set()
+        for reader in reversed(table.get(at, [])):
+            if reader not in seen and self.needed(reader) and at in self.refresh(reader):
+                seen.add(reader)
+                yield reader
 
     def unread(self, at: int) -> set[int]:
         """Return the operations that would have to be computed for a node and for nothing else."""

@@ -49,7 +49,7 @@ class EighResult(NamedTuple):
     eigenvectors: Array
 
 
-def _floating(types: Sequence[Type]) -> np.dtype:
+def computed_in(types: Sequence[Type]) -> np.dtype:
     """The dtype of the computation; halves are refused."""
     dtype = promote(types)
     if dtype in HALVES:
@@ -61,16 +61,21 @@ def _floating(types: Sequence[Type]) -> np.dtype:
     return dtype if kind_of(dtype) in "fc" else FLOAT64
 
 
-def _matrices(shape: Shape) -> tuple[Shape, int, int]:
+def computed_of(*arrays: Array) -> np.dtype:
+    """As computed_in, for arrays."""
+    return computed_in([Type(x.shape, x.dtype, x.device) for x in arrays])
+
+
+def matrices(shape: Shape) -> tuple[Shape, int, int]:
     """Return (the stack's shape, rows, columns), or raise ShapeError when there is no matrix."""
     if len(shape) < 2:
         raise ShapeError("", f"shape {shape} is no matrix", remedy="give at least two axes")
     return shape[:-2], shape[-2], shape[-1]
 
 
-def _square(shape: Shape) -> tuple[Shape, int]:
+def square(shape: Shape) -> tuple[Shape, int]:
     """Return (the stack's shape, the order) of square matrices, or raise ShapeError."""
-    stack, rows, columns = _matrices(shape)
+    stack, rows, columns = matrices(shape)
     if rows != columns:
         raise ShapeError(
             "",
@@ -81,8 +86,8 @@ def _square(shape: Shape) -> tuple[Shape, int]:
 
 
 def _same_shape(types: tuple[Type, ...], *params: Any) -> Inferred:
-    _square(types[0].shape)
-    dtype = _floating(types)
+    square(types[0].shape)
+    dtype = computed_in(types)
     return Inferred(((types[0].shape, dtype),), (dtype,))
 
 
@@ -90,10 +95,54 @@ def _for_each(count: Callable[[int], int]) -> Callable[..., int]:
     """Return the multiply-adds of a stack of square matrices from those of one of order n."""
 
     def multiply_adds(types: tuple[Type, ...], *params: Any) -> int:
-        stack, order = _square(types[0].shape)
+        stack, order = square(types[0].shape)
         return product(stack) * count(order)
 
     return multiply_adds
+
+
+SINGULAR = "add a small multiple of tn.eye(n), or drop dependent rows; tn.linalg.svd shows them"
+"""What to do with a singular matrix."""
+
+
+def refuse_singular(
+    operand: str, shape: Shape, dtype: np.dtype, singular: np.ndarray
+) -> np.linalg.LinAlgError:
+    """Return the error, to be raised, of the first matrix of a stack that is singular."""
+    text = f"Singular matrix{_place(singular)}"
+    return np.linalg.LinAlgError(_operand(text, operand, shape, dtype))
+
+
+def _place(failing: np.ndarray) -> str:
+    """Where in a stack the first matrix is that fails; nothing to say of a single one."""
+    if not failing.ndim:
+        return ""
+    at = tuple(int(i) for i in np.argwhere(failing)[0])
+    return f" at {at if len(at) > 1 else at[0]} of the stack"
+
+
+def _operand(text: str, operand: str, shape: Shape, dtype: np.dtype) -> str:
+    return f"{text}: {operand}, {dtype} {shape}"
+
+
+def _named(operand: str, x: np.ndarray, error: np.linalg.LinAlgError) -> np.linalg.LinAlgError:
+    """Return the error with the operand named, where it is that of a singular matrix."""
+    singular = np.asarray(np.linalg.slogdet(x).sign == 0)
+    return refuse_singular(operand, x.shape, x.dtype, singular) if singular.any() else error
+
+
+def _inv(x: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.inv(x)
+    except np.linalg.LinAlgError as error:
+        raise _named("x", x, error) from None
+
+
+def _solve(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(x1, x2)
+    except np.linalg.LinAlgError as error:
+        raise _named("x1", x1, error) from None
 
 
 _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),)))
@@ -101,9 +150,9 @@ _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample((
 
 @operation(
     rule=_same_shape,
-    reference=np.linalg.inv,
+    reference=_inv,
     can_fail=True,
-    remedy="add a small multiple of tn.eye(n), or drop dependent rows; tn.linalg.svd shows them",
+    remedy=SINGULAR,
     multiply_adds=_for_each(lambda n: n**3),
     namespace="linalg",
     numpy=(np.linalg.inv,),
@@ -123,8 +172,8 @@ def inv(x: Array, /) -> Call:
 
 
 def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
-    stack, _ = _square(types[0].shape)
-    dtype = _floating(types)
+    stack, _ = square(types[0].shape)
+    dtype = computed_in(types)
     return Inferred(((stack, dtype),), (dtype,))
 
 
@@ -148,43 +197,49 @@ def det(x: Array, /) -> Call:
     return Call((array(x),))
 
 
-def _solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
-    """Return (the stack's shape, the order, the right side's last axes)."""
-    stack, order = _square(types[0].shape)
-    right = types[1].shape
+def solve_right(order: int, right: Shape) -> None:
+    """Raise ShapeError where a right side does not fit so many equations."""
     if not right:
         raise ShapeError("", "the right side has no axes", remedy="give a vector or matrices")
-    vector = len(right) == 1
-    if right[-1 if vector else -2] != order:
+    rows = right[-1 if len(right) == 1 else -2]
+    if rows != order:
         raise ShapeError(
             "",
-            f"{order} equations have a right side of {right[-1 if vector else -2]} rows, "
-            f"shape {right}",
+            f"{order} equations have a right side of {rows} rows, shape {right}",
             remedy="a right side is a vector (n,) or matrices (..., n, k); x2[..., None] makes "
             "columns of stacked vectors",
         )
-    return (stack, order, right) if vector else (broadcast(stack, right[:-2]), order, right[-2:])
+
+
+def solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
+    """Return (the stack's shape, the order, the right side's last axes)."""
+    stack, order = square(types[0].shape)
+    right = types[1].shape
+    solve_right(order, right)
+    if len(right) == 1:
+        return stack, order, right
+    return broadcast(stack, right[:-2]), order, right[-2:]
 
 
 def _solve_rule(types: tuple[Type, ...]) -> Inferred:
-    stack, _, right = _solve_shapes(types)
-    dtype = _floating(types)
+    stack, _, right = solve_shapes(types)
+    dtype = computed_in(types)
     return Inferred(((stack + right, dtype),), (dtype, dtype))
 
 
 def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     """One factorisation for each matrix, two triangular solves for each column."""
-    stack, order, right = _solve_shapes(types)
+    stack, order, right = solve_shapes(types)
     factorisations = product(types[0].shape[:-2]) * (order**3 // 3)
     return factorisations + product(stack) * order * product(right)
 
 
 @operation(
     rule=_solve_rule,
-    reference=np.linalg.solve,
+    reference=_solve,
     promotes=True,
     can_fail=True,
-    remedy="add a small multiple of tn.eye(n), or drop dependent rows; tn.linalg.svd shows them",
+    remedy=SINGULAR,
     multiply_adds=_solve_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.solve,),
@@ -211,7 +266,20 @@ def solve(x1: Array, x2: Array, /) -> Call:
 
 
 def _cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
-    return np.linalg.cholesky(x, upper=upper)
+    try:
+        return np.linalg.cholesky(x, upper=upper)
+    except np.linalg.LinAlgError as error:
+        failing = np.array([not _has_cholesky(x[at], upper) for at in np.ndindex(x.shape[:-2])])
+        which = _place(failing.reshape(x.shape[:-2]))
+        raise np.linalg.LinAlgError(_operand(f"{error}{which}", "x", x.shape, x.dtype)) from None
+
+
+def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
+    try:
+        np.linalg.cholesky(x, upper=upper)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 @operation(
@@ -238,8 +306,8 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Call:
 
 
 def _qr_rule(types: tuple[Type, ...], mode: str) -> Inferred:
-    stack, rows, columns = _matrices(types[0].shape)
-    dtype = _floating(types)
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = computed_in(types)
     inner = min(rows, columns) if mode == "reduced" else rows
     q, r = (*stack, rows, inner), (*stack, inner, columns)
     return Inferred(((q, dtype), (r, dtype)), (dtype,))
@@ -251,7 +319,7 @@ def _qr(x: np.ndarray, mode: str) -> tuple[np.ndarray, ...]:
 
 def _qr_multiply_adds(types: tuple[Type, ...], mode: str) -> int:
     """Householder: n^2 (m - n/3) for R, as much again for a reduced Q of the longer side's."""
-    stack, rows, columns = _matrices(types[0].shape)
+    stack, rows, columns = matrices(types[0].shape)
     m, n = max(rows, columns), min(rows, columns)
     factor = n * n * (3 * m - n) // 3
     reduced = mode == "reduced" or rows <= columns
@@ -294,8 +362,8 @@ def qr(x: Array, /, *, mode: str = "reduced") -> Call:
 
 
 def _svd_rule(types: tuple[Type, ...], full_matrices: bool) -> Inferred:
-    stack, rows, columns = _matrices(types[0].shape)
-    dtype = _floating(types)
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = computed_in(types)
     inner = min(rows, columns)
     left, right = (rows, columns) if full_matrices else (inner, inner)
     shapes = ((*stack, rows, left), (*stack, inner), (*stack, right, columns))
@@ -307,7 +375,7 @@ def _svd(x: np.ndarray, full_matrices: bool) -> tuple[np.ndarray, ...]:
 
 
 def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
-    stack, rows, columns = _matrices(types[0].shape)
+    stack, rows, columns = matrices(types[0].shape)
     m, n = max(rows, columns), min(rows, columns)
     each = (
         2 * m * m * n + 4 * m * n * n + 9 * n**3 // 2 if full_matrices else 7 * m * n * n + 4 * n**3
@@ -341,8 +409,8 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> Call:
 
 
 def _eigh_rule(types: tuple[Type, ...]) -> Inferred:
-    stack, order = _square(types[0].shape)
-    dtype = _floating(types)
+    stack, order = square(types[0].shape)
+    dtype = computed_in(types)
     values, vectors = (*stack, order), (*stack, order, order)
     return Inferred(((values, real_part(dtype)), (vectors, dtype)), (dtype,))
 

@@ -15,9 +15,11 @@ from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import Axis, Shape, normalize_axis, reduced
+from tenfold.ir.shape import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.ops import diagonals
+from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
+from tenfold.ops.reshaping import reshape
 
 Order = float | Literal["fro", "nuc"] | None
 """The order of a norm."""
@@ -159,3 +161,66 @@ def norm(
         rule = f"{len(axes)} axes {axes} are neither a vector nor a matrix"
         raise ShapeError("", rule, remedy="name one axis, or two different ones")
     return Call((x,), (_norm_order(ord, axes), axes, bool(keepdims), False))
+
+
+@derived(
+    namespace="linalg",
+    numpy=(np.linalg.vector_norm,),
+    reference=np.linalg.vector_norm,
+    samples=[
+        Sample(((2, 3, 4),)),
+        Sample(((2, 3, 4),), {"axis": (0, 2), "ord": 1}),
+        Sample(((2, 3, 4),), {"axis": (0, 2), "keepdims": True}),
+        Sample(((0, 3),), {"axis": 0}),
+    ],
+)
+def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Array:
+    """Norm of vectors, whose elements are along `axis`: one, several together, or all when None.
+
+    `ord` is a number p: the p-th root of the sum of the p-th powers of the moduli; inf the largest
+    modulus, -inf the smallest, 0 how many are not 0. The result is real: float64 for integers;
+    halves are computed in float32 and rounded once. Raises ShapeError for another order and axes
+    that do not exist, and of no elements for -inf. Golub and Van Loan 2013, 2.2.1.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.vector_norm(tn.asarray([[3.0, 4.0], [6.0, 8.0]]), axis=1).tolist()
+    [5.0, 10.0]
+    """
+    x = array(x)
+    axes = normalize_axes(axis, x.ndim)
+    rest = tuple(each for each in range(x.ndim) if each not in axes)
+    vectors = permute_dims(x, (*rest, *axes))
+    lengths = tuple(x.shape[each] for each in rest)
+    vectors = reshape(vectors, (*lengths, product(tuple(x.shape[each] for each in axes))))
+    result = norm(vectors, ord=ord, axis=-1)
+    return reshape(result, reduced(x.shape, axes, keepdims=True)) if keepdims else result
+
+
+@derived(
+    namespace="linalg",
+    numpy=(np.linalg.matrix_norm,),
+    reference=np.linalg.matrix_norm,
+    samples=[
+        Sample(((2, 3, 4),)),
+        Sample(((3, 4),), {"ord": "nuc", "keepdims": True}),
+        Sample(((2, 3, 4),), {"ord": -1}),
+    ],
+)
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """Norm of matrices, the last two axes: (..., m, n) to (...).
+
+    `ord` is "fro", the root of the sum of the squared moduli; "nuc", the sum of the singular
+    values; 2 or -2, the largest or smallest of them; 1 or -1, the largest or smallest sum of moduli
+    of a column; inf or -inf, of a row. The result is real: float64 for integers; halves are
+    computed in float32 and rounded once. Raises ShapeError for another order and fewer than two
+    axes, and LinAlgError at the wait where singular values do not converge. Golub and Van Loan
+    2013, 2.3.1.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.matrix_norm(tn.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
+    6.0
+    """
+    x = array(x)
+    if x.ndim < 2:
+        raise ShapeError("", f"shape {x.shape} is no matrix", remedy="give at least two axes")
+    return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)

@@ -56,6 +56,14 @@ class Step(Protocol):
     def launch(self) -> Launch | None:
         """The kernel and its sizes, where a kernel runs."""
 
+    @property
+    def fresh(self) -> bool:
+        """Whether it is a call whose result stands in memory that nothing else looks at."""
+
+    @property
+    def adds_to(self) -> int:
+        """The item that it reads and may add to in its memory; -1 for none."""
+
 
 def written_over(
     steps: Sequence[Step],
@@ -71,22 +79,27 @@ def written_over(
     them and is still needed too: nothing can be computed from them a second time. What is `taken`
     is written over in part by others.
     """
-    looked_at = {*taken} | {i for step in steps if step.kind != "kernel" for i in step.reads}
-    made = {made.item: made for step in steps if step.kind == "kernel" for made in step.makes}
+    looked_at = {*taken} | {i for step in steps if not _owns(step) for i in step.reads}
+    made = {made.item: made for step in steps if _owns(step) for made in step.makes}
     times = Counter(made.item for step in steps for made in step.makes)
     over: dict[int, int] = {}
     for number, (step, ends) in enumerate(zip(steps, dying, strict=True)):
         left = {i: made[i] for i in ends if i in made and i not in looked_at and i in step.reads}
         if may_begin_anew(steps, number, dying, whole):
             left |= {i: leaves[i] for i in ends if i in leaves and i not in looked_at}
-        for result in step.makes if step.launch is not None else ():
+        for result in step.makes if _owns(step) else ():
             if times[result.item] > 1:
                 continue  # what it is made of in pieces may still be read
-            source = next((i for i in left if _fits(step.launch, left[i], result)), None)
+            source = next((i for i in left if _fits(step, i, left[i], result)), None)
             if source is not None:
                 del left[source]
                 over[result.item] = source
     return tuple(over.items())
+
+
+def _owns(step: Step) -> bool:
+    """Whether what it makes stands in memory of its own, at which only windows look."""
+    return step.kind == "kernel" or step.fresh
 
 
 def may_begin_anew(
@@ -94,17 +107,22 @@ def may_begin_anew(
 ) -> bool:
     """Whether after a step all that is there and needed are values of nodes, and it cannot fail."""
     launch = steps[number].launch
-    if launch is None or any(made.name == "fail" for made in launch.kernel.body):
+    if launch is None and steps[number].adds_to < 0:
+        return False
+    if launch is not None and any(made.name == "fail" for made in launch.kernel.body):
         return False
     gone = {i for ends in dying[: number + 1] for i in ends}
     there = {made.item for step in steps[: number + 1] for made in step.makes}
     return all(i in whole for i in there - gone)
 
 
-def _fits(launch: Launch | None, dying: Made, made: Made) -> bool:
-    if launch is None or launch.kernel.traversal not in ("linear", "inner"):
-        return False
+def _fits(step: Step, number: int, dying: Made, made: Made) -> bool:
     if (dying.shape, dying.dtype, dying.strides) != (made.shape, made.dtype, made.strides):
+        return False
+    launch = step.launch
+    if launch is None:
+        return step.adds_to == number
+    if launch.kernel.traversal not in ("linear", "inner"):
         return False
     written, *others = (m for m in launch.memory if m.written and m.item == made.item)
     if others:

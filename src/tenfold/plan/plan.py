@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tenfold._native import Node
 from tenfold.ir.cached import cached
 from tenfold.ir.graph import Graph
 from tenfold.ir.shape import Shape, product
@@ -65,6 +66,10 @@ class Step:
     """Why it did not join the loops of others."""
     copies: int = 0
     """How many arrays of which a part is replaced it gives memory of their own."""
+    fresh: bool = False
+    """Of a call: whether its result stands in memory that nothing else looks at."""
+    adds_to: int = -1
+    """Of a call that may add to one of `reads` in its memory: that item."""
 
     def __str__(self) -> str:
         results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.makes)
@@ -329,7 +334,14 @@ class _Planner:
             (node.name,),
             self.items[number].position,
             offset=offset,
+            fresh=kind == "call" and (node.op.contraction or node.op.accumulates) is not None,
+            adds_to=self._added_to(node, reads) if kind == "call" else -1,
         )
+
+    def _added_to(self, node: Node, reads: Sequence[int]) -> int:
+        """The item to which a call may add in its memory; -1 for none."""
+        place = None if node.op.accumulates is None else node.op.accumulates(*node.params)
+        return -1 if place is None or reads.count(reads[place]) > 1 else reads[place]
 
     def _made(self, number: int) -> Made:
         item = self.items[number]

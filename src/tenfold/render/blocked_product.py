@@ -23,16 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import NamedTuple
-
-import numpy as np
 
 from tenfold.dtypes import INT64
 from tenfold.render.loops import counted, integer, smaller, where
 from tenfold.render.packet import Packet, type_text
 from tenfold.render.product import (
-    Arithmetic,
     advanced,
     carrying,
     either,
@@ -44,81 +42,10 @@ from tenfold.render.product import (
     times,
     zeros,
 )
+from tenfold.render.product_tile import Tile
 
-SLAB_BYTES = 32768
-"""What a slab of a panel takes of the first-level cache."""
-BLOCK_ROWS = 192
-"""About how many rows read a slab that has been copied."""
 DIRECT_TILES = 2
 """Up to so many tiles of rows a panel is not worth copying."""
-# Table: by registers and scalars of an element, the tallest tile for so many packets.
-TALLEST = {
-    (32, 1): {1: 12, 2: 12, 3: 8, 4: 6, 8: 2},
-    (32, 2): {1: 12, 2: 6, 4: 2},
-    (16, 1): {1: 8, 2: 6, 3: 4, 4: 2},
-    (16, 2): {1: 6, 2: 3},
-}
-LOW = 2
-"""A tile of so few rows is made as wide as it can be."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """The block of sums that is kept in registers: `rows` by `packets` of `lanes` scalars."""
-
-    arithmetic: Arithmetic
-    rows: int
-    packets: int
-    lanes: int
-
-    @staticmethod
-    def of(dtype: np.dtype, width: int, rows: int, columns: int, *, exact: bool = False) -> Tile:
-        """Return the tile for products of so many rows and columns.
-
-        An exact one has rows that divide them evenly; others come in few heights, so that a new
-        shape seldom needs a new program.
-        """
-        arithmetic = Arithmetic(dtype, width)
-        parts, lanes = arithmetic.parts, arithmetic.lanes
-        scalars = max(1, columns) * parts
-        while lanes >= 2 * scalars:
-            lanes //= 2
-        tallest = TALLEST[arithmetic.registers, parts]
-        widest = max(number for number, most in tallest.items() if most > LOW or rows <= LOW)
-        packets = _shared(-(-scalars // lanes), widest)
-        most = next(most for number, most in tallest.items() if number >= packets)
-        height = (_shared if exact else _rounded)(max(1, rows), most)
-        return Tile(arithmetic, height, packets, lanes)
-
-    @property
-    def columns(self) -> int:
-        """The columns of a panel, in elements."""
-        return self.packets * self.lanes // self.arithmetic.parts
-
-    @property
-    def row_bytes(self) -> int:
-        """The bytes of a row of a copied panel."""
-        return self.packets * self.lanes * self.arithmetic.wide.itemsize
-
-    @property
-    def slab(self) -> int:
-        """The rows of a panel that are copied at a time."""
-        return SLAB_BYTES // self.row_bytes if self.row_bytes > 64 else 256
-
-    @property
-    def block(self) -> int:
-        """The rows of a unit of work."""
-        return -(-BLOCK_ROWS // self.rows) * self.rows
-
-
-def _shared(count: int, most: int) -> int:
-    """Cut `count` into the fewest even parts of at most `most`, and return the largest."""
-    return -(-count // -(-count // most))
-
-
-def _rounded(count: int, most: int) -> int:
-    """Return `most`, or the largest of 1, 2, 4 and 8 that is not above `count`."""
-    return most if count >= most else 1 << (count.bit_length() - 1)
 
 
 @dataclass(frozen=True)
@@ -128,12 +55,21 @@ class BlockedProduct:
     tile: Tile
     axes: int = 0
     conjugated: bool = False
+    second_conjugated: bool = False
+    scaled: bool = False
+    """Whether the product is multiplied by the first scalar of the launch."""
+    added: bool = False
+    """Whether the second scalar times x3 is added, which may lie where the result does. The scalars
+    are elements, 16 bytes apart."""
 
     def __str__(self) -> str:
         tile = self.tile
-        factor = "conj(x1)" if self.conjugated else "x1"
+        first = "conj(x1)" if self.conjugated else "x1"
+        second = "conj(x2)" if self.second_conjugated else "x2"
+        alpha, added = "alpha * " * self.scaled, " + beta * x3" * self.added
         return (
-            f"product {factor} @ x2 of {tile.arithmetic.dtype}, stack of {self.axes} axes\n"
+            f"product {alpha}{first} @ {second}{added} of {tile.arithmetic.dtype}, "
+            f"stack of {self.axes} axes\n"
             f"  tiles of {tile.rows} rows by {tile.packets} packets of {tile.lanes} lanes"
         )
 
@@ -141,7 +77,8 @@ class BlockedProduct:
     def sizes(self) -> tuple[str, ...]:
         """What the launch gives as sizes, in order; strides are in bytes."""
         names = "m, n, k, row of x1, column of x1, row of x2, column of x2"
-        return (*stack_sizes(self.axes), *names.split(", "))
+        added = ("row of x3",) * self.added
+        return (*stack_sizes(self.axes), *names.split(", "), *added)
 
     @property
     def scratch(self) -> int:
@@ -155,7 +92,9 @@ class BlockedProduct:
         return stack * -(-m // self.tile.block) * -(-n // self.tile.columns)
 
     def text(self) -> str:
-        """Return its LLVM module. Buffers are x1, x2 and the result, which is contiguous."""
+        """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
+        which the rows are.
+        """
         return _Writer(self).module()
 
 
@@ -174,6 +113,7 @@ class _Unit(NamedTuple):
     x1: str
     x2: str
     result: str
+    x3: str
     masks: list[str]
     """Of each packet of a panel the lanes that it has, where the processor has masks."""
 
@@ -188,14 +128,22 @@ class _Writer:
         self.packet_bytes = self.tile.lanes * self.arithmetic.wide.itemsize
         self.alignment = min(64, self.packet_bytes)
         self.text = text = self.arithmetic.text()
-        self.pointers = given(text, "%buffers", 0, 3)
+        self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
         self.stack = read_stack(text, kernel.axes)
-        found = given(text, "%sizes", 3 * kernel.axes, 7)
+        found = given(text, "%sizes", 3 * kernel.axes, 7 + kernel.added)
         self.lengths, self.strides = found[:3], tuple(found[3:])
         self.panel = "%scratch"
         self.sums = advanced(text, self.panel, self.tile.slab * self.tile.row_bytes)
         kept = self.tile.block * self.tile.row_bytes * self.arithmetic.parts
         self.ending = advanced(text, self.sums, kept)
+
+    def _scalar(self, offset: int) -> list[str]:
+        """Load a scalar of the launch; each of its parts fills a packet.
+
+        For each tile anew: the loop over k has no register to spare.
+        """
+        place = advanced(self.text, "%scalars", offset)
+        return self.arithmetic.factors(self.text, place, self.tile.lanes)
 
     def module(self) -> str:
         """Write everything."""
@@ -224,6 +172,7 @@ class _Writer:
             x1=x1,
             x2=times(text, x2, first_column, self.strides[3]),
             result=times(text, result, first_column, itemsize),
+            x3=times(text, self.pointers[-1], first_column, itemsize) if self.kernel.added else "",
             masks=self._masks(left) if self.arithmetic.masks else [],
         )
 
@@ -350,19 +299,32 @@ class _Writer:
         source = times(text, unit.x1, start, unit.strides[1])
 
         def rows(row: str) -> None:
-            at = smaller(text, integer(text, "add", unit.first_row, row), lowest)
+            begin = integer(text, "add", unit.first_row, row)
+            at = smaller(text, begin, lowest)
             kept = times(text, self.sums, row, tile.row_bytes * self.arithmetic.parts)
             begun = self._begun(kept, first)
             corner = times(text, source, at, unit.strides[0])
+            if self.kernel.added:
+                where(text, last, lambda: self._fetch(unit, at))
             sums = self._inner(corner, unit.strides, panel, step, depth, begun)
 
             def keep() -> None:
                 for i, value in enumerate(sums):
                     self._keep(value, advanced(text, kept, i * self.packet_bytes))
 
-            either(text, last, lambda: self._finish(unit, at, sums), keep)
+            either(text, last, lambda: self._finish(unit, at, begin, sums), keep)
 
         counted(text, "0", unit.rows, tile.rows, rows)
+
+    def _fetch(self, unit: _Unit, row: str) -> None:
+        """Have what is added to a tile on its way while the tile is summed."""
+        text, tile = self.text, self.tile
+        line = times(text, unit.x3, row, unit.strides[-1])
+        for _ in range(tile.rows):
+            for place in range(0, tile.packets * tile.lanes * self.arithmetic.memory.itemsize, 64):
+                given = [("ptr", advanced(text, line, place)), ("i32", "0"), ("i32", "3")]
+                text.intrinsic("llvm.prefetch.p0", "void", [*given, ("i32", "1")])
+            line = advanced(text, line, unit.strides[-1])
 
     def _begun(self, kept: str, first: str) -> list[str]:
         """Return what the sums of a tile begin with: zero, or what the slab before has left."""
@@ -415,39 +377,81 @@ class _Writer:
         begun += [(self.packet, value) for value in sums]
         return carrying(text, depth, begun, multiply_row)[1 + len(leaders) :]
 
-    def _finish(self, unit: _Unit, row: str, sums: list[str]) -> None:
-        """Store the sums of a tile: rows of whole packets, or rows that are cut."""
-        text, tile, arithmetic = self.text, self.tile, self.arithmetic
+    def _finish(self, unit: _Unit, row: str, begin: str, sums: list[str]) -> None:
+        """Store the sums of a tile: rows of whole packets, or rows that are cut.
+
+        Where something is added, rows before `begin` have been stored, and are stored no more.
+        """
+        text, arithmetic = self.text, self.arithmetic
         row_bytes = integer(text, "mul", unit.n, arithmetic.dtype.itemsize)
         corner = times(text, unit.result, row, row_bytes)
-        joined = [
-            arithmetic.join(text, pair, tile.lanes, self.kernel.conjugated)
-            for pair in batched(sums, arithmetic.parts)
-        ]
+        added = self.kernel.added
+        third = times(text, unit.x3, row, unit.strides[-1]) if added else corner
+        alpha = self._scalar(0) if self.kernel.scaled else []
+        beta = self._scalar(16) if added else []
+        joined = [self._joined(pair, alpha) for pair in batched(sums, arithmetic.parts)]
 
         def store(cut: bool) -> None:
-            target = corner
-            aside = cut and not arithmetic.masks
-            for line in batched(joined, tile.packets):
-                for i, value in enumerate(line):
-                    place = i * tile.lanes * arithmetic.memory.itemsize
-                    into = advanced(text, self.ending if aside else target, place)
-                    mask = unit.masks[i] if cut and arithmetic.masks else None
-                    arithmetic.store(text, value, into, tile.lanes, mask)
-                if aside:
-                    self._copy_ending(unit, target)
+            target, other = corner, third
+            for number, line in enumerate(batched(joined, self.tile.packets)):
+                write = partial(self._store_row, unit, line, target, (other, beta), cut)
+                if added and self.tile.rows > 1:
+                    at = integer(text, "add", row, number)
+                    where(text, text.value(f"icmp sge i64 {at}, {begin}"), write)
+                else:
+                    write()
                 target = advanced(text, target, row_bytes)
+                other = advanced(text, other, unit.strides[-1]) if added else other
 
         either(text, unit.full, lambda: store(False), lambda: store(True))
 
-    def _copy_ending(self, unit: _Unit, target: str) -> None:
+    def _joined(self, sums: Sequence[str], alpha: Sequence[str]) -> str:
+        """Make the packet of a tile of its accumulators, conjugated and scaled."""
+        text, lanes, kernel = self.text, self.tile.lanes, self.kernel
+        if kernel.second_conjugated:
+            sums = [self.arithmetic.conjugate(text, value, lanes) for value in sums]
+        joined = self.arithmetic.join(text, sums, lanes, kernel.conjugated)
+        return self._times(joined, alpha) if alpha else joined
+
+    def _times(self, value: str, factors: Sequence[str]) -> str:
+        """Multiply a packet by a scalar that `_scalar` has loaded."""
+        products = [self.text.value(f"fmul {self.packet} {value}, {each}") for each in factors]
+        return self.arithmetic.join(self.text, products, self.tile.lanes, conjugated=False)
+
+    def _store_row(
+        self,
+        unit: _Unit,
+        line: Sequence[str],
+        target: str,
+        addend: tuple[str, Sequence[str]],
+        cut: bool,
+    ) -> None:
+        """Store a row of a tile, with what is added to it: a pointer, and beta if there is one."""
+        text, tile, arithmetic = self.text, self.tile, self.arithmetic
+        third, beta = addend
+        aside = cut and not arithmetic.masks
+        if aside and beta:
+            self._copy_ending(unit, third, self.ending)
+            third = self.ending
+        for i, value in enumerate(line):
+            place = i * tile.lanes * arithmetic.memory.itemsize
+            into = advanced(text, self.ending if aside else target, place)
+            mask = unit.masks[i] if cut and arithmetic.masks else None
+            if beta:
+                other = arithmetic.load(text, advanced(text, third, place), tile.lanes, mask)
+                value = arithmetic.add(text, value, self._times(other, beta), tile.lanes)
+            arithmetic.store(text, value, into, tile.lanes, mask)
+        if aside:
+            self._copy_ending(unit, self.ending, target)
+
+    def _copy_ending(self, unit: _Unit, source: str, target: str) -> None:
         """Copy the scalars of a row that are left of the last column."""
         text, arithmetic = self.text, self.arithmetic
         scalar = type_text(arithmetic.memory, 1)
 
         def one(index: str) -> None:
-            at = times(text, self.ending, index, arithmetic.memory.itemsize)
-            value = text.value(f"load {scalar}, ptr {at}")
+            at = times(text, source, index, arithmetic.memory.itemsize)
+            value = text.value(f"load {scalar}, ptr {at}, align 1")
             into = times(text, target, index, arithmetic.memory.itemsize)
             text.line(f"store {scalar} {value}, ptr {into}, align 1")
 

@@ -19,7 +19,7 @@ import numpy as np
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
 from tenfold.render.loops import counted, integer, smaller
 from tenfold.render.packet import Text
-from tenfold.render.product import given, module, read_stack, stack_sizes, stacked, times
+from tenfold.render.product import advanced, given, module, read_stack, stack_sizes, stacked, times
 
 ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
 ONES = {
@@ -40,10 +40,21 @@ class LibraryProduct:
     dtype: np.dtype
     layouts: tuple[str, str]
     axes: int = 0
+    conjugated: tuple[bool, bool] = (False, False)
+    """Which operands are conjugated; such a one lies by columns."""
+    scaled: bool = False
+    """Whether alpha and beta are scalars of the launch, elements 16 bytes apart; then the result
+    holds what is multiplied by beta."""
 
     def __str__(self) -> str:
+        x1, x2 = (
+            f"conj({name})" if conjugated else name
+            for name, conjugated in zip(("x1", "x2"), self.conjugated, strict=True)
+        )
+        alpha, added = "alpha * " * self.scaled, " + beta * result" * self.scaled
         return (
-            f"library product x1 @ x2 of {self.dtype} by {self.routine}, stack of {self.axes} axes"
+            f"library product {alpha}{x1} @ {x2}{added} of {self.dtype} by {self.routine}, "
+            f"stack of {self.axes} axes"
             f"\n  x1 by {self.layouts[0]}s, x2 by {self.layouts[1]}s"
         )
 
@@ -70,8 +81,11 @@ def _written(kernel: LibraryProduct) -> str:
     x1, x2, result, gemm = given(text, "%buffers", 0, 4)
     stack = read_stack(text, kernel.axes)
     m, n, k, *leading, part = given(text, "%sizes", 3 * kernel.axes, 6)
-    flags = [_kept(text, f"i8 {FLAGS[layout]}") for layout in kernel.layouts]
-    one, zero = _kept(text, ONES[kernel.dtype]), _kept(text, _zero(ONES[kernel.dtype]))
+    flags = [_kept(text, f"i8 {flag}") for flag in map(_flag, kernel.layouts, kernel.conjugated)]
+    if kernel.scaled:
+        alpha, beta = "%scalars", advanced(text, "%scalars", 16)
+    else:
+        alpha, beta = (_kept(text, value) for value in _one_and_zero(kernel.dtype))
     numbers = [_kept(text, f"i32 {_short(text, number)}") for number in (n, k, *leading)]
     rows = text.stack(4)
     panels = integer(text, "udiv", integer(text, "sub", integer(text, "add", m, part), 1), part)
@@ -87,8 +101,8 @@ def _written(kernel: LibraryProduct) -> str:
         row = integer(text, "add", integer(text, "mul", outer, m), first)
         target = times(text, result, integer(text, "mul", row, n), itemsize)
         arguments = (
-            *(flags[1], flags[0], numbers[0], rows, numbers[1], one),
-            *(right, numbers[3], left, numbers[2], zero, target, numbers[0]),
+            *(flags[1], flags[0], numbers[0], rows, numbers[1], alpha),
+            *(right, numbers[3], left, numbers[2], beta, target, numbers[0]),
         )
         text.line(f"call void {gemm}({', '.join(f'ptr {each}' for each in arguments)})")
 
@@ -97,8 +111,12 @@ def _written(kernel: LibraryProduct) -> str:
     return module(text, str(kernel))
 
 
-def _zero(one: str) -> str:
-    return one.replace("1.0", "0.0")
+def _one_and_zero(dtype: np.dtype) -> tuple[str, str]:
+    return ONES[dtype], ONES[dtype].replace("1.0", "0.0")
+
+
+def _flag(layout: str, conjugated: bool) -> int:
+    return ord("C") if conjugated else FLAGS[layout]
 
 
 def _short(text: Text, number: str) -> str:

@@ -142,6 +142,15 @@ class Arithmetic:
         turned = text.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
         return self.add(text, sums[0], turned, lanes)
 
+    def conjugate(self, text: Text, value: str, lanes: int) -> str:
+        """Conjugate the elements of a packet: of two scalars the second changes its sign."""
+        if self.parts == 1:
+            return value
+        type_ = type_text(self.wide, lanes)
+        odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
+        opposite = text.value(f"fneg {type_} {value}")
+        return text.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
+
     def store(
         self, text: Text, value: str, pointer: str, lanes: int, mask: str | None = None
     ) -> None:

@@ -24,12 +24,20 @@ from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
 from tenfold.ir.rule import Rule, RuleSet
+from tenfold.rules.booleans import BOOLEANS
 from tenfold.rules.constants import CONSTANTS
+from tenfold.rules.diagonals import DIAGONALS
+from tenfold.rules.entries import ENTRIES
 from tenfold.rules.movement import MOVEMENT
+from tenfold.rules.orders import ORDERS
 from tenfold.rules.parts import PARTS
 from tenfold.rules.positions import POSITIONS
+from tenfold.rules.products import PRODUCTS
 from tenfold.rules.reads import opened
+from tenfold.rules.reductions import REDUCTIONS
 from tenfold.rules.replaced import REPLACED
+from tenfold.rules.solves import SOLVES
+from tenfold.rules.structure import STRUCTURE
 from tenfold.settings import get
 
 Rules = tuple[Rule, ...]
@@ -42,7 +50,10 @@ class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
 
 
 _lock = Lock()  # protects _process, the numbers and _sets
-_process: Rules = (*CONSTANTS, *MOVEMENT, *POSITIONS, *REPLACED, *PARTS)
+_process: Rules = (
+    *(*CONSTANTS, *BOOLEANS, *MOVEMENT, *POSITIONS, *REPLACED),
+    *(*DIAGONALS, *SOLVES, *STRUCTURE, *ENTRIES, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
+)
 _numbers = count(1)
 _process_number = 0
 _block_numbers: dict[Block, int] = {}

@@ -19,6 +19,8 @@ from heapq import heappop, heappush
 
 from tenfold.ir.op import Op
 from tenfold.ir.rewriting import Operator, Rewriting
+from tenfold.ops.contract import matmul
+from tenfold.ops.diagonals import diagonal
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat, stack
 from tenfold.ops.padding import pad
@@ -41,13 +43,13 @@ def opened(work: Rewriting) -> set[int]:
 
 def _base(work: Rewriting, output: int) -> int | None:
     """Return what an output reads a part of: something held that nothing else needs."""
-    at, indexes = output, False
+    at, takes = output, False
     while _moves(work.ops[at]) and work.uses[at] == 1:
-        indexes = indexes or work.ops[at] is index
+        takes = takes or work.ops[at] in (index, diagonal)
         (at,) = work.inputs[at]
     fewer = work.nodes[output].type.size < work.nodes[at].type.size
     alone = work.held[at] and work.uses[at] == 1
-    return at if indexes and fewer and alone and _parts(work.ops[at]) else None
+    return at if takes and fewer and alone and _parts(work.ops[at]) else None
 
 
 def _moves(op: Operator) -> bool:
@@ -56,7 +58,8 @@ def _moves(op: Operator) -> bool:
 
 def _parts(op: Operator) -> bool:
     """Whether a part of the operation's result is made of parts of its operands."""
-    return isinstance(op, Op) and (opens(op) or op.reduces or op in (concat, stack, pad))
+    joins = (concat, stack, pad, matmul)
+    return isinstance(op, Op) and (opens(op) or op.reduces or op in joins)
 
 
 def _below(work: Rewriting, base: int) -> set[int]:
@@ -76,6 +79,8 @@ def _below(work: Rewriting, base: int) -> set[int]:
         if not (_parts(work.ops[at]) or _moves(work.ops[at])):
             continue
         found.add(at)
+        if work.ops[at] is matmul:  # of one operand all is read
+            continue
         elementwise = same[at] and _elementwise(work.ops[at])
         for i in work.inputs[at]:
             if i not in reads:

@@ -1,0 +1,98 @@
+"""Eigenvalues of matrices that need not be Hermitian: complex, whatever the values. Library calls,
+in double precision; for Hermitian ones `linalg.eigh` is faster and more accurate.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
+from tenfold.ir.declare import array, operation
+from tenfold.ir.op import Call, Inferred, Sample
+from tenfold.ir.shape import Shape, product
+from tenfold.ops.linalg import computed_in, square
+from tenfold.ops.spectra import NOT_FINITE
+
+
+class EigResult(NamedTuple):
+    """What `linalg.eig` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+def _inferred(types: tuple[Type, ...]) -> tuple[Shape, np.dtype, np.dtype]:
+    """Return (the shape of the eigenvalues, their dtype, that of the computation)."""
+    stack, order = square(types[0].shape)
+    given = computed_in(types)
+    single = real_part(given).itemsize == real_part(COMPLEX64).itemsize
+    return (*stack, order), COMPLEX64 if single else COMPLEX128, given
+
+
+def _values_rule(types: tuple[Type, ...]) -> Inferred:
+    shape, dtype, given = _inferred(types)
+    return Inferred(((shape, dtype),), (given,))
+
+
+def _rule(types: tuple[Type, ...]) -> Inferred:
+    shape, dtype, given = _inferred(types)
+    return Inferred(((shape, dtype), ((*shape, shape[-1]), dtype)), (given,))
+
+
+def _eig(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(np.linalg.eig(x))
+
+
+_SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),)))
+
+
+@operation(
+    rule=_values_rule,
+    reference=np.linalg.eigvals,
+    can_fail=True,
+    remedy=NOT_FINITE,
+    multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 5,
+    namespace="linalg",
+    samples=_SQUARES,
+)
+def eigvals(x: Array, /) -> Call:
+    """Eigenvalues of square matrices, complex and in no order: (..., n, n) to (..., n).
+
+    The dtype is complex64 for float32 and complex64, else complex128; also where all of them are
+    real, unlike NumPy's. The vectors as well: `linalg.eig`. Raises ShapeError for matrices that are
+    not square, DTypeError for halves, and LinAlgError at the wait for NaN, infinity and where the
+    iteration does not converge. By the QR algorithm, 5 n^3 multiply-adds: Golub and Van Loan 2013,
+    7.5.6.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.eigvals(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [(2+0j), (1+0j)]
+    """
+    return Call((array(x),))
+
+
+@operation(
+    rule=_rule,
+    reference=_eig,
+    can_fail=True,
+    remedy=NOT_FINITE,
+    multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 25 // 2,
+    result_type=EigResult,
+    namespace="linalg",
+    samples=_SQUARES,
+)
+def eig(x: Array, /) -> Call:
+    """Eigenvalues and eigenvectors of square matrices, complex: (..., n) and (..., n, n).
+
+    Column i of the eigenvectors, of norm 1, belongs to eigenvalue i: x @ v[:, i] = w[i] * v[:, i].
+    Dtypes and errors are those of `linalg.eigvals`. Returns a named tuple. By the QR algorithm,
+    25/2 n^3 multiply-adds: Golub and Van Loan 2013, 7.5.6.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.eig(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvectors.tolist()
+    [[(1+0j), 0j], [0j, (1+0j)]]
+    """
+    return Call((array(x),))

@@ -1,0 +1,112 @@
+"""gemm: `alpha * op(x1) @ op(x2) + beta * x3` of matrices, one library call.
+
+What BLAS computes under that name (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic
+linear algebra subprograms", ACM TOMS 16, 1990). Rules make it of sums, products, scales, transposes
+and conjugates (`rules/products.py`); nobody writes it. The scalars are operands, so that a plan is
+good for all of them; only their signs are parameters.
+
+>>> x = np.asarray([[1.0, 2.0]])
+>>> gemm.reference(x, x, np.asarray(2), np.float64(1), "N", "T", -1, 1, 1)
+array([[-9.]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.dtypes import promote
+from tenfold.ir.declare import array, operation
+from tenfold.ir.op import Call, Inferred, Kind, Params
+from tenfold.ops.cast import cast_values
+
+TRANSPOSED, CONJUGATED = "TC", "CJ"
+"""Forms of an operand: "N" as it is, "T" transposed, "J" conjugated, "C" both."""
+
+
+def _lengths(types: Sequence[Type], params: Params) -> tuple[int, int, int]:
+    """Return (m, k, n)."""
+    (m, k), (inner, n) = (
+        type_.shape[::-1] if form in TRANSPOSED else type_.shape
+        for type_, form in zip(types[:2], params[:2], strict=True)
+    )
+    assert k == inner, "rules multiply what fits"
+    return m, k, n
+
+
+def _rule(types: tuple[Type, ...], *params: Any) -> Inferred:
+    m, _, n = _lengths(types, params)
+    dtype = promote(types)
+    return Inferred((((m, n), dtype),), (dtype,) * len(types))
+
+
+def _multiply_adds(types: tuple[Type, ...], *params: Any) -> int:
+    m, k, n = _lengths(types, params)
+    return m * k * n
+
+
+def turned(x: np.ndarray, form: str) -> np.ndarray:
+    """Return an operand in its form, but for the conjugate: a view."""
+    return x.T if form in TRANSPOSED else x
+
+
+def third_of(inputs: Sequence[np.ndarray], params: Params) -> np.ndarray | None:
+    """Return x3, if there is one."""
+    *_, scales, added = params
+    return inputs[2 + scales] if added else None
+
+
+def scalars_of(
+    inputs: Sequence[np.ndarray], params: Params, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return alpha and beta in the dtype; beta is 0 where nothing is added."""
+    *_, sign, scales, added = params
+    found = []
+    for factor, given in ((sign, inputs[2 : 2 + scales]), (added, inputs[3 + scales :])):
+        value = np.asarray(factor, dtype)
+        for each in given:
+            value = np.asarray(value * cast_values(each, dtype))
+        found.append(value)
+    return found[0], found[1]
+
+
+def _reference(*given: Any) -> np.ndarray:
+    inputs, params = given[:-5], given[-5:]
+    alpha, beta = scalars_of(inputs, params, inputs[0].dtype)
+    x1, x2 = (
+        np.conj(turned(x, form)) if form in CONJUGATED else turned(x, form)
+        for x, form in zip(inputs[:2], params[:2], strict=True)
+    )
+    result = alpha * np.matmul(x1, x2)
+    x3 = third_of(inputs, params)
+    return np.asarray(result if x3 is None else result + beta * x3)
+
+
+@operation(
+    rule=_rule,
+    reference=_reference,
+    multiply_adds=_multiply_adds,
+    accumulates=lambda *params: 2 + params[3] if params[4] else None,
+    kind=Kind.COMPLEX,
+    promotes=True,
+    public=False,
+)
+def gemm(
+    x1: Array, x2: Array, /, *others: Any, forms: str = "NN", sign: int = 1, added: int = 0
+) -> Call:
+    """Matrix product with what is about it: `sign * scales * op(x1) @ op(x2) + added * ... * x3`.
+
+    `others` are the numbers that multiply the product, then, if `added` is 1 or -1, x3, which
+    broadcasts to (m, n), and the numbers that multiply it. `forms` has one letter for each operand:
+    "N" as it is, "T" transposed, "J" conjugated, "C" both. All are of one dtype.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([[1.0, 2.0]])
+    >>> gemm(x, x, 2, forms="NT").tolist()
+    [[10.0]]
+    """
+    scales = next((i for i, x in enumerate(others) if isinstance(x, Array)), len(others))
+    return Call((array(x1), array(x2), *others), (forms[0], forms[1], sign, scales, added))

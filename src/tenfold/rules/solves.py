@@ -1,0 +1,271 @@
+"""Solves: no matrix is inverted to be multiplied with, none factored twice. Class linear-algebra.
+
+Takes products with inverses, solves, inverses and determinants, hands on solves; substitution where
+a triangle, a diagonal or a promise is visible (`rules/matrices.py`); and one factorisation, by
+Cholesky's way where the matrix is seen to be positive definite, for all that is asked of a matrix.
+
+>>> print(SOLVES[0])
+inverse-times: matmul(x, y) => ... (linear-algebra)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from tenfold.dtypes import kind_of
+from tenfold.ir.op import Op
+from tenfold.ir.pattern import pattern, variables
+from tenfold.ir.rewriting import ORIGIN
+from tenfold.ir.rule import Match, Rule
+from tenfold.ir.term import Term
+from tenfold.ops.cast import astype
+from tenfold.ops.complex import conj
+from tenfold.ops.contract import matmul
+from tenfold.ops.create import eye
+from tenfold.ops.diagonals import diagonal
+from tenfold.ops.factors import det_factored, factors, inv_factored, solve_factored
+from tenfold.ops.linalg import det, inv, solve
+from tenfold.ops.movement import permute_dims
+from tenfold.ops.reduce import prod
+from tenfold.ops.triangles import triangular_solve
+from tenfold.rules.matrices import (
+    in_form,
+    is_definite,
+    promise_of,
+    seen_of,
+    swap,
+    triangle_seen,
+    written,
+)
+
+x, y = variables("x y")
+
+
+def readers(term: Term) -> Iterator[Term]:
+    """Yield the operations that read a term, the newest first."""
+    return (Term(term.work, at) for at in term.work.readers(term.at))
+
+
+def _only_multiplied(term: Term) -> bool:
+    """Whether an inverse is read by products alone, be it through transposes: then nobody needs it
+    if they become solves.
+    """
+    if term.seen:
+        return False
+    for reader in readers(term):
+        if reader.op is matmul:
+            if all(each == term for each in reader.inputs):
+                return False
+        elif not (reader.op in (permute_dims, conj) and _only_multiplied(reader)):
+            return False
+    return True
+
+
+def _inverse_in(term: Term) -> tuple[Term, str] | None:
+    """Return the inverse that a factor is, and in which form it stands there."""
+    inverse, form, between = seen_of(term)
+    if inverse.op is not inv:
+        return None
+    if not all(each.read_once or _only_multiplied(each) for each in (inverse, *between)):
+        return None
+    return inverse, form
+
+
+def _solved(match: Match, inverse: Term, form: str, right: Term) -> Term | None:
+    """Return the solution of equations with what was inverted, in that form."""
+    (matrix,) = inverse.inputs
+    token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
+    try:
+        if is_definite(written(inverse)):
+            return _by_factors(match, _packed(match, matrix, True), right, form)
+        if matrix.dtype != inverse.dtype:
+            matrix = match.make(astype, matrix, params=(inverse.dtype,))
+        return match.make(solve, in_form(match, matrix, form), right)
+    finally:
+        ORIGIN.reset(token)
+
+
+def _of_type(match: Match, made: Term | None) -> Term | None:
+    """Return what was made if it has the Type of the root."""
+    return made if made is not None and made.type == match.root.type else None
+
+
+def _inverse_times(match: Match) -> Term | None:
+    """inv(A) @ B solves A X = B."""
+    found = _inverse_in(match["x"])
+    return None if found is None else _of_type(match, _solved(match, *found, match["y"]))
+
+
+_TRANSPOSED = {"N": "T", "T": "N", "J": "C", "C": "J"}
+
+
+def _times_inverse(match: Match) -> Term | None:
+    """B @ inv(A) is the transpose of what solves A^T X = B^T."""
+    found, left = _inverse_in(match["y"]), match["x"]
+    if found is None:
+        return None
+    inverse, form = found
+    vector = len(left.shape) == 1
+    if vector and len(inverse.shape) > 2:
+        return None
+    right = left if vector else swap(match, left)
+    made = _solved(match, inverse, _TRANSPOSED[form], right)
+    if made is None or vector:
+        return _of_type(match, made)
+    return _of_type(match, swap(match, made))
+
+
+_SOLVING: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
+
+
+def _product_of_solution(match: Match) -> Term | None:
+    """inv(A) @ B @ C with fewer columns in C than in B: first B @ C."""
+    solution, second = match["x"], match["y"]
+    if solution.op not in _SOLVING or not solution.alone:
+        return None
+    matrix, right = solution.inputs
+    if len(right.shape) < 2 or (len(second.shape) == 1 and len(solution.shape) > 2):
+        return None
+    if (second.shape[-1] if len(second.shape) > 1 else 1) >= right.shape[-1]:
+        return None
+    product = match.make(matmul, right, second)
+    if solution.op is solve_factored and kind_of(product.dtype) != kind_of(solution.dtype):
+        return None
+    return _of_type(match, match.again(solution, matrix, product))
+
+
+def _structured_solve(match: Match) -> Term | None:
+    """A substitution, or a product with the transpose of an orthogonal matrix."""
+    matrix, right = match["x"], match["y"]
+    triangle = triangle_seen(match, matrix)
+    if triangle is not None:
+        params = (triangle.side, triangle.unit_diagonal)
+        made = match.make(triangular_solve, triangle.matrix, right, params=params)
+        return _of_type(match, made)
+    inner, form, _ = seen_of(matrix)
+    if promise_of(inner) == "orthogonal":
+        turned = in_form(match, inner, _ADJOINT[form])
+        return _of_type(match, match.make(matmul, turned, right))
+    return None
+
+
+_ADJOINT = {"N": "C", "C": "N", "T": "J", "J": "T"}
+
+
+def _structured_inverse(match: Match) -> Term | None:
+    """The adjoint of an orthogonal matrix; a substitution for the identity."""
+    matrix, root = match["x"], match.root
+    inner, form, _ = seen_of(matrix)
+    if promise_of(inner) == "orthogonal":
+        return _of_type(match, in_form(match, inner, _ADJOINT[form]))
+    triangle = triangle_seen(match, matrix)
+    if triangle is None or _only_multiplied(root):
+        return None  # the products become substitutions
+    order = root.shape[-1]
+    identity = match.make(eye, params=(order, order, 0, root.dtype, root.type.device))
+    params = (triangle.side, triangle.unit_diagonal)
+    return _of_type(match, match.make(triangular_solve, triangle.matrix, identity, params=params))
+
+
+def _structured_determinant(match: Match) -> Term | None:
+    """The product of a triangle's diagonal."""
+    triangle = triangle_seen(match, match["x"])
+    if triangle is None or kind_of(triangle.matrix.dtype) not in "fc":
+        return None
+    matrix = triangle.matrix
+    last = len(matrix.shape) - 2
+    on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
+    return _of_type(match, match.make(prod, on_it, params=((last,), False, None)))
+
+
+def _factoring(term: Term) -> Iterator[Term]:
+    """Yield what factors a matrix, be it through transposes."""
+    for reader in readers(term):
+        if reader.op in (solve, inv, det, factors) and reader.inputs[0] == term:
+            yield reader
+        elif reader.op in (permute_dims, conj) and seen_of(reader).between:
+            yield from (each for each in _factoring(reader) if each.op is solve)
+
+
+def _is_shared(matrix: Term) -> bool:
+    """Whether several operations factor a matrix."""
+    return next(islice(_factoring(matrix), 1, None), None) is not None
+
+
+def _packed(match: Match, matrix: Term, definite: bool) -> Term:
+    """Return the factors of a matrix: those that are there, or new ones."""
+    for reader in readers(matrix):
+        if reader.op is factors and (reader.params == (True,) or not definite):
+            return reader
+    return match.make(factors, matrix, params=(definite,))
+
+
+def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | None:
+    """Return the solution by factors, in the dtype of the root."""
+    if kind_of(packed.dtype) != "c":
+        if kind_of(right.dtype) == "c":
+            return None
+        form = "T" if form in "TC" else "N"
+    elif form == "J":
+        if packed.params != (True,):
+            return None
+        form = "T"  # of a Hermitian matrix the conjugate is the transpose
+    return match.make(solve_factored, packed, right, params=(form, match.root.dtype))
+
+
+def _factored_once(match: Match) -> Term | None:
+    """By factors that others use as well, or that are cheaper to have, or of fewer matrices."""
+    root = match.root
+    matrix, form, between = seen_of(match["x"])
+    if form == "J" or (between and root.op is not solve):
+        matrix, form, between = match["x"], "N", ()
+    definite = is_definite(written(root))
+    broadcast = root.op is solve and len(matrix.shape) < len(root.shape)
+    if not (definite or broadcast or _is_shared(matrix)):
+        return None
+    if root.op is inv:
+        if _only_multiplied(root):
+            return None  # the products become solves
+        return match.make(inv_factored, _packed(match, matrix, definite), params=(root.dtype,))
+    packed = _packed(match, matrix, definite)
+    if root.op is det:
+        return match.make(det_factored, packed, params=(root.dtype,))
+    return _by_factors(match, packed, match["y"], form)
+
+
+def _definite_factors(match: Match) -> Term | None:
+    """Cholesky's way, where it is seen to be one."""
+    if match.root.params == (True,) or not is_definite(written(match.root)):
+        return None
+    return match.again(match.root, match["x"], params=(True,))
+
+
+def _symmetric_transposed(match: Match) -> Term | None:
+    """A matrix that was promised to be its own transpose."""
+    term, (axes,) = match["x"], match.root.params
+    last = len(axes) - 2
+    promise = promise_of(term)
+    own = promise in ("symmetric", "diagonal") or (
+        promise == "positive-definite" and kind_of(term.dtype) != "c"
+    )
+    return term if own and axes == (*range(last), last + 1, last) else None
+
+
+def _rule(name: str, matched: object, by: object) -> Rule:
+    return Rule(name, matched, by, exactness="linear-algebra")  # type: ignore[arg-type]
+
+
+SOLVES = (
+    _rule("inverse-times", x @ y, _inverse_times),
+    _rule("times-inverse", x @ y, _times_inverse),
+    _rule("solution-times", x @ y, _product_of_solution),
+    _rule("solve-structured", pattern.linalg_solve(x, y), _structured_solve),
+    _rule("inverse-structured", pattern.linalg_inv(x), _structured_inverse),
+    _rule("determinant-structured", pattern.linalg_det(x), _structured_determinant),
+    _rule("solve-factored", pattern.linalg_solve(x, y), _factored_once),
+    _rule("inverse-factored", pattern.linalg_inv(x), _factored_once),
+    _rule("determinant-factored", pattern.linalg_det(x), _factored_once),
+    _rule("factors-definite", pattern(factors, x), _definite_factors),
+    _rule("symmetric-transposed", pattern.permute_dims(x), _symmetric_transposed),
+)
