@@ -194,7 +194,7 @@ SETTINGS: tuple[Setting, ...] = (
         "verify",
         False,
         _flag,
-        "Check the promise `noalias=True` of `tn.assign`: AliasError where it does not hold.",
+        "Check promises: `noalias=True` of `tn.assign` (AliasError), and what `tn.declare` says.",
     ),
     Setting(
         "threads",
