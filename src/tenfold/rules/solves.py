@@ -253,7 +253,7 @@ def _symmetric_transposed(match: Match) -> Term | None:
 
 
 def _rule(name: str, matched: object, by: object) -> Rule:
-    return Rule(name, matched, by, exactness="linear-algebra")  # type: ignore[arg-type]
+    return Rule(name, matched, by, exactness="linear-algebra")  # type: ignore[arg-type]  # checked
 
 
 SOLVES = (
