@@ -155,6 +155,8 @@ class Rewriting:
     def replace(self, at: int, by: int) -> None:
         """Put `by` in the place of `at`, for all its readers and for those who hold it."""
         readers = self.uses[at]
+        if at in self.opened and by >= self.count and not self.uses[by]:
+            self.opened.add(by)
         self._forward[at] = by
         self.held[by] = self.held[by] or self.held[at]
         self._gain(by, readers)

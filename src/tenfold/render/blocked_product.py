@@ -28,7 +28,7 @@ from itertools import product
 from typing import NamedTuple
 
 from tenfold.dtypes import INT64
-from tenfold.render.loops import counted, integer, smaller, where
+from tenfold.render.loops import counted, integer, larger, smaller, where
 from tenfold.render.packet import Packet, type_text
 from tenfold.render.product import (
     advanced,
@@ -95,10 +95,10 @@ class BlockedProduct:
         """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
         which the rows are.
         """
-        return _Writer(self).module()
+        return Writer(self).module()
 
 
-class _Unit(NamedTuple):
+class Unit(NamedTuple):
     """Names of what a unit of work knows: lengths, strides in bytes, pointers to its corner."""
 
     m: str
@@ -106,6 +106,7 @@ class _Unit(NamedTuple):
     k: str
     rows: str
     first_row: str
+    first_column: str
     columns: str
     full: str
     """Whether the panel has all its columns."""
@@ -116,10 +117,33 @@ class _Unit(NamedTuple):
     x3: str
     masks: list[str]
     """Of each packet of a panel the lanes that it has, where the processor has masks."""
+    depths: tuple[str, str]
+    """Where k begins and ends."""
 
 
-class _Writer:
-    """Writes the text of a BlockedProduct."""
+class Rounds(NamedTuple):
+    """Names of what is multiplied in a slab for a tile."""
+
+    row: str
+    """The first of the tile."""
+    start: str
+    """The first k of the slab."""
+    depth: str
+    """How many there are."""
+    corner: str
+    """Where the tile's rows of x1 begin in the slab."""
+    panel: str
+    step: str
+    """Where rows of the second operand are, and the bytes from one to the next."""
+
+
+class Writer:
+    """Writes the text of a BlockedProduct; that of a part of one (`half_product.py`) has methods of
+    its own in the place of some.
+    """
+
+    reads_in_place = True
+    """Whether rows of the second operand may be read where they lie."""
 
     def __init__(self, kernel: BlockedProduct) -> None:
         self.kernel, self.tile = kernel, kernel.tile
@@ -148,11 +172,11 @@ class _Writer:
     def module(self) -> str:
         """Write everything."""
         text = self.text
-        counted(text, "%begin", "%end", 1, lambda index: self._unit(self._place(index)))
+        counted(text, "%begin", "%end", 1, lambda index: self.unit(self._place(index)))
         text.line("ret i64 0")
         return module(text, str(self.kernel))
 
-    def _place(self, index: str) -> _Unit:
+    def _place(self, index: str) -> Unit:
         """Find the block of a unit of work: panels of columns change fastest."""
         text, tile, (m, n, k) = self.text, self.tile, self.lengths
         itemsize = self.arithmetic.dtype.itemsize
@@ -162,10 +186,11 @@ class _Writer:
         x1, x2 = stacked(text, index, self.stack, self.pointers[:2])
         left = integer(text, "sub", n, first_column)
         result = times(text, self.pointers[2], index, matrix)
-        return _Unit(
+        return Unit(
             *(m, n, k),
             rows=smaller(text, integer(text, "sub", m, first_row), tile.block),
             first_row=first_row,
+            first_column=first_column,
             columns=smaller(text, left, tile.columns),
             full=text.value(f"icmp sge i64 {left}, {tile.columns}"),
             strides=self.strides,
@@ -174,6 +199,7 @@ class _Writer:
             result=times(text, result, first_column, itemsize),
             x3=times(text, self.pointers[-1], first_column, itemsize) if self.kernel.added else "",
             masks=self._masks(left) if self.arithmetic.masks else [],
+            depths=("0", k),
         )
 
     def _masks(self, columns: str) -> list[str]:
@@ -197,30 +223,31 @@ class _Writer:
         digit = integer(text, "urem", index, parts)
         return integer(text, "udiv", index, parts), integer(text, "mul", digit, part)
 
-    def _unit(self, unit: _Unit) -> None:
-        """Go through the slabs of k; also where k is 0, because the sums must be stored."""
+    def unit(self, unit: Unit) -> None:
+        """Go through the slabs of k; also where there are none, because the sums must be stored."""
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
-        slabs = text.intrinsic("llvm.smax.i64", "i64", [("i64", unit.k), ("i64", "1")])
+        begin, end = unit.depths
+        slabs = larger(text, end, integer(text, "add", begin, 1))
         beside = text.value(f"icmp eq i64 {unit.strides[3]}, {arithmetic.dtype.itemsize}")
         uncut = text.value(f"and i1 {beside}, {unit.full}")
         packets = beside if arithmetic.masks else uncut
         direct = "false"
-        if arithmetic.memory == arithmetic.wide:
+        if arithmetic.memory == arithmetic.wide and self.reads_in_place:
             low = text.value(f"icmp sle i64 {unit.rows}, {DIRECT_TILES * tile.rows}")
             direct = text.value(f"and i1 {low}, {uncut}")
 
         def slab(start: str) -> None:
-            depth = smaller(text, integer(text, "sub", unit.k, start), tile.slab)
+            depth = smaller(text, integer(text, "sub", end, start), tile.slab)
             source = times(text, unit.x2, start, unit.strides[2])
             copied = text.value(f"xor i1 {direct}, true")
-            where(text, copied, lambda: self._copy(unit, source, depth, packets))
+            where(text, copied, lambda: self.copy(unit, source, start, depth, packets))
             panel = text.value(f"select i1 {direct}, ptr {source}, ptr {self.panel}")
             step = text.value(f"select i1 {direct}, i64 {unit.strides[2]}, i64 {tile.row_bytes}")
             self._tiles(unit, start, depth, panel, step)
 
-        counted(text, "0", slabs, tile.slab, slab)
+        counted(text, begin, slabs, tile.slab, slab)
 
-    def _copy(self, unit: _Unit, source: str, depth: str, packets: str) -> None:
+    def copy(self, unit: Unit, source: str, _start: str, depth: str, packets: str) -> None:
         """Copy rows of the second operand to the panel, as packets or one by one."""
         either(
             self.text,
@@ -240,7 +267,7 @@ class _Writer:
 
         counted(text, "0", depth, 1, one)
 
-    def _copy_packets(self, unit: _Unit, source: str, depth: str) -> None:
+    def _copy_packets(self, unit: Unit, source: str, depth: str) -> None:
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
 
         def copy(row: str, i: int, written: str) -> None:
@@ -254,7 +281,7 @@ class _Writer:
     def _keep(self, value: str, place: str) -> None:
         self.text.line(f"store {self.packet} {value}, ptr {place}, align {self.alignment}")
 
-    def _copy_scalars(self, unit: _Unit, source: str, depth: str) -> None:
+    def _copy_scalars(self, unit: Unit, source: str, depth: str) -> None:
         """Copy element by element beside zeros, along the axis with the shorter stride."""
         text, arithmetic = self.text, self.arithmetic
         nothing = zeros(arithmetic.wide, self.tile.lanes)
@@ -289,12 +316,13 @@ class _Writer:
 
         counted(text, "0", counts[0], 1, line)
 
-    def _tiles(self, unit: _Unit, start: str, depth: str, panel: str, step: str) -> None:
+    def _tiles(self, unit: Unit, start: str, depth: str, panel: str, step: str) -> None:
         """Go through the tiles of rows of a block with one slab."""
         text, tile = self.text, self.tile
-        first = text.value(f"icmp eq i64 {start}, 0")
+        begin, end = unit.depths
+        first = text.value(f"icmp eq i64 {start}, {begin}")
         reached = integer(text, "add", start, tile.slab)
-        last = text.value(f"icmp sge i64 {reached}, {unit.k}")
+        last = text.value(f"icmp sge i64 {reached}, {end}")
         lowest = integer(text, "sub", unit.m, tile.rows)
         source = times(text, unit.x1, start, unit.strides[1])
 
@@ -306,7 +334,8 @@ class _Writer:
             corner = times(text, source, at, unit.strides[0])
             if self.kernel.added:
                 where(text, last, lambda: self._fetch(unit, at))
-            sums = self._inner(corner, unit.strides, panel, step, depth, begun)
+            rounds = Rounds(at, start, depth, corner, panel, step)
+            sums = self.summed(unit, rounds, begun)
 
             def keep() -> None:
                 for i, value in enumerate(sums):
@@ -314,9 +343,13 @@ class _Writer:
 
             either(text, last, lambda: self._finish(unit, at, begin, sums), keep)
 
-        counted(text, "0", unit.rows, tile.rows, rows)
+        counted(text, self.first_tile(unit), unit.rows, tile.rows, rows)
 
-    def _fetch(self, unit: _Unit, row: str) -> None:
+    def first_tile(self, _unit: Unit) -> str:
+        """The row of a block with which its tiles begin."""
+        return "0"
+
+    def _fetch(self, unit: Unit, row: str) -> None:
         """Have what is added to a tile on its way while the tile is summed."""
         text, tile = self.text, self.tile
         line = times(text, unit.x3, row, unit.strides[-1])
@@ -338,21 +371,14 @@ class _Writer:
             values.append(text.value(choice))
         return values
 
-    def _inner(
-        self,
-        corner: str,
-        strides: tuple[str, ...],
-        panel: str,
-        step: str,
-        depth: str,
-        sums: list[str],
-    ) -> list[str]:
+    def summed(self, unit: Unit, rounds: Rounds, sums: list[str]) -> list[str]:
         """Add the products of a slab to the sums of a tile."""
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
+        strides = unit.strides
         # Every third row has a pointer; the two after it are reached by one and two strides.
         twice = integer(text, "shl", strides[0], 1)
         thrice = integer(text, "add", twice, strides[0])
-        leaders = [corner]
+        leaders = [rounds.corner]
         for _ in range(1, -(-tile.rows // 3)):
             leaders.append(advanced(text, leaders[-1], thrice))
 
@@ -371,17 +397,18 @@ class _Writer:
                     )
                     number += 1
             moved = [advanced(text, pointer, strides[1]) for pointer in pointers]
-            return [advanced(text, at, step), *moved, *totals]
+            return [advanced(text, at, rounds.step), *moved, *totals]
 
-        begun = [("ptr", pointer) for pointer in (panel, *leaders)]
+        begun = [("ptr", pointer) for pointer in (rounds.panel, *leaders)]
         begun += [(self.packet, value) for value in sums]
-        return carrying(text, depth, begun, multiply_row)[1 + len(leaders) :]
+        return carrying(text, rounds.depth, begun, multiply_row)[1 + len(leaders) :]
 
-    def _finish(self, unit: _Unit, row: str, begin: str, sums: list[str]) -> None:
+    def _finish(self, unit: Unit, row: str, begin: str, sums: list[str]) -> None:
         """Store the sums of a tile: rows of whole packets, or rows that are cut.
 
         Where something is added, rows before `begin` have been stored, and are stored no more.
         """
+        begin = self.first_stored(unit, begin)
         text, arithmetic = self.text, self.arithmetic
         row_bytes = integer(text, "mul", unit.n, arithmetic.dtype.itemsize)
         corner = times(text, unit.result, row, row_bytes)
@@ -395,7 +422,7 @@ class _Writer:
             target, other = corner, third
             for number, line in enumerate(batched(joined, self.tile.packets)):
                 write = partial(self._store_row, unit, line, target, (other, beta), cut)
-                if added and self.tile.rows > 1:
+                if self.stores_once and self.tile.rows > 1:
                     at = integer(text, "add", row, number)
                     where(text, text.value(f"icmp sge i64 {at}, {begin}"), write)
                 else:
@@ -404,6 +431,15 @@ class _Writer:
                 other = advanced(text, other, unit.strides[-1]) if added else other
 
         either(text, unit.full, lambda: store(False), lambda: store(True))
+
+    @property
+    def stores_once(self) -> bool:
+        """Whether a row that an earlier tile has stored must not be stored again."""
+        return self.kernel.added
+
+    def first_stored(self, _unit: Unit, begin: str) -> str:
+        """The row from which on a tile is stored, if it begins at `begin`."""
+        return begin
 
     def _joined(self, sums: Sequence[str], alpha: Sequence[str]) -> str:
         """Make the packet of a tile of its accumulators, conjugated and scaled."""
@@ -420,7 +456,7 @@ class _Writer:
 
     def _store_row(
         self,
-        unit: _Unit,
+        unit: Unit,
         line: Sequence[str],
         target: str,
         addend: tuple[str, Sequence[str]],
@@ -444,7 +480,7 @@ class _Writer:
         if aside:
             self._copy_ending(unit, self.ending, target)
 
-    def _copy_ending(self, unit: _Unit, source: str, target: str) -> None:
+    def _copy_ending(self, unit: Unit, source: str, target: str) -> None:
         """Copy the scalars of a row that are left of the last column."""
         text, arithmetic = self.text, self.arithmetic
         scalar = type_text(arithmetic.memory, 1)

@@ -5,6 +5,7 @@ words of the same sum: words that begin or end alike are one word around a lette
 itself, where that is cheaper. Small sums are searched as a whole, larger ones until `STATES` have
 been looked at; then what is best of those is taken.
 
+>>> from tenfold.rules.words import ONE
 >>> a, b, c = (Letter((number, "N"), 8, 8) for number in range(3))
 >>> cost, words = best((Word(ONE, (a, b)), Word(ONE, (a, c))))
 >>> cost.multiply_adds, [[letter.name for letter in word.letters] for word in words]
@@ -21,7 +22,8 @@ from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
-from tenfold.rules.chains import chain
+from tenfold.rules.chains import NONE, chain
+from tenfold.rules.words import Coefficient, Letter, Word, paired, sum_of
 
 STATES = 96
 """The sums that are looked at for one sum, at most."""
@@ -29,51 +31,6 @@ LARGEST = 64
 """The words of a sum that is searched at all."""
 SUBSETS = 5
 """Of so many words that begin alike every selection is tried; of more only all together."""
-
-
-Name = tuple[int, str]
-"""A number that nothing else has, and a form, in which alone letters may differ."""
-
-
-class Coefficient(NamedTuple):
-    """What a word is multiplied by: a sign, and scalars by number, in order."""
-
-    sign: int = 1
-    scalars: tuple[int, ...] = ()
-
-    def times(self, other: Coefficient) -> Coefficient:
-        """Return the product of two."""
-        scalars = tuple(sorted((*self.scalars, *other.scalars)))
-        return Coefficient(self.sign * other.sign, scalars)
-
-    def without(self, other: Coefficient) -> Coefficient:
-        """Return what is left when the scalars of another are taken out."""
-        left = Counter(self.scalars) - Counter(other.scalars)
-        return Coefficient(self.sign * other.sign, tuple(sorted(left.elements())))
-
-
-ONE = Coefficient()
-
-
-class Letter(NamedTuple):
-    """A matrix that is multiplied: one with a name, or the sum of some words."""
-
-    name: Name | None
-    rows: int
-    columns: int
-    words: tuple[Word, ...] = ()
-
-
-class Word(NamedTuple):
-    """A product of letters with a coefficient."""
-
-    coefficient: Coefficient
-    letters: tuple[Letter, ...]
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The lengths of the chain."""
-        return (self.letters[0].rows, *(letter.columns for letter in self.letters))
 
 
 class Cost(NamedTuple):
@@ -88,20 +45,18 @@ class Cost(NamedTuple):
         return Cost(*(one + another for one, another in zip(self, other, strict=True)))
 
 
-def sum_of(words: tuple[Word, ...]) -> Letter:
-    """Return the letter that is a sum of words; they are of one shape."""
-    return Letter(None, words[0].letters[0].rows, words[0].letters[-1].columns, words)
-
-
-def best(words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
-    """Return the least cost that was found, and the words that have it."""
-    return _Search(STATES if len(words) <= LARGEST else 0).of(words)
+def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
+    """Return the least cost that was found, and the words that have it; with `halves` half of a
+    product counts where the other half is known.
+    """
+    return _Search(STATES if len(words) <= LARGEST else 0, halves).of(words)
 
 
 class _Search:
     """One search: what is known of the sums that have been looked at."""
 
-    def __init__(self, states: int) -> None:
+    def __init__(self, states: int, halves: bool) -> None:
+        self.halves = halves
         self.known: dict[tuple[Word, ...], tuple[Cost, tuple[Word, ...]]] = {}
         self.left = states
 
@@ -121,7 +76,7 @@ class _Search:
 
     def _as_it_is(self, words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
         """The cost of each word by itself; sums in it are searched."""
-        total, made = Cost(sums=len(words) - 1), []
+        total, made = Cost(sums=len(words) - 1), {}
         for word in words:
             letters = []
             for letter in word.letters:
@@ -129,10 +84,12 @@ class _Search:
                     cost, inner = self.of(letter.words)
                     total, letter = total.plus(cost), letter._replace(words=inner)
                 letters.append(letter)
-            multiply_adds = chain(word.lengths)[0] if len(letters) > 1 else 0
-            total = total.plus(Cost(multiply_adds, len(letters) - 1))
-            made.append(word._replace(letters=tuple(letters)))
-        return total, tuple(made)
+            made[word] = word._replace(letters=tuple(letters))
+        for word, _ in paired(words, halves=self.halves):
+            if len(word.letters) > 1:
+                multiply_adds = chain(word.lengths, word.halves if self.halves else NONE)[0]
+                total = total.plus(Cost(multiply_adds, len(word.letters) - 1))
+        return total, tuple(made[word] for word in words)
 
 
 def _factored(words: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
@@ -183,6 +140,8 @@ def _alike(rows: list[tuple[Letter, ...]], end: int) -> int:
 
 def _shared(coefficients: list[Coefficient]) -> Coefficient:
     """Return the scalars that all coefficients have, and the sign of the first."""
+    if not all(each.scalars for each in coefficients):
+        return Coefficient(coefficients[0].sign)
     counts = (Counter(each.scalars) for each in coefficients)
     shared = reduce(lambda one, other: one & other, counts)
     return Coefficient(coefficients[0].sign, tuple(sorted(shared.elements())))

@@ -4,7 +4,8 @@ Takes the largest expression around a node that is made of products, sums, scale
 conjugates which nobody else needs, in one floating dtype; reads it as words (`rules/factoring.py`),
 hands on the cheapest sum of them: chains in the best order, what is alike factored out, the rest
 distributed. Scales, signs, transposes and conjugates go into the flags of `gemm`, and what is
-added is where the next product is accumulated.
+added is where the next product is accumulated. Where half of a product is known, as of `x @ x.T`
+and `tril(x) @ y`, half is computed.
 
 >>> import tenfold as tn
 >>> x, u = tn.ones((8, 8)), tn.ones((8,))
@@ -26,11 +27,14 @@ from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
+from tenfold.ops.diagonals import diagonal
 from tenfold.ops.gemm import gemm
+from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
+from tenfold.ops.reduce import sum as sum_over
 from tenfold.rules.factoring import best
 from tenfold.rules.products_made import made
-from tenfold.rules.products_read import DTYPES, belongs, joins, read, score
+from tenfold.rules.products_read import DTYPES, UPDATES, belongs, joins, read, score
 
 
 class _Surroundings:
@@ -43,7 +47,7 @@ class _Surroundings:
         several: set[int] = set()
         self.products = False
         for at, inputs in enumerate(work.written):
-            self.products = self.products or work.ops[at] in (matmul, gemm)
+            self.products = self.products or work.ops[at] in (matmul, *UPDATES)
             for i in inputs:
                 several.update([i] if i in self.readers else [])
                 self.readers[i] = at
@@ -85,6 +89,12 @@ def _mapped(root: Term) -> bool:
     return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
 
 
+def _read_in_part(root: Term) -> bool:
+    """Whether what reads a term may do with a part of it: a half of the whole would be more."""
+    reader = _reader(root)
+    return reader is not None and reader.op in (index, diagonal, sum_over)
+
+
 def _cheaper(match: Match) -> Term | None:
     root = match.root
     words = read(root)
@@ -92,7 +102,8 @@ def _cheaper(match: Match) -> Term | None:
         return None
     work, before = root.work, len(root.work.nodes)
     looked = work.looked
-    by = made(match, best(words)[1], accumulated=not _mapped(root))
+    halves = not _read_in_part(root)
+    by = made(match, best(words, halves=halves)[1], accumulated=not _mapped(root), halves=halves)
     work.looked = looked  # numbers are operands before and after: any may stand there
     _around(work).made.update(range(before, len(work.nodes)))
     return by if score(by) < score(root) else None

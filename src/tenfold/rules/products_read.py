@@ -21,14 +21,19 @@ from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import gemm
+from tenfold.ops.half_products import TRIANGULAR, syrk, trmm
 from tenfold.ops.movement import permute_dims
-from tenfold.rules.factoring import ONE, Coefficient, Letter, Word, sum_of
+from tenfold.rules.matrices import Triangle, triangle_of
+from tenfold.rules.words import ONE, Coefficient, Letter, Word, sum_of, turned
 
 DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
 MOST_WORDS = 12
 """The words that a product of sums is multiplied out to; beyond, a sum stays one letter."""
 LARGEST = 4096
 """The nodes of an expression that is read."""
+
+UPDATES = (gemm, syrk, trmm)
+"""The products that have their scales and what they are added to."""
 
 Words = tuple[Word, ...]
 
@@ -86,8 +91,8 @@ def parts(term: Term) -> Sequence[Term]:
         found = _scaled(term)
         assert found is not None, "it belongs"
         return found[:1]
-    if term.op is gemm:
-        _, _, _, scales, added = term.params
+    if term.op in UPDATES:
+        *_, scales, added = term.params
         return (*term.inputs[:2], *(term.inputs[2 + scales : 3 + scales] if added else ()))
     return term.inputs
 
@@ -116,7 +121,14 @@ def read(root: Term) -> Words | None:
 
 def _leaf(term: Term) -> Words:
     rows, columns = (*term.shape, 1)[:2]
-    return (Word(ONE, (Letter((term.at, "N"), rows, columns),)),)
+    triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(term) is not None
+    return (Word(ONE, (Letter((term.at, "N"), rows, columns, (), triangular),)),)
+
+
+def triangle_for_half(term: Term) -> Triangle | None:
+    """Return the triangle that holds a matrix, where a product may do with it."""
+    found = triangle_of(term)
+    return None if found is None or found.side == "diagonal" else found
 
 
 def _words(term: Term, known: dict[Term, Words]) -> Words:
@@ -195,40 +207,10 @@ def _times(first: Words, second: Words) -> Words:
     )
 
 
-_FLAGS = {"N": (0, 0), "T": (1, 0), "J": (0, 1), "C": (1, 1)}
-_FORMS = {flags: form for form, flags in _FLAGS.items()}
-
-
-def turned(words: Words, form: str, *, real: bool) -> Words:
-    """Return the words of the transpose, the conjugate, or both."""
-    if form == "N":
-        return words
-    return tuple(
-        word._replace(
-            letters=tuple(
-                _turned_letter(letter, form, real)
-                for letter in (word.letters[::-1] if _FLAGS[form][0] else word.letters)
-            )
-        )
-        for word in words
-    )
-
-
-def _turned_letter(letter: Letter, form: str, real: bool) -> Letter:
-    rows, columns = letter.rows, letter.columns
-    if _FLAGS[form][0]:
-        rows, columns = columns, rows
-    if letter.words:
-        return Letter(None, rows, columns, turned(letter.words, form, real=real))
-    assert letter.name is not None, "what is no sum has a name"
-    at, before = letter.name
-    (one, conjugated), (other, again) = _FLAGS[before], _FLAGS[form]
-    return Letter((at, _FORMS[one ^ other, 0 if real else conjugated ^ again]), rows, columns)
-
-
 def score(root: Term) -> tuple[int, int]:
     """Return the multiply-adds of the expression that ends at a term, and what else it takes:
-    operations, where a transpose is next to nothing.
+    operations, where a transpose is next to nothing. A syrk or trmm, which is never read again,
+    counts where it has been made for this expression.
     """
     work = root.work
     multiply_adds = others = 0
@@ -243,7 +225,7 @@ def score(root: Term) -> tuple[int, int]:
             multiply_adds += op.multiply_adds(types, *term.params)
         others += 1 if op is permute_dims else 4
         for each in parts(term):
-            new = work.uses[each.at] == 0 and belongs(each)
+            new = work.uses[each.at] == 0 and (belongs(each) or each.op in UPDATES)
             if each not in seen and (new or joins(each)):
                 seen.add(each)
                 stack.append(each)
