@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -47,6 +48,13 @@ uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number) {
     }
     if (bytes == 4) return whole ? bits_of(float(scalar.whole)) : bits_of(float(scalar.real));
     return bits_of(real_of(scalar));
+}
+
+// The product of two real numbers of the second one's dtype, rounded to it.
+uint64_t product_bits(uint64_t one, uint64_t other, const BoundPlan::Number& number) {
+    if (dtype_of(number.dtype).bytes == 4)
+        return bits_of(std::bit_cast<float>(uint32_t(one)) * std::bit_cast<float>(uint32_t(other)));
+    return bits_of(std::bit_cast<double>(one) * std::bit_cast<double>(other));
 }
 
 // What a run needs memory for; the next one of the thread has it again.
@@ -133,13 +141,20 @@ class Running {
             buffers_.push_back(memory);
         }
         numbers_.clear();
-        for (const BoundPlan::Number& number : run.numbers)
-            numbers_.push_back(number.position == number.CONSTANT
-                                   ? number.bits
-                                   : number_bits(scalar_at(number.position), number));
-        count(Counter::kernels);
+        for (const BoundPlan::Number& number : run.numbers) {
+            bool constant = number.position == number.CONSTANT;
+            uint64_t bits =
+                constant ? number.bits : number_bits(scalar_at(number.position), number);
+            if (number.factor)
+                numbers_.back() = product_bits(numbers_.back(), bits, number);
+            else
+                numbers_.push_back(bits);
+        }
+        bool kernel = run.multiply_adds < 0;
+        count(kernel ? Counter::kernels : Counter::calls);
         count(Counter::launches);
-        return timed(run.label, true, [&] {
+        if (!kernel) count(Counter::multiply_adds, run.multiply_adds);
+        return timed(run.label, kernel, [&] {
             if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
                 return false;
             return !run.finish || launch(run, run.finish, run.finished, run.finished, 1, 0);

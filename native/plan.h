@@ -47,6 +47,7 @@ struct BoundPlan {
         uint32_t position = CONSTANT;
         uint16_t dtype = 0;
         bool imaginary = false;
+        bool factor = false; // of the real number before it, rather than one of its own
         uint64_t bits = 0;
     };
     struct Run {
@@ -59,7 +60,8 @@ struct BoundPlan {
         std::size_t scratch;
         int64_t units, grain;
         int threads;
-        bool whole; // see Work
+        bool whole;                 // see Work
+        int64_t multiply_adds = -1; // of a product, which counts as a call
         std::string label;
     };
     // A function of Python's, owned; an input is a slot, or a scalar by ~position.

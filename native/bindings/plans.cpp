@@ -54,7 +54,8 @@ void add_view(PlanHandle& self, BoundPlan::Slot slot, BoundPlan::Slot source, nb
     self.add(BoundPlan::View{slot, source, std::move(made), std::move(strides), offset});
 }
 
-// A number is 8 bytes, or (position, dtype, whether it is the imaginary part).
+// A number is 8 bytes, or (position, dtype, whether it is the imaginary part, whether it is a
+// factor of the number before).
 BoundPlan::Number number_from(nb::handle object) {
     BoundPlan::Number number;
     if (PyBytes_Check(object.ptr()) && PyBytes_GET_SIZE(object.ptr()) == 8) {
@@ -67,13 +68,14 @@ BoundPlan::Number number_from(nb::handle object) {
     number.position = nb::cast<uint32_t>(given[0]);
     number.dtype = uint16_t(id);
     number.imaginary = nb::cast<bool>(given[2]);
+    number.factor = nb::cast<bool>(given[3]);
     return number;
 }
 
 void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, int64_t finished,
                 nb::list buffers, std::vector<std::size_t> tables, nb::bytes sizes,
                 nb::list numbers, std::size_t scratch, int64_t units, int64_t grain, int threads,
-                bool whole, const std::string& label) {
+                bool whole, int64_t multiply_adds, const std::string& label) {
     BoundPlan::Run run{};
     run.kernel = reinterpret_cast<Kernel>(programs.first);
     run.finish = reinterpret_cast<Kernel>(programs.second);
@@ -88,6 +90,7 @@ void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, 
     run.grain = grain;
     run.threads = threads;
     run.whole = whole;
+    run.multiply_adds = multiply_adds;
     run.label = label;
     self.add(std::move(run));
 }

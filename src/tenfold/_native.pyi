@@ -279,12 +279,13 @@ class BoundPlan:
         buffers: list[tuple[int, int]],
         tables: Sequence[int],
         sizes: bytes,
-        numbers: list[bytes | tuple[int, np.dtype, bool]],
+        numbers: list[bytes | tuple[int, np.dtype, bool, bool]],
         scratch: int,
         units: int,
         grain: int,
         threads: int,
         whole: bool,
+        multiply_adds: int,
         label: str,
     ) -> None: ...
     def count_copy(self) -> None: ...
