@@ -54,8 +54,7 @@ void add_view(PlanHandle& self, BoundPlan::Slot slot, BoundPlan::Slot source, nb
     self.add(BoundPlan::View{slot, source, std::move(made), std::move(strides), offset});
 }
 
-// A number is 8 bytes, or (position, dtype, whether it is the imaginary part, whether it is a
-// factor of the number before).
+// A number is 8 bytes, or (position, dtype, whether it is the imaginary part).
 BoundPlan::Number number_from(nb::handle object) {
     BoundPlan::Number number;
     if (PyBytes_Check(object.ptr()) && PyBytes_GET_SIZE(object.ptr()) == 8) {
@@ -68,14 +67,13 @@ BoundPlan::Number number_from(nb::handle object) {
     number.position = nb::cast<uint32_t>(given[0]);
     number.dtype = uint16_t(id);
     number.imaginary = nb::cast<bool>(given[2]);
-    number.factor = nb::cast<bool>(given[3]);
     return number;
 }
 
 void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, int64_t finished,
                 nb::list buffers, std::vector<std::size_t> tables, nb::bytes sizes,
                 nb::list numbers, std::size_t scratch, int64_t units, int64_t grain, int threads,
-                bool whole, int64_t multiply_adds, const std::string& label) {
+                bool whole, const std::string& label) {
     BoundPlan::Run run{};
     run.kernel = reinterpret_cast<Kernel>(programs.first);
     run.finish = reinterpret_cast<Kernel>(programs.second);
@@ -90,9 +88,20 @@ void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, 
     run.grain = grain;
     run.threads = threads;
     run.whole = whole;
-    run.multiply_adds = multiply_adds;
     run.label = label;
     self.add(std::move(run));
+}
+
+// Of the last launch, a product.
+void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negative,
+               std::vector<int64_t> factors) {
+    BoundPlan::Scale scale{{}, 0, negative, std::move(factors)};
+    std::memcpy(scale.element.data(), element.c_str(),
+                std::min(element.size(), sizeof scale.element));
+    int id = dtype_id(dtype.ptr());
+    if (id < 0) nb::raise_python_error();
+    scale.dtype = uint16_t(id);
+    std::get<BoundPlan::Run>(self.plan->instructions.back()).scales.push_back(std::move(scale));
 }
 
 void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
@@ -281,6 +290,12 @@ void declare_plans(nb::module_& module) {
              })
         .def("view", add_view)
         .def("launch", add_launch)
+        .def("product",
+             [](PlanHandle& self, int64_t multiply_adds) {
+                 auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
+                 run.multiply_adds = multiply_adds;
+             })
+        .def("scale", add_scale)
         .def("call", add_call)
         .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
         .def("claim",

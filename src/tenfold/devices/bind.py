@@ -45,11 +45,6 @@ Caller = Callable[..., tuple[Value, ...]]
 the one that it adds to, and returns nothing."""
 
 
-Number = bytes | tuple[int, np.dtype, bool, bool]
-"""A word of a launch's scalars: its bytes, or a place in the walk, the dtype to cast to, whether the
-imaginary part is meant, and whether it multiplies the word before it."""
-
-
 class _NotReplayable(Exception):
     """Something that native code cannot replay."""
 
@@ -259,7 +254,6 @@ class _Binding:
                 1 if slots else launch.grain,
                 threads(launch),
                 over_seen,
-                -1,
                 "+".join(step.names),
             )
 
@@ -315,13 +309,13 @@ class _Binding:
 
         self._add(BoundPlan.call, used, (), (), "")
 
-    def _number(self, parameter: Parameter) -> Number:
+    def _number(self, parameter: Parameter) -> bytes | tuple[int, np.dtype, bool]:
         """A scalar of a launch: of the walk, or the bytes that it has whatever the values are."""
         if parameter.item < 0:
             return parameter_bytes(parameter, np.asarray(parameter.number))
         node = self.graph.nodes[self.plan.items[parameter.item].position]
         if node.is_scalar and node in self.at and _castable(node.scalar, parameter.dtype):
-            return self.at[node], parameter.dtype, parameter.part == 1, False
+            return self.at[node], parameter.dtype, parameter.part == 1
         self.exact = self.exact or node.is_scalar
         return scalar_bytes(node, parameter)
 
@@ -354,19 +348,17 @@ class _Binding:
             None if node.is_scalar else self._layout(item)
             for node, item in zip(nodes, step.reads, strict=True)
         ]
-        found, dtype = bound_product(called, operands), called.type.dtype
+        found = bound_product(called, operands)
         if found is None or not all(
-            node in self.at and _castable(node.scalar, dtype) for node in nodes if node.is_scalar
+            node in self.at and _castable(node.scalar, called.type.dtype)
+            for node in nodes
+            if node.is_scalar
         ):
             return False
-        numbers = [
-            word if isinstance(word, bytes) else (self.at[nodes[word]], dtype, False, True)
-            for word in found.numbers
-        ]
-        self._launch_product(step, found, numbers)
+        self._launch_product(step, found, called.type.dtype)
         return True
 
-    def _launch_product(self, step: Step, found: BoundProduct, numbers: list[Number]) -> None:
+    def _launch_product(self, step: Step, found: BoundProduct, dtype: np.dtype) -> None:
         (made,) = step.makes
         product, over_seen = found.step, False
         if made.item in self.over:
@@ -377,6 +369,7 @@ class _Binding:
         self._quickly(product.kernel)
         items = [step.reads[place] for place in found.reads]
         items.insert(2, made.item)
+        factors = [[self._input(step.reads[at]) for at in scale.places] for scale in found.scales]
         self._add(
             BoundPlan.launch,
             (program.kernel, program.finish),
@@ -384,15 +377,17 @@ class _Binding:
             [(self._slot(item), 0) for item in items],
             (),
             found.sizes,
-            numbers,
+            [],
             product.scratch,
             product.units,
             product.grain,
             multiply.threads_of(product),
             over_seen,
-            found.multiply_adds,
             step.names[0],
         )
+        self._add(BoundPlan.product, found.multiply_adds)
+        for scale, places in zip(found.scales, factors, strict=True):
+            self._add(BoundPlan.scale, scale.element, dtype, scale.negative, places)
         if over_seen:
             self._publish_what_is_there()
 

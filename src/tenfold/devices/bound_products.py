@@ -11,7 +11,7 @@ to one thread, and for scalars that native code does not multiply as NumPy does.
 >>> node = Called(matmul, (), (FLOAT64, FLOAT64), (type_,), type_, "matmul")
 >>> x = Factor((8, 8), (64, 8), FLOAT64)
 >>> found = bound_product(node, [x, x])
->>> found.reads, found.multiply_adds, found.numbers
+>>> found.reads, found.multiply_adds, found.scales
 ((0, 1), 512, ())
 """
 
@@ -28,12 +28,21 @@ from tenfold.devices import accumulate, multiply
 from tenfold.devices.product_forms import Factor
 from tenfold.devices.products import ProductStep
 from tenfold.devices.reference import Called
+from tenfold.dtypes import kind_of
 
-Word = bytes | int
-"""A word of the launch's scalars, or which operand, a Python number, the word before is multiplied
-by."""
-CASTABLE = ("float32", "float64")
-"""The dtypes in which native code multiplies numbers."""
+SCALED = ("float32", "float64", "complex64", "complex128")
+"""The dtypes in which native code multiplies numbers; complex ones by nothing else: NumPy rounds
+their products once or twice."""
+
+
+class Scale(NamedTuple):
+    """What a product is multiplied by, or what is added to it."""
+
+    element: bytes
+    """Its sign, in the dtype."""
+    negative: bool
+    places: tuple[int, ...]
+    """The operands that are multiplied instead, numbers of Python's and arrays without axes."""
 
 
 class BoundProduct(NamedTuple):
@@ -42,7 +51,7 @@ class BoundProduct(NamedTuple):
     step: ProductStep
     reads: tuple[int, ...]
     """The operands in the order in which the launch has them; the result comes third."""
-    numbers: tuple[Word, ...]
+    scales: tuple[Scale, ...]
     multiply_adds: int
     """What it counts as."""
 
@@ -62,59 +71,56 @@ def bound_product(node: Called, operands: Sequence[Factor | None]) -> BoundProdu
         found = None
     if found is None or found[0].addresses:
         return None
-    step, third, numbers = found
+    step, third, scales = found
     assert node.op.multiply_adds is not None, "a product says what it costs"
     types = tuple(
         Type(x.shape, x.dtype, "cpu") if x else Type((), node.type.dtype, "cpu") for x in operands
     )
     reads = (*step.operands, *([third] if step.reads_third else []))
-    return BoundProduct(step, reads, numbers, node.op.multiply_adds(types, *node.params))
+    return BoundProduct(step, reads, scales, node.op.multiply_adds(types, *node.params))
 
 
-Found = tuple[ProductStep, int, tuple[Word, ...]]
-"""The step, which operand is added, and the scalars."""
+Found = tuple[ProductStep, int, tuple[Scale, ...]]
+"""The step, which operand is added, and alpha and beta."""
 
 
 def _product(node: Called, operands: Sequence[Factor | None]) -> Found | None:
-    x1, x2 = operands
-    assert x1 is not None, "a product has two arrays"
-    assert x2 is not None, "a product has two arrays"
-    if not x1.dtype == x2.dtype == node.type.dtype:
+    x1, x2 = arrays = [x for x in operands if x is not None]
+    if any(x.dtype != node.type.dtype for x in arrays):
         return None
     width = multiply.register_bytes()
-    step = multiply.decided(node.op, node.params, x1, x2, width)[1]
+    _, step = multiply.decided(node.op, node.params, x1, x2, width)
     return None if step is None else (step, -1, ())
 
 
 def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
-    *_, scales, added = node.params
-    third, dtype = 2 + scales, node.type.dtype
-    arrays = [0, 1, third] if added else [0, 1]
-    if [place for place, x in enumerate(operands) if x is not None] != arrays:
-        return None  # a number is an array without axes
-    found = [x for x in operands if x is not None]
-    if any(x.dtype != dtype for x in found):
+    *_, count, added = node.params
+    third, type_ = 2 + count, node.type
+    if any(x is not None and x.dtype != type_.dtype for x in operands):
         return None
     row = 0
-    if added:
-        x3 = accumulate.broadcast_factor(found[2], node.type.shape)
+    if added and (x3 := operands[third]) is not None:
+        x3 = accumulate.broadcast_factor(x3, type_.shape)
         if not accumulate.rows_beside(x3):
             return None
         row = x3.strides[0]
-    x1, x2 = map(accumulate.turned_factor, found, node.params[:2])
-    update = accumulate.update_of(node.params, dtype, row)
+    arrays = (x for x in operands[:2] if x is not None)
+    x1, x2 = map(accumulate.turned_factor, arrays, node.params[:2])
+    update = accumulate.update_of(node.params, type_.dtype, row)
     step = accumulate.decided(x1, x2, update, multiply.register_bytes())
-    numbers = _scalars(node, range(2, third), range(third + 1, len(operands)))
-    return None if numbers is None else (step, third, numbers)
+    scales = _scales(node, range(2, third), range(third + 1, len(operands)))
+    return None if scales is None else (step, third, scales)
 
 
-def _scalars(node: Called, alpha: range, beta: range) -> tuple[Word, ...] | None:
-    """Return alpha and beta, 16 bytes each: their signs, and the operands they are multiplied by."""
+def _scales(node: Called, alpha: range, beta: range) -> tuple[Scale, ...] | None:
+    """Return what the product, and what is added to it, is multiplied by."""
     *_, sign, _, added = node.params
-    dtype, numbers = node.type.dtype, []
-    if (alpha or beta) and str(dtype) not in CASTABLE:
+    dtype = node.type.dtype
+    most = max(len(alpha), len(beta))
+    if most and (str(dtype) not in SCALED or (kind_of(dtype) == "c" and most > 1)):
         return None
-    for factor, places in ((sign, alpha), (added, beta)):
-        word = np.asarray(factor, dtype).tobytes().ljust(16, b"\0")
-        numbers += [word[:8], *places, word[8:]]
-    return tuple(numbers)
+    pairs = ((sign, alpha), (added, beta))
+    return tuple(
+        Scale(np.asarray(factor, dtype).tobytes(), factor < 0, (*places,))
+        for factor, places in pairs
+    )
