@@ -92,6 +92,18 @@ void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, 
     self.add(std::move(run));
 }
 
+// Of the last launch, a product.
+void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negative,
+               std::vector<int64_t> factors) {
+    BoundPlan::Scale scale{{}, 0, negative, std::move(factors)};
+    std::memcpy(scale.element.data(), element.c_str(),
+                std::min(element.size(), sizeof scale.element));
+    int id = dtype_id(dtype.ptr());
+    if (id < 0) nb::raise_python_error();
+    scale.dtype = uint16_t(id);
+    std::get<BoundPlan::Run>(self.plan->instructions.back()).scales.push_back(std::move(scale));
+}
+
 void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
               const std::string& label) {
     self.add(
@@ -283,6 +295,12 @@ void declare_plans(nb::module_& module) {
              })
         .def("view", add_view)
         .def("launch", add_launch)
+        .def("product",
+             [](PlanHandle& self, int64_t multiply_adds) {
+                 auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
+                 run.multiply_adds = multiply_adds;
+             })
+        .def("scale", add_scale)
         .def("call", add_call)
         .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
         .def("claim",

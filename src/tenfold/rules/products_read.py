@@ -71,7 +71,7 @@ _FITS: dict[Op[...], Callable[[Term], bool]] = {
     conj: _sum,
     multiply: _scale,
     permute_dims: lambda term: term.params == ((1, 0),),
-    gemm: lambda _: True,
+    gemm: lambda term: all(x.type == term.type for x in parts(term)[2:]),  # a row is none
 }
 
 
