@@ -114,6 +114,22 @@ def read(root: Term) -> Words | None:
     return words if any(len(word.letters) > 1 for word in words) else None
 
 
+def leaves(root: Term) -> frozenset[int]:
+    """Return what the expression that ends at a term is made of: nodes that are no part of it."""
+    found: set[int] = set()
+    seen = {root}
+    stack = [root]
+    while stack:
+        term = stack.pop()
+        if term != root and not joins(term):
+            found.add(term.at)
+            continue
+        new = [each for each in parts(term) if each not in seen]
+        seen.update(new)
+        stack += new
+    return frozenset(found)
+
+
 def _leaf(term: Term) -> Words:
     rows, columns = (*term.shape, 1)[:2]
     return (Word(ONE, (Letter((term.at, "N"), rows, columns),)),)
