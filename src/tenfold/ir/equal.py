@@ -21,7 +21,7 @@ from typing import Any
 
 from tenfold import _native
 from tenfold.ir.op import Op
-from tenfold.ir.rewriting import LEAF, SCALAR, Rewriting
+from tenfold.ir.rewriting import LEAF, SCALAR, Operator, Rewriting
 
 Pairs = list[tuple[int, int]]
 
@@ -44,7 +44,7 @@ def equal(work: Rewriting, order: Iterable[int] | None = None) -> Pairs:
             others.append(at)
         else:
             first[at] = found
-            if work.ops[at] is not SCALAR:
+            if _computes(work.ops[at]):
                 pairs.append((at, found))
     return pairs
 
@@ -59,6 +59,13 @@ def _key(work: Rewriting, at: int, first: dict[int, int]) -> tuple[Any, ...] | N
     if isinstance(op, Op):
         return (op, *[first.get(i, i) for i in inputs]) if _mergeable(op) else None
     return (LEAF, *[first.get(i, i) for i in inputs]) if inputs else None
+
+
+def _computes(op: Operator) -> bool:
+    """Whether two of it are more work than one: a view moves nothing, and is best seen by rules
+    where it stands.
+    """
+    return op is not SCALAR and not (isinstance(op, Op) and op.view)
 
 
 def _mergeable(op: Op[...]) -> bool:

@@ -122,7 +122,7 @@ def leaves(root: Term) -> frozenset[int]:
     while stack:
         term = stack.pop()
         if term != root and not joins(term):
-            found.add(term.at)
+            found.add(_untransposed(term).at)
             continue
         new = [each for each in parts(term) if each not in seen]
         seen.update(new)
@@ -132,7 +132,16 @@ def leaves(root: Term) -> frozenset[int]:
 
 def _leaf(term: Term) -> Words:
     rows, columns = (*term.shape, 1)[:2]
-    return (Word(ONE, (Letter((term.at, "N"), rows, columns),)),)
+    of = _untransposed(term)
+    form = "N" if of == term else "T"
+    return (Word(ONE, (Letter((of.at, form), rows, columns),)),)
+
+
+def _untransposed(term: Term) -> Term:
+    """Return the matrix that a term is the transpose of, though others read that transpose too: it
+    is a look at memory that is there.
+    """
+    return term.inputs[0] if term.op is permute_dims and belongs(term) else term
 
 
 def _words(term: Term, known: dict[Term, Words]) -> Words:
