@@ -193,9 +193,34 @@ class _Reader:
         return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
 
 
+def leaves(root: Term) -> frozenset[int]:
+    """Return what the expression that ends at a term is made of: nodes that are no part of it."""
+    found: set[int] = set()
+    seen = {root}
+    stack = [root]
+    while stack:
+        term = stack.pop()
+        if term != root and not joins(term):
+            found.add(_untransposed(term).at)
+            continue
+        new = [each for each in parts(term) if each not in seen]
+        seen.update(new)
+        stack += new
+    return frozenset(found)
+
+
 def _leaf(term: Term) -> Words:
     rows, columns = (*term.shape, 1)[:2]
-    return (Word(ONE, (Letter((term.at, "N"), rows, columns),)),)
+    of = _untransposed(term)
+    form = "N" if of == term else "T"
+    return (Word(ONE, (Letter((of.at, form), rows, columns),)),)
+
+
+def _untransposed(term: Term) -> Term:
+    """Return the matrix that a term is the transpose of, though others read that transpose too: it
+    is a look at memory that is there.
+    """
+    return term.inputs[0] if term.op is permute_dims and belongs(term) else term
 
 
 def _has_complex_scalar(words: Words, term: Term) -> bool:
