@@ -14,15 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from algebra_work import counters, planning
 from algebra_work.experiments import EXPERIMENTS, PEERS
+from algebra_work.layers import LAYERS
 from algebra_work.measure import blas_peer, measure, of_several
 from kernel_work.peers import load_all
 from kernel_work.report import facts, show
 from rich.console import Console
 from rich.progress import track
 
-NAMES = [each.work.name for each in EXPERIMENTS]
-GROUPS = list(dict.fromkeys(each.group for each in EXPERIMENTS))
+TIMED = (*EXPERIMENTS, *LAYERS)
+OTHERS = {"planning": planning.rows, "counters": counters.rows}
+NAMES = [each.work.name for each in TIMED]
+GROUPS = [*dict.fromkeys(each.group for each in TIMED), *OTHERS]
 
 
 @click.command()
@@ -41,19 +45,21 @@ def main(
     file: Path | None,
 ) -> None:
     """Measure the rows and say which requirements are met."""
-    wanted = peers or PEERS
-    found = {name: peer and of_several(peer) for name, peer in load_all(wanted).items()}
-    if "blas" in wanted:
+    found = {name: peer and of_several(peer) for name, peer in load_all(peers or PEERS).items()}
+    if "blas" in (peers or PEERS):
         found["blas"] = blas_peer(dtype)
-    report = facts(found, rounds, size)
+    report = {**facts(found, rounds, size), "dtype": dtype}
     begin = time.perf_counter()
     there = {name: peer for name, peer in found.items() if peer is not None}
-    chosen = [each for each in EXPERIMENTS if {each.group, each.work.name} & set(only or NAMES)]
+    wanted = set(only or GROUPS)
+    chosen = [each for each in TIMED if {each.group, each.work.name} & wanted]
     console = Console(stderr=True)
     report["rows"] = [
         measure(each, there, rounds, size, dtype)
         for each in track(chosen, "measuring", console=console, transient=True)
     ]
+    for group, rows in OTHERS.items():
+        report["rows"] += rows() if group in wanted else []
     report["compile"] = None
     report["seconds"] = time.perf_counter() - begin
     show(report, file)

@@ -20,11 +20,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from algebra_work.hand import Blas
 from kernel_work.rows import Function, Work
 
+from algebra_work.hand import Blas, with_transpose
+
 PEERS = ("numpy", "jax", "torch", "blas")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How many times the time of a peer Tenfold may take."""
+
+    peer: str
+    times: float
+    text: str
+
+
+BY_HAND = Limit("blas", 1.1, "<= 1.1x BLAS by hand")
 
 
 @dataclass(frozen=True)
@@ -33,10 +45,15 @@ class Experiment:
 
     work: Work
     group: str
-    least: Callable[[int], int]
+    least: Callable[[int], int] | None
     """The fewest multiply-adds that are known, by the order of the matrices."""
     formula: str
     """The same to be read."""
+    limits: tuple[Limit, ...] = (BY_HAND,)
+    dtype: str = ""
+    """The dtype of the inputs, where not that of the run."""
+    apart: tuple[str, ...] = ()
+    """Peers that compute something else, for comparison."""
 
 
 def part(n: int) -> int:
@@ -249,7 +266,7 @@ def ridge_by_hand(by: Blas) -> Function:
     return function
 
 
-def column(xp: Any) -> Function:
+def column(_: Any) -> Function:
     return lambda a, b: (a @ b)[:, 2]
 
 
@@ -280,10 +297,10 @@ EXPERIMENTS = (
         lambda by: lambda a, c: by.gram(a) + c, lambda n: n * halves(n), "n^2 (n+1) / 2"),
     experiment("kernels", "syr2k", "A @ B.T + B @ A.T", "square, square",
         lambda _: lambda a, b: a @ b.T + b @ a.T,
-        lambda by: by.both, lambda n: n**3, "n^3"),
+        lambda by: lambda a, b: with_transpose(by.product(a, b.T)), lambda n: n**3, "n^3"),
     experiment("kernels", "syr2k-transposed", "A @ B + (A @ B).T", "square, square",
         lambda _: lambda a, b: a @ b + (a @ b).T,
-        lambda by: lambda a, b: by.both(a, b.T), lambda n: n**3, "n^3"),
+        lambda by: lambda a, b: with_transpose(by.product(a, b)), lambda n: n**3, "n^3"),
     # Linear systems by inverse.
     experiment("inverse", "inverse-times", "inv(A) @ B", "good, tall",
         inverts, lambda by: by.solve, lambda n: n**3 // 3 + n * n * part(n), "n^3 / 3 + n^2 k"),

@@ -58,13 +58,6 @@ class Blas:
         """x @ x.T."""
         return mirrored(self.triangle_of_gram(x))
 
-    def both(self, x: Matrix, y: Matrix) -> Matrix:
-        """x @ y.T + y @ x.T."""
-        out = np.empty((len(x), len(x)), self.dtype).T
-        (first, turned), (second, _) = lying(x), lying(y)
-        self.blas["syr2k"](1, first, second, 0, out, turned, overwrite_c=1)
-        return mirrored(out)
-
     def lower_times(self, lower: Matrix, y: Matrix) -> Matrix:
         """The lower triangle of a matrix, times y."""
         return np.asarray(self.blas["trmm"](1, lower.T, y.copy().T, 1, 0, overwrite_b=1).T)
@@ -72,10 +65,6 @@ class Blas:
     def lower_solve(self, lower: Matrix, y: Matrix) -> Matrix:
         """What the lower triangle of a matrix is multiplied with to give y."""
         return np.asarray(self.blas["trsm"](1, lower.T, y.copy().T, 1, 0, overwrite_b=1).T)
-
-    def symmetric_times(self, x: Matrix, y: Matrix) -> Matrix:
-        """x @ y of a symmetric x."""
-        return np.asarray(self.blas["symm"](1, x.T, y.T, 0, None, 1, overwrite_c=1).T)
 
     def solve(self, x: Matrix, y: Matrix) -> Matrix:
         """inv(x) @ y."""
@@ -114,7 +103,7 @@ class Blas:
         return self.blas["dot"](x, y)
 
 
-BLAS = ("gemm", "gemv", "ger", "dot", "syrk", "syr2k", "symm", "trmm", "trsm")
+BLAS = ("gemm", "gemv", "ger", "dot", "syrk", "trmm", "trsm")
 LAPACK = ("getrf", "getrs", "potrf", "potrs", "sysv", "sysv_lwork")
 
 
@@ -127,4 +116,16 @@ def mirrored(x: Matrix) -> Matrix:
             x[low:high, first:last] = x[first:last, low:high].T
         block = np.triu(x[first:last, first:last])
         x[first:last, first:last] = block + np.triu(block, 1).T
+    return x
+
+
+def with_transpose(x: Matrix) -> Matrix:
+    """A matrix plus its transpose, in its own memory."""
+    for first in range(0, len(x), SIDE):
+        last = min(first + SIDE, len(x))
+        for low in range(first, len(x), SIDE):
+            high = min(low + SIDE, len(x))
+            block = x[first:last, low:high] + x[low:high, first:last].T
+            x[first:last, low:high] = block
+            x[low:high, first:last] = block.T
     return x

@@ -1,4 +1,4 @@
-"""One experiment measured: values and multiply-adds first, then rounds in which everybody has a turn.
+"""One experiment measured: values and multiply-adds first, then rounds of turns.
 
 Takes an `Experiment`, the peers, rounds, the order of the matrices and their dtype; hands on a dict
 for the table and the JSON file, as `kernel_work.measure` does. The ratio to BLAS by hand is the
@@ -13,16 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-
-import tenfold as tn
-from algebra_work.experiments import Experiment
-from algebra_work.hand import Blas
 from kernel_work.measure import MOST_CALLS, TURN, Row, Runner, difference, take_turns
 from kernel_work.peers import Function, Peer, as_is
 from kernel_work.rows import Work
 
-LIMIT = 1.1
-"""How many times the time of BLAS by hand Tenfold may take."""
+import tenfold as tn
+from algebra_work.experiments import Experiment, Limit
+from algebra_work.hand import Blas
+
 TOLERANCES = {"float32": 2e-2, "float64": 1e-8}
 """Of the largest value: how far values may be from NumPy's, which has them as written."""
 
@@ -71,26 +69,28 @@ def measure(
     experiment: Experiment, peers: Mapping[str, Peer], rounds: int, size: int, dtype: str
 ) -> Row:
     """Everything the table says of an experiment."""
-    work = experiment.work
+    work, dtype = experiment.work, experiment.dtype or dtype
     made = work.inputs(np.random.default_rng(20), size)
     arrays = [np.ascontiguousarray(array, dtype) for array in made]
     expected = together(peers["numpy"].prepare(work)(*arrays))
     allowed = TOLERANCES[dtype]
     tolerance = (allowed, allowed * float(np.max(np.abs(expected))))
-    title = f"{work.title}"
-    row: Row = {"name": work.name, "group": experiment.group, "title": title, "wrong": {}}
+    row: Row = {"name": work.name, "group": experiment.group, "title": work.title, "wrong": {}}
     runners: dict[str, Runner] = {}
     for name in work.peers:
         if name in peers:
             runners[name] = runner = Runner.of(work, peers[name], arrays)
             values = peers[name].values(runner.function(*runner.make()))
-            if told := difference(values, expected, tolerance):
+            told = "" if name in experiment.apart else difference(values, expected, tolerance)
+            if told:
                 row["wrong"][name] = told
             runner.calls = min(max(int(TURN / runner.call()), 1), MOST_CALLS)
     row["multiply_adds"] = counted(runners["tenfold"])
     row["rounds"] = take_turns(runners, None, rounds)
     row["milliseconds"] = {name: statistics.median(row["rounds"][name]) for name in runners}
-    row["verdicts"] = [*judge(row["rounds"]), count(experiment, row["multiply_adds"], size)]
+    row["verdicts"] = [judged(limit, row["rounds"]) for limit in experiment.limits]
+    if experiment.least is not None:
+        row["verdicts"].append(count(experiment, row["multiply_adds"], size))
     if "tenfold" in row["wrong"]:
         row["verdicts"].append({"required": "NumPy's values", "found": None, "met": False})
     return row
@@ -105,23 +105,18 @@ def counted(runner: Runner) -> int:
     return profile.multiply_adds
 
 
-def paired(rounds: Mapping[str, list[float]], first: str, second: str) -> float | None:
-    """How many times the time of the second the first one takes."""
-    if first not in rounds or second not in rounds:
-        return None
-    pairs = zip(rounds[first], rounds[second], strict=True)
-    return statistics.median(one / other for one, other in pairs)
-
-
-def judge(rounds: Mapping[str, list[float]]) -> list[Row]:
-    """What is required of the time."""
-    ratio = paired(rounds, "tenfold", "blas")
-    met = None if ratio is None else ratio <= LIMIT
-    return [{"required": f"<= {LIMIT}x BLAS by hand", "found": ratio, "met": met}]
+def judged(limit: Limit, rounds: Mapping[str, list[float]]) -> Row:
+    """What is required of the time: of the median of the ratios of the rounds."""
+    if limit.peer not in rounds:
+        return {"required": limit.text, "found": None, "met": None}
+    pairs = zip(rounds["tenfold"], rounds[limit.peer], strict=True)
+    ratio = statistics.median(one / other for one, other in pairs)
+    return {"required": limit.text, "found": ratio, "met": ratio <= limit.times}
 
 
 def count(experiment: Experiment, found: int, size: int) -> Row:
     """What is required of the multiply-adds."""
+    assert experiment.least is not None, "it has a count"
     least = experiment.least(size)
     text = f"multiply-adds {experiment.formula} = {least:,}"
     return {"required": text, "found": found, "met": found <= least}
