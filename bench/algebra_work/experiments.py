@@ -118,9 +118,6 @@ def experiment(
     return Experiment(work, group, least, formula)
 
 
-# ruff: noqa: E501 - a row is read as one
-
-
 def halves(n: int) -> int:
     return n * (n + 1) // 2
 
@@ -322,7 +319,8 @@ EXPERIMENTS = (
         lambda _: lambda a, b, c: a @ b @ c,
         lambda by: lambda a, b, c: by.product(a, by.product(b, c)),
         lambda n: 2 * n * n * part(n), "2 n^2 k"),
-    experiment("chains", "chain-mixed", "A @ B @ C @ D, B (n, n/5), C (n/5, n)", "square, tall, wide, square",
+    experiment("chains", "chain-mixed", "A @ B @ C @ D, B (n, n/5), C (n/5, n)",
+        "square, tall, wide, square",
         lambda _: lambda a, b, c, d: a @ b @ c @ d,
         lambda by: lambda a, b, c, d: by.product(by.product(a, b), by.product(c, d)),
         lambda n: 3 * n * n * part(n), "3 n^2 k"),
@@ -334,7 +332,8 @@ EXPERIMENTS = (
         lambda _: lambda y, h: y.T @ h.T @ h,
         lambda by: lambda y, h: by.times_vector(h.T, by.times_vector(h, y[:, 0]))[None],
         lambda n: 2 * n * n, "2 n^2"),
-    experiment("chains", "vector-mixed", "H.T @ y @ x.T @ H, x, y columns", "square, column, column",
+    experiment("chains", "vector-mixed", "H.T @ y @ x.T @ H, x, y columns",
+        "square, column, column",
         lambda _: lambda h, y, x: h.T @ y @ x.T @ h,
         lambda by: lambda h, y, x: np.multiply.outer(
             by.times_vector(h.T, y[:, 0]), by.times_vector(h.T, x[:, 0])),
@@ -352,12 +351,14 @@ EXPERIMENTS = (
         lambda by: lambda a, b: by.gram(by.product(a.T, b).T),
         lambda n: n**3 + n * halves(n), "n^3 + n^2 (n+1) / 2"),
     # What does not change in a loop.
-    experiment("loops", "loop", "for i in range(3): A @ B + outer(v[i], v[i])", "square, square, three",
+    experiment("loops", "loop", "for i in range(3): A @ B + outer(v[i], v[i])",
+        "square, square, three",
         loop, loop_by_hand, lambda n: n**3, "n^3"),
     experiment("loops", "loop-assigned", "for i in range(3): X[i] = A @ B + outer(v[i], v[i])",
         "square, square, three", loop_assigned, loop_assigned_by_hand, lambda n: n**3, "n^3",
         jax=lambda xp: lambda *inputs: xp.stack(loop(xp)(*inputs))),
-    experiment("loops", "loop-elements", "for i in range(n/10): c[i] = (A @ B)[i, i], A, B (n/10, n/10)",
+    experiment("loops", "loop-elements",
+        "for i in range(n/10): c[i] = (A @ B)[i, i], A, B (n/10, n/10)",
         "tenth, tenth", elements, elements_by_hand, lambda n: (n // 10)**2, "(n/10)^2",
         jax=lambda xp: lambda a, b: xp.stack([(a @ b)[i, i] for i in range(len(a))])),
     # Parts of sums and products.
@@ -387,15 +388,18 @@ EXPERIMENTS = (
         lambda by: lambda a, h, x: by.times_vector(a, x)
             - by.times_vector(h.T, by.times_vector(h, x)),
         lambda n: 3 * n * n, "3 n^2"),
-    experiment("distributivity", "as-distributed", "A @ x - H.T @ (H @ x)", "square, square, vector",
+    experiment("distributivity", "as-distributed", "A @ x - H.T @ (H @ x)",
+        "square, square, vector",
         lambda _: lambda a, h, x: a @ x - h.T @ (h @ x),
         lambda by: lambda a, h, x: by.times_vector(a, x)
             - by.times_vector(h.T, by.times_vector(h, x)),
         lambda n: 3 * n * n, "3 n^2"),
     # Blocks.
-    experiment("blocks", "blocks-product", "[[A1, 0], [0, A2]] @ [B1; B2]", "quarter, quarter, half, half",
+    experiment("blocks", "blocks-product", "[[A1, 0], [0, A2]] @ [B1; B2]",
+        "quarter, quarter, half, half",
         blocks_product, blocks_product_by_hand, lambda n: 2 * (n // 2)**2 * n, "n^3 / 2"),
-    experiment("blocks", "blocks-solve", "solve([[A1, 0], [0, A2]], B)", "good quarter, good quarter, tall",
+    experiment("blocks", "blocks-solve", "solve([[A1, 0], [0, A2]], B)",
+        "good quarter, good quarter, tall",
         blocks_solve, blocks_solve_by_hand,
         lambda n: 2 * ((n // 2)**3 // 3 + (n // 2)**2 * part(n)), "n^3 / 12 + n^2 k / 2"),
     # Properties in products.
@@ -413,13 +417,15 @@ EXPERIMENTS = (
         tenfold=declared("diagonal", times)),
     experiment("properties", "tridiagonal", "(diag(d) + diag(e, 1) + diag(f, -1)) @ B",
         "entries, shorter, shorter, square", tridiagonal, tridiagonal_by_hand, lambda _: 0, "0"),
-    experiment("properties", "symmetric-declared", "S @ B, S declared symmetric", "symmetric, square",
+    experiment("properties", "symmetric-declared", "S @ B, S declared symmetric",
+        "symmetric, square",
         times, lambda by: by.product, lambda n: n**3, "n^3",
         tenfold=declared("symmetric", times)),
     # Properties in linear systems.
     experiment("systems", "solve", "solve(A, B)", "good, tall",
         solves, lambda by: by.solve, lambda n: n**3 // 3 + n * n * part(n), "n^3 / 3 + n^2 k"),
-    experiment("systems", "solve-definite", "solve(S, B), S declared positive-definite", "definite, tall",
+    experiment("systems", "solve-definite", "solve(S, B), S declared positive-definite",
+        "definite, tall",
         solves, lambda by: lambda a, b: by.definite_solve(a.copy().T, b),
         lambda n: n**3 // 6 + n * n * part(n), "n^3 / 6 + n^2 k",
         tenfold=declared("positive-definite", solves)),
@@ -430,23 +436,27 @@ EXPERIMENTS = (
     experiment("systems", "solve-triangular", "solve(tril(A), B)", "good, tall",
         lambda xp: lambda a, b: xp.linalg.solve(xp.tril(a), b),
         lambda by: by.lower_solve, lambda n: halves(n) * part(n), "n (n+1) k / 2"),
-    experiment("systems", "solve-triangular-declared", "solve(L, B), L declared triangular", "lower, tall",
+    experiment("systems", "solve-triangular-declared", "solve(L, B), L declared triangular",
+        "lower, tall",
         solves, lambda by: by.lower_solve, lambda n: halves(n) * part(n), "n (n+1) k / 2",
         tenfold=declared("triangular", solves)),
     experiment("systems", "solve-diagonal", "solve(diag(d), B)", "entries, tall",
         lambda xp: lambda d, b: xp.linalg.solve(xp.diag(d), b),
         lambda _: lambda d, b: b / d[:, None], lambda n: n * part(n), "n k"),
-    experiment("systems", "solve-diagonal-declared", "solve(D, B), D declared diagonal", "diagonal, tall",
+    experiment("systems", "solve-diagonal-declared", "solve(D, B), D declared diagonal",
+        "diagonal, tall",
         solves, lambda _: lambda d, b: b / np.diagonal(d)[:, None], lambda n: n * part(n), "n k",
         tenfold=declared("diagonal", solves)),
-    experiment("systems", "inverse-definite", "inv(S) @ B, S declared positive-definite", "definite, tall",
+    experiment("systems", "inverse-definite", "inv(S) @ B, S declared positive-definite",
+        "definite, tall",
         inverts, lambda by: lambda a, b: by.definite_solve(a.copy().T, b),
         lambda n: n**3 // 6 + n * n * part(n), "n^3 / 6 + n^2 k",
         tenfold=declared("positive-definite", inverts)),
     experiment("systems", "inverse-triangular", "inv(L) @ B, L declared triangular", "lower, tall",
         inverts, lambda by: by.lower_solve, lambda n: halves(n) * part(n), "n (n+1) k / 2",
         tenfold=declared("triangular", inverts)),
-    experiment("systems", "inverse-orthogonal", "inv(Q) @ B, Q declared orthogonal", "orthogonal, tall",
+    experiment("systems", "inverse-orthogonal", "inv(Q) @ B, Q declared orthogonal",
+        "orthogonal, tall",
         inverts, lambda by: lambda a, b: by.product(a.T, b),
         lambda n: n * n * part(n), "n^2 k", tenfold=declared("orthogonal", inverts)),
     experiment("systems", "inverse-diagonal", "inv(D) @ B, D declared diagonal", "diagonal, tall",
