@@ -22,10 +22,11 @@ from itertools import product
 
 from tenfold.dtypes import INT64
 from tenfold.ops.half_products import MIRRORED, place_of
-from tenfold.render.blocked_product import BlockedProduct, Rounds, Unit, Writer
+from tenfold.render.blocked_product import BlockedProduct, Writer
 from tenfold.render.loops import counted, integer, larger, smaller, where
 from tenfold.render.packet import Packet, Text, type_text
 from tenfold.render.product import advanced, carrying, times, zeros
+from tenfold.render.product_unit import Rounds, Unit
 
 # What a kernel says of its half. Table.
 HALVES = {

@@ -29,6 +29,8 @@ class Coefficient(NamedTuple):
 
     def times(self, other: Coefficient) -> Coefficient:
         """Return the product of two."""
+        if not other.scalars:
+            return Coefficient(self.sign * other.sign, self.scalars)
         scalars = tuple(sorted((*self.scalars, *other.scalars)))
         return Coefficient(self.sign * other.sign, scalars)
 
