@@ -202,10 +202,20 @@ def test_epilogue_of_a_product_is_one_kernel_behind_one_call() -> None:
 def test_product_is_packet_code_or_a_library_call_and_says_why(size: int) -> None:
     x = filled(size, size)
     (line,) = re.findall(r"(?:packet code|library call): .+", (x @ x).explain("planned"))
-    assert f"{size**3:,} multiply-adds" in (x @ x.T).explain("planned")
+    assert f"{size**3:,} multiply-adds" in (x @ x).explain("planned")
     assert len(line) > 20
     assert "define i64 @kernel(" in (x @ x).explain("rendered")
     assert "1. matmul: a call, " in (x @ x).explain("executed")
+
+
+def test_product_of_which_half_is_known_says_so() -> None:
+    x = filled(128, 128)
+    text = (x @ x.T).explain("planned")
+    assert "packet code: of a symmetric result the lower half, copied to the upper one" in text
+    assert "worth it from 96 x 64 on" in text
+    assert f"{128 * 129 // 2 * 128:,} multiply-adds" in text
+    text = (tn.declare(x, "triangular") @ x).explain("planned")
+    assert "packet code: of x1 the lower triangle, or the upper, as is found when it runs" in text
 
 
 def test_pieces_of_a_join_are_computed_where_they_lie() -> None:

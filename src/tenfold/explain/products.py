@@ -13,6 +13,8 @@ same decision, from the shapes, strides and dtype of the operands that the plan 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tenfold._native import Node
@@ -45,9 +47,13 @@ def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
     """How a gemm is computed, with what it adds row by row."""
     row = node.type.shape[1] * node.type.dtype.itemsize
     update = update_of(node.params, node.type.dtype, row)
-    update = update._replace(half=update.half.replace("either", "lower"))  # found when it runs
     x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
-    return update_step(x1, x2, update, width=register_bytes())
+    found = update._replace(half=update.half.replace("either", "lower"))
+    step = update_step(x1, x2, found, width=register_bytes())
+    if found == update:
+        return step
+    reason = step.reason.replace("triangle", "triangle, or the upper, as is found when it runs")
+    return replace(step, reason=reason)
 
 
 def compiled_by(look: Look, step: Step) -> tuple[Source, int] | None:
