@@ -122,7 +122,7 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
     """Return how a product is computed on a processor with vector registers of `width` bytes.
 
     Both operands are in the dtype of the result (halves as they are), and have been copied in the
-    order that `copy_orders` asks for. Nothing here can fail.
+    order that `copy_order` asks for. Nothing here can fail.
     """
     form = form_of(contraction, x1, x2)
     return (
@@ -144,7 +144,7 @@ def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> Produc
 
 def _small(form: Form, width: int) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED or _runs_along(form):
+    if form.count < STACKED or form.sums.lengths or _runs_along(form):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
     axes = len(form.stack.lengths)
@@ -177,7 +177,8 @@ def _vectors(form: Form, width: int) -> ProductStep | None:
         return None
     form = rows_stacked(form)
     axes = len(form.stack.lengths)
-    kernel = DotProduct(Arithmetic(form.dtype, width), beside, axes, form.conjugated)
+    arithmetic, sums = Arithmetic(form.dtype, width), len(form.sums.lengths)
+    kernel = DotProduct(arithmetic, beside, axes, form.conjugated, sums)
     sizes = (*_stack_sizes(form), form.k, form.first[1], form.second[0])
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
@@ -187,6 +188,8 @@ def _library(form: Form, width: int, update: Update | None = None) -> ProductSte
     limit = _limit(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
+    if form.sums.lengths:
+        return None  # a call of BLAS has one k
     conjugated = update.conjugated if update else (False, False)
     if any(c and each == "row" for c, each in zip(conjugated, form.layouts, strict=True)):
         return None  # BLAS conjugates what it transposes
@@ -236,8 +239,8 @@ def _packets(form: Form, width: int, update: Update | None = None) -> ProductSte
     exact = form.count >= STACKED
     tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
     added = update is not None and update.added
-    axes = len(form.stack.lengths)
-    kernel = BlockedProduct(tile, axes, first, second, update is not None, added)
+    axes, sums = len(form.stack.lengths), len(form.sums.lengths)
+    kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
     strides = (*form.first, *form.second, *([row] if added else []))
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
@@ -254,6 +257,8 @@ def _why_packets(form: Form, width: int) -> str:
         return f"faster than BLAS at every size with registers of {width} bytes"
     if form.m * form.k * form.n < limit:
         return f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    if form.sums.lengths:
+        return f"{1 + len(form.sums.lengths)} axes are contracted that cannot be walked as one"
     return "strides that no flag of BLAS expresses"
 
 
@@ -279,4 +284,6 @@ def _step(
 
 
 def _stack_sizes(form: Form) -> tuple[int, ...]:
-    return tuple(number for axis in zip(*form.stack, strict=True) for number in axis)
+    """The axes of the stack, then those that are contracted besides k."""
+    axes = (*zip(*form.stack, strict=True), *zip(*form.sums, strict=True))
+    return tuple(number for axis in axes for number in axis)

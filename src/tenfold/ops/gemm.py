@@ -13,6 +13,7 @@ array([[-9.]])
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,10 @@ def scalars_of(
     *_, sign, scales, added = params
     found = []
     for factor, given in ((sign, inputs[2 : 2 + scales]), (added, inputs[3 + scales :])):
-        value = np.asarray(factor, dtype)
-        for each in given:
-            value = np.asarray(value * cast_values(each, dtype))
-        found.append(value)
+        numbers = [cast_values(each, dtype) for each in given]
+        with np.errstate(all="ignore"):
+            value = reduce(np.multiply, numbers) if numbers else np.asarray(factor, dtype)
+            found.append(np.asarray(-value if numbers and factor < 0 else value))
     return found[0], found[1]
 
 
