@@ -19,6 +19,7 @@ from tenfold.devices.reference import Reference
 from tenfold.dtypes import kind_of
 from tenfold.ir.graph import Graph, type_text
 from tenfold.ops import factors, promises
+from tenfold.ops.diagonal_solves import solve_diagonal
 from tenfold.ops.gemm import gemm
 from tenfold.ops.half_products import syrk, trmm
 from tenfold.ops.triangles import triangular_solve
@@ -122,6 +123,7 @@ FUNCTIONS = {name: getattr(tn, name) for name in tn.__all__ if not name.startswi
     "solved": factors.solve_factored,
     "inverse": factors.inv_factored,
     "determinant": factors.det_factored,
+    "divided": solve_diagonal,
     "verified": promises.verified,
     "logarithm": factors.logarithm_of,
     "substituted": lambda x, y, *params: _native.apply(triangular_solve.id, (x, y), params),
