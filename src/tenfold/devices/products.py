@@ -19,7 +19,7 @@ a flag of BLAS expresses the strides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tenfold.devices import blas
@@ -54,16 +54,14 @@ GRAIN = 1 << 18
 
 
 class Update(NamedTuple):
-    """What else becomes of a product of two matrices: it is multiplied by a scalar of the launch,
-    and something may be added.
+    """What else becomes of a product of matrices: it is multiplied by a scalar of the launch, and
+    something may be added.
     """
 
     conjugated: tuple[bool, bool] = (False, False)
-    added: bool = False
-    """Whether a third matrix times a second scalar is added."""
-    row: int = 0
-    """Its bytes from row to row; the elements of a row lie beside each other, and where the product
-    has one column, so do the rows."""
+    third: Factor | None = None
+    """What is added times a second scalar, in the shape of the result; the elements of a row lie
+    beside each other, and where the product has one column, so do the rows."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class ProductStep:
     @property
     def reads_third(self) -> bool:
         """Whether what is added is a buffer of its own, which may be the result's."""
-        return isinstance(self.kernel, BlockedProduct) and self.kernel.added
+        return isinstance(self.kernel, BlockedProduct | SmallProduct) and self.kernel.added
 
     @property
     def text(self) -> str:
@@ -133,27 +131,39 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
     )
 
 
-MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
-
-
 def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> ProductStep:
-    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (m, k) @ (k, n); nothing can fail."""
-    form = form_of(MATRICES, x1, x2)
-    return _library(form, width, update) or _packets(form, width, update)
+    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (..., m, k) @ (..., k, n); nothing can
+    fail.
+    """
+    first, second = len(x1.shape), len(x2.shape)
+    matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
+    form = form_of(matrices, x1, x2, update.third)
+    return (
+        _small(form, width, update)
+        or _library(form, width, update)
+        or _packets(form, width, update)
+    )
 
 
-def _small(form: Form, width: int) -> ProductStep | None:
+def _small(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED or _runs_along(form):
+    if form.count < STACKED or (update is None and _runs_along(form)):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
-    axes = len(form.stack.lengths)
-    kernel = SmallProduct(arithmetic, lengths, form.layouts, axes, form.conjugated)
+    axes, (first, second) = len(form.stack.lengths), _conjugated(form, update)
+    added = update is not None and update.third is not None
+    kernel = SmallProduct(
+        arithmetic, lengths, form.layouts, axes, first, second, update is not None, added
+    )
     if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
         return None
-    sizes = (*_stack_sizes(form), *form.first, *form.second)
+    sizes = (*_stack_sizes(form), *form.first, *form.second, *([form.third] if added else []))
     reason = f"a stack of {form.count}, {kernel.multiply_adds} multiply-adds of packets each"
     return _step(form, kernel, sizes, form.count, 0, reason)
+
+
+def _conjugated(form: Form, update: Update | None) -> tuple[bool, bool]:
+    return update.conjugated if update else (form.conjugated, False)
 
 
 def _runs_along(form: Form) -> bool:
@@ -197,6 +207,7 @@ def _library(form: Form, width: int, update: Update | None = None) -> ProductSte
     if max(form.m, form.k, form.n, *leading) > LARGEST:
         return None
     left, right = form.layouts
+    form = replace(form, stack=form.stack._replace(third=()))
     axes = len(form.stack.lengths)
     kernel = LibraryProduct(form.dtype, (left, right), axes, conjugated, update is not None)
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
@@ -229,16 +240,15 @@ def _outer(form: Form) -> list[int]:
 
 def _packets(form: Form, width: int, update: Update | None = None) -> ProductStep:
     """Blocks of packet code, for any lengths, strides and dtype."""
-    first, second = update.conjugated if update else (form.conjugated, False)
-    row = update.row if update else 0
+    first, second = _conjugated(form, update)
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
-        form, first, second, row = form.transposed, second, first, 0
+        form, first, second = form.transposed, second, first
     exact = form.count >= STACKED
     tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
-    added = update is not None and update.added
+    added = update is not None and update.third is not None
     axes = len(form.stack.lengths)
     kernel = BlockedProduct(tile, axes, first, second, update is not None, added)
-    strides = (*form.first, *form.second, *([row] if added else []))
+    strides = (*form.first, *form.second, *([form.third] if added else []))
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
@@ -279,4 +289,4 @@ def _step(
 
 
 def _stack_sizes(form: Form) -> tuple[int, ...]:
-    return tuple(number for axis in zip(*form.stack, strict=True) for number in axis)
+    return tuple(number for axis in form.stack.axes for number in axis)

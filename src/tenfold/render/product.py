@@ -151,6 +151,12 @@ class Arithmetic:
         opposite = text.value(f"fneg {type_} {value}")
         return text.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
 
+    def scale(self, text: Text, value: str, factors: Sequence[str], lanes: int) -> str:
+        """Multiply a packet by an element whose parts `factors` has spread."""
+        type_ = type_text(self.wide, lanes)
+        products = [text.value(f"fmul {type_} {value}, {each}") for each in factors]
+        return self.join(text, products, lanes, conjugated=False)
+
     def store(
         self, text: Text, value: str, pointer: str, lanes: int, mask: str | None = None
     ) -> None:
@@ -241,12 +247,15 @@ def given(text: Text, table: str, first: int, count: int) -> list[str]:
     return [text.value(f"load {type_}, ptr {place}") for place in places]
 
 
-def stack_sizes(axes: int) -> tuple[str, ...]:
+def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
     """Name what the launch gives of a stack, axis by axis, the slowest first."""
     return tuple(
         name
         for axis in range(axes)
-        for name in (f"length {axis}", f"stride {axis} of x1", f"stride {axis} of x2")
+        for name in (
+            f"length {axis}",
+            *(f"stride {axis} of x{operand + 1}" for operand in range(operands)),
+        )
     )
 
 
@@ -267,10 +276,11 @@ def stacked(
     return found
 
 
-def read_stack(text: Text, axes: int) -> list[list[str]]:
+def read_stack(text: Text, axes: int, operands: int = 2) -> list[list[str]]:
     """Load what `stack_sizes` names, for `stacked`."""
-    found = given(text, "%sizes", 0, 3 * axes)
-    return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
+    each = 1 + operands
+    found = given(text, "%sizes", 0, each * axes)
+    return [found[each * axis : each * (axis + 1)] for axis in range(axes)]
 
 
 def module(text: Text, described: str) -> str:
