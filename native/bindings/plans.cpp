@@ -175,13 +175,18 @@ class UsualModes { // a foreign library may have set others
     unsigned before_ = _mm_getcsr();
 };
 
-// Writes the key too.
+// Writes the key too. What the last graph with such an end was told apart by is tried first.
 Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Key& key) {
-    if (!key.write(walked, options, Key::by_form)) return {};
-    Ref<BoundPlan> plan = find_plan(key.words);
-    if (!plan || plan->exact == Key::by_form) return plan;
-    key.write(walked, options, plan->exact);
-    return find_plan(key.words);
+    std::atomic<uint8_t>& last = walked.nodes.back().node->inference->exact;
+    auto exact_in = [&](uint8_t exact) {
+        return key.write(walked, options, exact) ? find_plan(key.words) : Ref<BoundPlan>();
+    };
+    uint8_t tried = last.load(std::memory_order_relaxed);
+    Ref<BoundPlan> plan = exact_in(tried);
+    if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
+    if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
+    last.store(tried, std::memory_order_relaxed);
+    return plan;
 }
 
 // Whether all of them have their values now.

@@ -13,7 +13,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Type
 from tenfold.devices import blas
-from tenfold.devices.product_forms import Factor, copy_orders
+from tenfold.devices.product_forms import Factor, copy_order
 from tenfold.devices.products import ProductStep, product_step
 from tenfold.ir.op import Contraction
 from tenfold.ops import contract
@@ -77,8 +77,8 @@ def multiply(
 ) -> np.ndarray:
     """Return a product of two arrays of one dtype; its memory held other values before."""
     factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
-    orders = copy_orders(contraction_of(operation, params, x1, x2), *factors)
-    arrays = [_copied(x, order) for x, order in zip((x1, x2), orders, strict=True)]
+    order = copy_order(contraction_of(operation, params, x1, x2), *factors)
+    arrays = [x1, _copied(x2, order)]
     step = step_of(operation, params, *arrays, width)
     result = np.full(shape, -1, np.int8).astype(x1.dtype)
     if result.dtype.kind in "fc":

@@ -45,12 +45,21 @@ def test_a_product_is_one_call_and_one_launch() -> None:
     assert counted.multiply_adds == 300 * 200 * 100
 
 
-def test_tensordot_of_axes_that_cannot_be_walked_as_one_copies() -> None:
+def test_contracted_axes_that_cannot_be_walked_as_one_are_not_copied() -> None:
     x1, x2 = made("float64", 2, 3, 4), made("float64", 4, 3, 2)
     with tn.profile() as counted:
         found = tn.tensordot(x1, x2, axes=((0, 2), (2, 0))).wait()
-    assert counted.copies == 2
+    assert (counted.copies, counted.temporaries, counted.calls) == (0, 0, 1)
     right = np.tensordot(np.asarray(x1), np.asarray(x2), ((0, 2), (2, 0)))
+    np.testing.assert_array_equal(np.asarray(found), right)
+
+
+def test_tensordot_copies_a_second_operand_whose_columns_cannot_be_walked_as_one() -> None:
+    x1, x2 = made("float64", 5, 3), made("float64", 4, 3, 2)
+    with tn.profile() as counted:
+        found = tn.tensordot(x1, x2, axes=((1,), (1,))).wait()
+    assert counted.copies == 1
+    right = np.tensordot(np.asarray(x1), np.asarray(x2), ((1,), (1,)))
     np.testing.assert_array_equal(np.asarray(found), right)
 
 

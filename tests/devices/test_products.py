@@ -290,6 +290,44 @@ def test_tensordot_contracts_any_axes(way: str) -> None:
             np.testing.assert_array_equal(found, right)
 
 
+@pytest.mark.parametrize("dtype", [*SOME_DTYPES, "bfloat16", "complex128", "int64"])
+@pytest.mark.parametrize(
+    ("first", "second", "axes"),
+    [
+        ((2, 400, 3), (3, 400, 2), ((0, 1, 2), (2, 1, 0))),  # a product of vectors
+        ((3, 5, 8), (8, 3), ((0, 2), (1, 0))),  # a matrix times a vector
+        ((8, 3), (3, 5, 8), ((0, 1), (2, 0))),  # a vector times a matrix
+        ((2, 7, 40), (40, 2, 9), ((0, 2), (1, 0))),  # of one tile
+        ((2, 201, 5, 3), (3, 33, 2), ((0, 3), (2, 0))),  # of blocks and panels
+        ((1100, 13, 2), (2, 1100, 40), ((0, 2), (1, 0))),  # of slabs
+        ((2, 7, 0), (0, 2, 9), ((0, 2), (1, 0))),
+    ],
+    ids=str,
+)
+def test_axes_that_cannot_be_walked_as_one_are_summed_where_they_lie(
+    first: tuple[int, ...], second: tuple[int, ...], axes: tuple[tuple[int, ...], ...], dtype: str
+) -> None:
+    x1, x2 = (values(DTYPES[dtype], *shape) for shape in (first, second))
+    wide = np.float32 if x1.dtype in HALVES else x1.dtype
+    right = np.tensordot(x1.astype(wide), x2.astype(wide), axes).astype(x1.dtype)
+    for width in (*widths(), 16):
+        found = multiply("tensordot", (axes,), x1, x2, right.shape, width=width)
+        np.testing.assert_array_equal(found, right)
+
+
+def test_the_longest_of_the_contracted_axes_is_walked() -> None:
+    x1, x2 = np.zeros((3, 7, 40)), np.zeros((40, 3, 9))
+    step = step_of("tensordot", (((0, 2), (1, 0)),), x1, x2, 32)
+    named = dict(zip(step.kernel.sizes, step.sizes, strict=True))
+    assert (named["k"], named["length 0 of sums"]) == (40, 3)
+    assert step.multiply_adds == 7 * 9 * 120
+    assert "summed over 1 more" in str(step)
+    beside = step_of(
+        "tensordot", (((0, 2), (0, 2)),), np.zeros((40, 7, 9)), np.zeros((40, 5, 9)), 32
+    )
+    assert dict(zip(beside.kernel.sizes, beside.sizes, strict=True))["k"] == 9
+
+
 def test_operands_need_not_be_aligned(width: int) -> None:
     memory = np.zeros(8 * 40 * 40 + 8, np.uint8)
     x1 = memory[3 : 3 + 8 * 40 * 40].view(np.float64).reshape(40, 40)

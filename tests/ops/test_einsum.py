@@ -10,6 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.dtypes import DTYPES, HALVES, kind_of
+from tenfold.ops.einsum import recipe_of
 
 CASES = [
     ("i->i", [(3,)]),
@@ -154,6 +155,103 @@ def test_many_operands() -> None:
     text = ",".join(a + b for a, b in itertools.pairwise(letters))
     matrices = [np.full((2, 2), 0.5) for _ in range(25)]
     np.testing.assert_allclose(np.asarray(tn.einsum(text, *matrices)), np.full((2, 2), 0.5))
+
+
+PRODUCTS: list[tuple[str, list[tuple[int, ...]], int]] = [
+    ("ij,jk->ik", [(5, 6), (6, 7)], 1),
+    ("ij,kj->ik", [(5, 6), (7, 6)], 1),
+    ("ji,jk->ik", [(6, 5), (6, 7)], 1),
+    ("ji,kj->ki", [(6, 5), (7, 6)], 1),
+    ("bij,bkj->bik", [(4, 5, 6), (4, 7, 6)], 1),
+    ("bji,bjk->bik", [(4, 6, 5), (4, 6, 7)], 1),
+    ("ij,bjk->bik", [(5, 6), (4, 6, 7)], 1),
+    ("ijk,kl->ijl", [(4, 5, 6), (6, 7)], 1),
+    ("ij,jkl->ikl", [(5, 6), (6, 7, 8)], 1),
+    ("ij,kjl->ikl", [(5, 6), (7, 6, 8)], 1),
+    ("ijk,jkl->il", [(4, 5, 6), (5, 6, 7)], 1),
+    ("ijk,ljk->il", [(4, 5, 6), (7, 5, 6)], 1),
+    ("ijk,lkj->il", [(4, 5, 6), (7, 6, 5)], 1),
+    ("ikj,jkl->il", [(4, 6, 5), (5, 6, 7)], 1),
+    ("bqhd,bkhd->bhqk", [(2, 5, 3, 6), (2, 7, 3, 6)], 1),
+    ("bhqd,bhkd->bhqk", [(2, 3, 5, 6), (2, 3, 7, 6)], 1),
+    ("bhqk,bkhd->bqhd", [(2, 3, 5, 7), (2, 7, 3, 6)], 1),
+    ("abcd,edcf->abef", [(2, 3, 4, 5), (6, 5, 4, 3)], 1),
+    ("abcd,bd->ac", [(2, 3, 4, 5), (3, 5)], 1),
+    ("aibj,bkaj->ikab", [(4, 5, 2, 6), (2, 7, 4, 6)], 1),
+    ("ij,ij->", [(5, 6), (5, 6)], 1),
+    ("ij,ji->", [(5, 6), (6, 5)], 1),
+    ("ij,ij->i", [(5, 6), (5, 6)], 1),
+    ("ij,ij->j", [(5, 6), (5, 6)], 1),
+    ("bi,bj->ij", [(4, 5), (4, 6)], 1),
+    ("...ij,...jk->...ik", [(4, 5, 6), (6, 7)], 1),
+    ("iij,jk->ik", [(5, 5, 6), (6, 7)], 1),
+    ("i,j->ij", [(5,), (6,)], 0),
+    ("bij,b->bij", [(4, 5, 6), (4,)], 0),
+    ("ii->", [(5, 5)], 0),
+    ("ii->i", [(5, 5)], 0),
+    ("ij->ji", [(5, 6)], 0),
+]
+"""Each is one product at most, and whether it is."""
+
+
+@pytest.mark.parametrize(("text", "shapes", "calls"), PRODUCTS, ids=str)
+def test_two_operands_are_one_product_and_nothing_is_copied(
+    text: str, shapes: Any, calls: int
+) -> None:
+    arrays = [numbers(shape, np.dtype(float), seed) for seed, shape in enumerate(shapes)]
+    with tn.options(device="cpu"):
+        operands = [tn.asarray(x) for x in arrays]
+        result = tn.einsum(text, *operands)
+        with tn.profile() as p:
+            result.wait()
+    assert (p.calls, p.copies, p.temporaries, p.gathers) == (calls, 0, 0, 0)
+    assert p.launches <= 1
+    np.testing.assert_allclose(np.asarray(result), np.einsum(text, *arrays), 1e-12)
+
+
+def test_operands_in_another_order_of_memory_are_read_where_they_lie() -> None:
+    x, y = numbers((6, 3, 5, 2), np.dtype(float), 0), numbers((6, 7, 3, 2), np.dtype(float), 1)
+    with tn.options(device="cpu"):
+        q = tn.permute_dims(tn.asarray(x), (3, 1, 2, 0))  # (b, h, q, d)
+        k = tn.permute_dims(tn.asarray(y), (3, 2, 1, 0))
+        scores = tn.einsum("bhqd,bhkd->bhqk", q, k)
+        with tn.profile() as p:
+            scores.wait()
+    assert (p.calls, p.kernels, p.copies, p.temporaries) == (1, 0, 0, 0)
+    np.testing.assert_allclose(np.asarray(scores), np.einsum("dhqb,dkhb->bhqk", x, y), 1e-12)
+
+
+def test_a_text_is_read_once_for_each_dtype_and_shape() -> None:
+    x, y = tn.ones((2, 3)), tn.ones((3, 4))
+    tn.einsum("pq,qr->pr", x, y)
+    before = recipe_of.cache_info().misses
+    tn.einsum("pq,qr->pr", x + 1, y)
+    assert recipe_of.cache_info().misses == before
+    tn.einsum("pq,qr->pr", tn.ones((5, 3)), y)
+    assert recipe_of.cache_info().misses == before + 1
+
+
+def test_assigning_to_an_operand_later_leaves_the_result() -> None:
+    x, y = tn.ones((2, 3)), tn.ones((4, 3))
+    result = tn.einsum("ij,kj->ik", x, y)
+    y += 1
+    assert result.tolist() == [[3.0] * 4] * 2
+
+
+def test_the_view_of_a_diagonal_writes_through() -> None:
+    x = tn.zeros((2, 2))
+    diagonal = tn.einsum("ii->i", x)
+    diagonal += 5
+    assert x.tolist() == [[5.0, 0.0], [0.0, 5.0]]
+
+
+def test_an_axis_of_length_one_is_no_product() -> None:
+    x, y = np.arange(3.0).reshape(3, 1), np.arange(4.0).reshape(1, 4)
+    result = tn.einsum("ij,jk->ik", x, y)
+    with tn.profile() as p:
+        result.wait()
+    assert p.multiply_adds == 0
+    assert result.tolist() == (x @ y).tolist()
 
 
 WRONG: list[tuple[str, list[tuple[int, ...]], str]] = [

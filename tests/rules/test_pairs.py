@@ -18,7 +18,7 @@ from tenfold import _native
 from tenfold.devices.reference import Reference
 from tenfold.dtypes import kind_of
 from tenfold.ir.graph import Graph, type_text
-from tenfold.ops import factors
+from tenfold.ops import factors, promises
 from tenfold.ops.gemm import gemm
 from tenfold.ops.triangles import triangular_solve
 from tenfold.rules.active import optimised
@@ -112,6 +112,7 @@ FUNCTIONS = {name: getattr(tn, name) for name in tn.__all__ if not name.startswi
     "solved": factors.solve_factored,
     "inverse": factors.inv_factored,
     "determinant": factors.det_factored,
+    "verified": promises.verified,
     "logarithm": factors.logarithm_of,
     "substituted": lambda x, y, *params: _native.apply(triangular_solve.id, (x, y), params),
 }

@@ -24,7 +24,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.devices import blas
-from tenfold.devices.product_forms import Factor, copy_orders
+from tenfold.devices.product_forms import Factor, copy_order
 from tenfold.devices.products import ProductStep, product_step
 from tenfold.devices.program import program_of
 from tenfold.ir.op import Op
@@ -38,20 +38,18 @@ QUICK, SMALL = 1 << 14, 1 << 19
 WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
 """The bytes of a register by the level of x86-64."""
 
-Order = tuple[int, ...] | None
-
 
 def step_of(
     op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray
 ) -> tuple[ProductStep, tuple[np.ndarray, np.ndarray]]:
     """Return how a product of two arrays of one dtype is computed, and what it is computed from.
 
-    Those are copies where axes cannot be walked as one.
+    The second is a copy where axes that it keeps cannot be walked as one.
     """
     width, factors = register_bytes(), (factor_of(x1), factor_of(x2))
-    orders, step = decided(op, params, *factors, width)
+    order, step = decided(op, params, *factors, width)
     if step is None:
-        x1, x2 = _copied(x1, orders[0]), _copied(x2, orders[1])
+        x2 = _copied(x2, order)
         step = decided(op, params, factor_of(x1), factor_of(x2), width)[1]
         assert step is not None, "what has been copied can be walked"
     return step, (x1, x2)
@@ -60,15 +58,15 @@ def step_of(
 @lru_cache(STEPS)
 def decided(
     op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int
-) -> tuple[tuple[Order, Order], ProductStep | None]:
-    """Return the orders in which operands are to be copied, or the step where none is."""
+) -> tuple[tuple[int, ...], ProductStep | None]:
+    """Return the order in which the second operand is to be copied, or the step where it is not."""
     assert op.contraction is not None, "a product says what it contracts"
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
     contraction = op.contraction(types, *params)
-    orders = copy_orders(contraction, x1, x2)
-    if orders != (None, None):
-        return orders, None
-    return orders, product_step(contraction, x1, x2, width=width)
+    order = copy_order(contraction, x1, x2)
+    if order is not None:
+        return order, None
+    return (), product_step(contraction, x1, x2, width=width)
 
 
 def multiply(
@@ -119,9 +117,7 @@ def factor_of(x: np.ndarray) -> Factor:
     return Factor(x.shape, x.strides, x.dtype)
 
 
-def _copied(x: np.ndarray, order: Order) -> np.ndarray:
-    if order is None:
-        return x
+def _copied(x: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
     _native.count("copies")
     return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
 

@@ -1,8 +1,8 @@
-"""The common form of products: a stack of (m, k) @ (k, n).
+"""The common form of products: a stack of (m, k) @ (k, n), or of sums of such.
 
 Takes which axes of two operands a product contracts and keeps, and the operands' shapes and
 strides, hands on a Form: axes that can be walked as one are one, and a stack that shares its second
-operand is one tall matrix.
+operand is one tall matrix. Contracted axes that cannot be walked as one are walked one in another.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x1 = Factor((10, 3, 4), (96, 32, 8), FLOAT64)
@@ -53,6 +53,9 @@ class Stack(NamedTuple):
         return list(zip(*columns, strict=True))
 
 
+NONE = Stack((), (), ())
+
+
 @dataclass(frozen=True)
 class Form:
     """A stack of (m, k) @ (k, n): lengths, and strides in bytes as (row, column)."""
@@ -69,6 +72,8 @@ class Form:
     conjugated: bool = False
     swapped: bool = False
     """Whether the second operand of the operation is the first here."""
+    sums: Stack = NONE
+    """Further axes that are contracted: products along them are added."""
 
     @property
     def count(self) -> int:
@@ -78,7 +83,7 @@ class Form:
     @property
     def multiply_adds(self) -> int:
         """The multiply-adds of all products."""
-        return self.count * self.m * self.k * self.n
+        return self.count * product(self.sums.lengths) * self.m * self.k * self.n
 
     @property
     def layouts(self) -> tuple[str, str]:
@@ -95,10 +100,13 @@ class Form:
         """The product of the transposes in the other order: the result's transpose; of one column,
         where something is added.
         """
-        stack = self.stack._replace(first=self.stack.second, second=self.stack.first)
+        stack, sums = (
+            axes._replace(first=axes.second, second=axes.first) for axes in (self.stack, self.sums)
+        )
         return replace(
             self,
             stack=stack,
+            sums=sums,
             m=self.n,
             n=self.m,
             first=self.second[::-1],
@@ -129,18 +137,19 @@ def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> 
     return "column" if lies(columns, column, rows, row) else "any"
 
 
+BESIDE = 8
+"""Elements beside each other from which they are walked before a longer axis is."""
+
+
 def form_of(contraction: Contraction, x1: Factor, x2: Factor, x3: Factor | None = None) -> Form:
-    """Return the form of a product; operands for which `copy_orders` asks for it are copied. x3 is
-    what is added, in the shape of the result.
+    """Return the form of a product; an x2 for which `copy_order` asks for it is copied. x3 is what
+    is added, in the shape of the result.
 
     The rows of the first operand begin as axes of the stack along which the second does not move.
     """
     assert x1.dtype == x2.dtype, "the operands are in the common dtype"
-    first, second = _paired(x1, contraction)
-    left, right = _walked(x1, first), _walked(x2, second)
+    sums, (k, *along) = _summed(contraction, x1, x2)
     columns = _walked(x2, contraction.kept[1])
-    assert left is not None, "the caller has copied x1"
-    assert right is not None, "the caller has copied x2"
     assert columns is not None, "the caller has copied x2"
     rows = [(x1.shape[axis], x1.strides[axis], 0) for axis in contraction.kept[0]]
     stacks = (
@@ -150,9 +159,10 @@ def form_of(contraction: Contraction, x1: Factor, x2: Factor, x3: Factor | None 
     if x3 is not None:
         axes = [(*axis, stride) for axis, stride in zip(axes, x3.strides, strict=False)]
     stack = _merged(axes)
-    strides = (0, left[1]), (right[1], columns[1])
+    strides = (0, along[0]), (along[1], columns[1])
     conjugated = contraction.conjugated and x1.dtype in PARTS
-    return _tall(Form(x1.dtype, stack, 1, left[0], columns[0], *strides, conjugated=conjugated))
+    found = Form(x1.dtype, stack, 1, k, columns[0], *strides, conjugated=conjugated, sums=sums)
+    return _tall(found)
 
 
 def stack_axes(
@@ -167,38 +177,41 @@ def stack_axes(
     return first, second
 
 
-def _paired(x1: Factor, contraction: Contraction) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the contracted axes, pairs in the order in which `x1` lies, where that helps."""
-    pairs = list(zip(*contraction.contracted, strict=True))
-    falling = sorted(pairs, key=lambda pair: -abs(x1.strides[pair[0]]))
-    if _walked(x1, [one for one, _ in falling]) is not None:
-        pairs = falling
-    return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
+def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Axis]:
+    """Return the contracted axes: the one that is k, and before it those that cannot be walked as
+    one with it, in the order in which `x1` lies. The longest is k, or one of some length along
+    which the elements of both lie beside each other.
+    """
+    axes = [
+        (x1.shape[one], x1.strides[one], x2.strides[other])
+        for one, other in zip(*contraction.contracted, strict=True)
+    ]
+    if any(length == 0 for length, _, _ in axes):
+        return NONE, (0, 0, 0)
+    found = _merged(sorted(axes, key=lambda axis: -abs(axis[1]))).axes
+    if not found:
+        return NONE, (1, 0, 0)
+    beside = (x1.dtype.itemsize,) * 2
+    k = max(found, key=lambda axis: (axis[1:] == beside and axis[0] >= BESIDE, axis[0]))
+    found.remove(k)
+    return _merged(found), k
 
 
-def copy_orders(
-    contraction: Contraction, x1: Factor, x2: Factor
-) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Return for each operand None, or the order of its axes in which it must be copied first.
-
-    Only where several axes are contracted, or kept of the second, a copy can be needed.
+def copy_order(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[int, ...] | None:
+    """Return None, or the order of the axes of x2 in which it must be copied first: where several
+    of them are kept that cannot be walked as one.
 
     >>> from tenfold.dtypes import FLOAT64
     >>> x = Factor((2, 3, 4), (96, 32, 8), FLOAT64)
-    >>> copy_orders(Contraction(((1, 2), (1, 2)), ((0,), (0,))), x, x)
-    (None, None)
-    >>> copy_orders(Contraction(((0, 2), (0, 2)), ((1,), (1,))), x, x)
-    ((1, 0, 2), (0, 2, 1))
+    >>> copy_order(Contraction(((1, 2), (1, 2)), ((0,), (0,))), x, x) is None
+    True
+    >>> copy_order(Contraction(((1,), (1,)), ((0, 2), (0, 2))), x, x)
+    (1, 0, 2)
     """
-    first, second = _paired(x1, contraction)
-    kept, columns = contraction.kept
-    stacks = stack_axes(contraction, x1, x2)
-    left = _walked(x1, first) is None
-    right = _walked(x2, second) is None or _walked(x2, columns) is None
-    return (
-        (*stacks[0], *kept, *first) if left else None,
-        (*stacks[1], *second, *columns) if right else None,
-    )
+    columns = contraction.kept[1]
+    if _walked(x2, columns) is not None:
+        return None
+    return (*stack_axes(contraction, x1, x2)[1], *contraction.contracted[1], *columns)
 
 
 def _walked(factor: Factor, axes: Sequence[int]) -> tuple[int, int] | None:

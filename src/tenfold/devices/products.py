@@ -120,7 +120,7 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
     """Return how a product is computed on a processor with vector registers of `width` bytes.
 
     Both operands are in the dtype of the result (halves as they are), and have been copied in the
-    order that `copy_orders` asks for. Nothing here can fail.
+    order that `copy_order` asks for. Nothing here can fail.
     """
     form = form_of(contraction, x1, x2)
     return (
@@ -147,7 +147,7 @@ def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> Produc
 
 def _small(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED or (update is None and _runs_along(form)):
+    if form.count < STACKED or form.sums.lengths or (update is None and _runs_along(form)):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
     axes, (first, second) = len(form.stack.lengths), _conjugated(form, update)
@@ -187,7 +187,8 @@ def _vectors(form: Form, width: int) -> ProductStep | None:
         return None
     form = rows_stacked(form)
     axes = len(form.stack.lengths)
-    kernel = DotProduct(Arithmetic(form.dtype, width), beside, axes, form.conjugated)
+    arithmetic, sums = Arithmetic(form.dtype, width), len(form.sums.lengths)
+    kernel = DotProduct(arithmetic, beside, axes, form.conjugated, sums)
     sizes = (*_stack_sizes(form), form.k, form.first[1], form.second[0])
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
@@ -197,6 +198,8 @@ def _library(form: Form, width: int, update: Update | None = None) -> ProductSte
     limit = _limit(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
         return None
+    if form.sums.lengths:
+        return None  # a call of BLAS has one k
     conjugated = update.conjugated if update else (False, False)
     if any(c and each == "row" for c, each in zip(conjugated, form.layouts, strict=True)):
         return None  # BLAS conjugates what it transposes
@@ -246,8 +249,8 @@ def _packets(form: Form, width: int, update: Update | None = None) -> ProductSte
     exact = form.count >= STACKED
     tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
     added = update is not None and update.third is not None
-    axes = len(form.stack.lengths)
-    kernel = BlockedProduct(tile, axes, first, second, update is not None, added)
+    axes, sums = len(form.stack.lengths), len(form.sums.lengths)
+    kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
     strides = (*form.first, *form.second, *([form.third] if added else []))
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
@@ -264,6 +267,8 @@ def _why_packets(form: Form, width: int) -> str:
         return f"faster than BLAS at every size with registers of {width} bytes"
     if form.m * form.k * form.n < limit:
         return f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    if form.sums.lengths:
+        return f"{1 + len(form.sums.lengths)} axes are contracted that cannot be walked as one"
     return "strides that no flag of BLAS expresses"
 
 
@@ -289,4 +294,5 @@ def _step(
 
 
 def _stack_sizes(form: Form) -> tuple[int, ...]:
-    return tuple(number for axis in form.stack.axes for number in axis)
+    """The axes of the stack, then those that are contracted besides k."""
+    return tuple(number for axis in (*form.stack.axes, *form.sums.axes) for number in axis)

@@ -18,7 +18,7 @@ import numpy as np
 from tenfold._native import Node
 from tenfold.devices.accumulate import turned_factor, update_of
 from tenfold.devices.multiply import register_bytes
-from tenfold.devices.product_forms import Factor, copy_orders
+from tenfold.devices.product_forms import Factor, copy_order
 from tenfold.devices.products import ProductStep, product_step, update_step
 from tenfold.devices.program import Source
 from tenfold.explain.look import Look
@@ -37,8 +37,7 @@ def product_of(look: Look, step: Step) -> ProductStep | None:
         return _updated(node, x1, x2)
     types = tuple(graph.nodes[i].type for i in graph.inputs[step.position])
     contraction = node.op.contraction(types, *node.params)
-    first, second = copy_orders(contraction, x1, x2)
-    x1, x2 = _copied(x1, first), _copied(x2, second)
+    x2 = _copied(x2, copy_order(contraction, x1, x2))
     return product_step(contraction, x1, x2, width=register_bytes())
 
 

@@ -277,6 +277,58 @@ def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> Call:
     return Call((x1, x2), (_paired_axes(x1, x2, axes),))
 
 
+def _contract_rule(types: tuple[Type, ...], contracted: Pairing, kept: Pairing) -> Inferred:
+    first, second = (type_.shape for type_ in types)
+    assert [first[i] for i in contracted[0]] == [second[i] for i in contracted[1]], "they meet"
+    stacks, ends = [], []
+    for shape, gone, own in zip((first, second), contracted, kept, strict=True):
+        stacks.append(_kept(shape, gone + own))
+        ends.append(tuple(shape[axis] for axis in own))
+    return _contracted(types, broadcast(*stacks) + ends[0] + ends[1])
+
+
+def _contract(x1: np.ndarray, x2: np.ndarray, contracted: Pairing, kept: Pairing) -> np.ndarray:
+    """Letters of its own for what is contracted or kept, an ellipsis for the stack."""
+    letters = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    shared = [next(letters) for _ in contracted[0]]
+    own = [[next(letters) for _ in axes] for axes in kept]
+    operands, terms = [], []
+    for x, gone, axes, names in zip((x1, x2), contracted, kept, own, strict=True):
+        last = range(x.ndim - len(gone) - len(axes), x.ndim)
+        operands.append(np.moveaxis(x, gone + axes, last))
+        terms.append("..." + "".join(shared + names))
+    text = f"{terms[0]},{terms[1]}->...{''.join(own[0] + own[1])}"
+    return np.asarray(np.einsum(text, *operands, optimize=True))
+
+
+def _contract_multiply_adds(types: tuple[Type, ...], contracted: Pairing, kept: Pairing) -> int:
+    (shape, _) = _contract_rule(types, contracted, kept).results[0]
+    return product(shape) * product(types[0].shape[axis] for axis in contracted[0])
+
+
+@operation(
+    rule=_contract_rule,
+    contraction=lambda _, *params: Contraction(*params),
+    reference=_contract,
+    promotes=True,
+    multiply_adds=_contract_multiply_adds,
+    public=False,
+)
+def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> Call:
+    """Product of stacks over several axes: each pair of `contracted` is summed over, what is `kept`
+    of one operand stays an axis of the result, the others are a stack and broadcast.
+
+    What `einsum` makes of two operands whose axes cannot be walked as one. The result has the axes
+    of the stack, those kept of `x1` and those kept of `x2`. Halves are accumulated in float32.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([[1, 2], [3, 4]])
+    >>> contract(x, x, ((0, 1), (1, 0)), ((), ())).item()
+    29
+    """
+    return Call((array(x1), array(x2)), (contracted, kept))
+
+
 @derived(
     reference=np.outer,
     numpy=(np.outer, np.linalg.outer),

@@ -5,7 +5,8 @@ widened, to the scratch memory of the thread, a slab of k at a time, and read on
 rows; sums of a tile stay in registers through a slab. Where a block is only a tile or two high and
 rows of the second operand can be read as packets, they are read where they lie. The last tile of
 rows is moved up to end with the last row, so some sums may be made twice; a panel that is cut by
-the last column is copied with zeros beside it.
+the last column is copied with zeros beside it. Where several axes are contracted that cannot be
+walked as one, slabs of the innermost follow each other for each index of the others.
 
 Any strides will do. The text depends on dtype, processor and tile, not on lengths.
 
@@ -37,8 +38,10 @@ from tenfold.render.product import (
     given,
     module,
     read_stack,
+    rounds_of,
     stack_sizes,
     stacked,
+    summed,
     times,
     zeros,
 )
@@ -61,6 +64,8 @@ class BlockedProduct:
     added: bool = False
     """Whether the second scalar times x3 is added, which may lie where the result does. The scalars
     are elements, 16 bytes apart."""
+    sums: int = 0
+    """The axes that are contracted besides k."""
 
     def __str__(self) -> str:
         tile = self.tile
@@ -69,7 +74,7 @@ class BlockedProduct:
         alpha, added = "alpha * " * self.scaled, " + beta * x3" * self.added
         return (
             f"product {alpha}{first} @ {second}{added} of {tile.arithmetic.dtype}, "
-            f"stack of {self.axes} axes\n"
+            f"stack of {self.axes} axes{summed(self.sums)}\n"
             f"  tiles of {tile.rows} rows by {tile.packets} packets of {tile.lanes} lanes"
         )
 
@@ -78,7 +83,7 @@ class BlockedProduct:
         """What the launch gives as sizes, in order; strides are in bytes."""
         names = "m, n, k, row of x1, column of x1, row of x2, column of x2"
         added = ("row of x3",) * self.added
-        return (*stack_sizes(self.axes, 2 + self.added), *names.split(", "), *added)
+        return (*stack_sizes(self.axes, self.sums, 2 + self.added), *names.split(", "), *added)
 
     @property
     def scratch(self) -> int:
@@ -129,8 +134,10 @@ class _Writer:
         self.alignment = min(64, self.packet_bytes)
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
-        self.stack = read_stack(text, kernel.axes, 2 + kernel.added)
-        found = given(text, "%sizes", (3 + kernel.added) * kernel.axes, 7 + kernel.added)
+        begin = (3 + kernel.added) * kernel.axes
+        self.stack = read_stack(text, kernel.axes, operands=2 + kernel.added)
+        self.further = read_stack(text, kernel.sums, begin)
+        found = given(text, "%sizes", begin + 3 * kernel.sums, 7 + kernel.added)
         self.lengths, self.strides = found[:3], tuple(found[3:])
         self.panel = "%scratch"
         self.sums = advanced(text, self.panel, self.tile.slab * self.tile.row_bytes)
@@ -198,7 +205,24 @@ class _Writer:
         return integer(text, "udiv", index, parts), integer(text, "mul", digit, part)
 
     def _unit(self, unit: _Unit) -> None:
-        """Go through the slabs of k; also where k is 0, because the sums must be stored."""
+        """Go through the slabs of k, for each index of what else is contracted."""
+        text = self.text
+        if not self.further:
+            return self._slabs(unit, ("true", "true"))
+        rounds = rounds_of(text, self.further)
+        final = integer(text, "sub", rounds, 1)
+
+        def one(index: str) -> None:
+            x1, x2 = stacked(text, index, self.further, (unit.x1, unit.x2))
+            ends = (text.value(f"icmp eq i64 {index}, {at}") for at in ("0", final))
+            self._slabs(unit._replace(x1=x1, x2=x2), (next(ends), next(ends)))
+
+        return counted(text, "0", rounds, 1, one)
+
+    def _slabs(self, unit: _Unit, ends: tuple[str, str]) -> None:
+        """Go through the slabs of k; also where k is 0, because the sums must be stored. `ends`:
+        whether nothing has been added before, and whether nothing will be after.
+        """
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
         slabs = text.intrinsic("llvm.smax.i64", "i64", [("i64", unit.k), ("i64", "1")])
         beside = text.value(f"icmp eq i64 {unit.strides[3]}, {arithmetic.dtype.itemsize}")
@@ -216,7 +240,14 @@ class _Writer:
             where(text, copied, lambda: self._copy(unit, source, depth, packets))
             panel = text.value(f"select i1 {direct}, ptr {source}, ptr {self.panel}")
             step = text.value(f"select i1 {direct}, i64 {unit.strides[2]}, i64 {tile.row_bytes}")
-            self._tiles(unit, start, depth, panel, step)
+            reached = integer(text, "add", start, tile.slab)
+            first = text.value(f"icmp eq i64 {start}, 0")
+            last = text.value(f"icmp sge i64 {reached}, {unit.k}")
+            limits = [
+                text.value(f"and i1 {here}, {there}")
+                for here, there in zip((first, last), ends, strict=True)
+            ]
+            self._tiles(unit, start, depth, (panel, step), limits)
 
         counted(text, "0", slabs, tile.slab, slab)
 
@@ -289,12 +320,14 @@ class _Writer:
 
         counted(text, "0", counts[0], 1, line)
 
-    def _tiles(self, unit: _Unit, start: str, depth: str, panel: str, step: str) -> None:
-        """Go through the tiles of rows of a block with one slab."""
+    def _tiles(
+        self, unit: _Unit, start: str, depth: str, slab: tuple[str, str], ends: Sequence[str]
+    ) -> None:
+        """Go through the tiles of rows of a block with one slab: a panel, and the bytes from row to
+        row. `ends`: whether it is the first, and whether it is the last.
+        """
         text, tile = self.text, self.tile
-        first = text.value(f"icmp eq i64 {start}, 0")
-        reached = integer(text, "add", start, tile.slab)
-        last = text.value(f"icmp sge i64 {reached}, {unit.k}")
+        first, last = ends
         lowest = integer(text, "sub", unit.m, tile.rows)
         source = times(text, unit.x1, start, unit.strides[1])
 
@@ -306,7 +339,7 @@ class _Writer:
             corner = times(text, source, at, unit.strides[0])
             if self.kernel.added:
                 where(text, last, lambda: self._fetch(unit, at))
-            sums = self._inner(corner, unit.strides, panel, step, depth, begun)
+            sums = self._inner(corner, unit.strides, slab, depth, begun)
 
             def keep() -> None:
                 for i, value in enumerate(sums):
@@ -342,12 +375,12 @@ class _Writer:
         self,
         corner: str,
         strides: tuple[str, ...],
-        panel: str,
-        step: str,
+        slab: tuple[str, str],
         depth: str,
         sums: list[str],
     ) -> list[str]:
         """Add the products of a slab to the sums of a tile."""
+        panel, step = slab
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
         # Every third row has a pointer; the two after it are reached by one and two strides.
         twice = integer(text, "shl", strides[0], 1)

@@ -4,7 +4,7 @@ A unit of work is one number. Where the elements of both vectors lie beside each
 wide scalars are accumulated at a time, then 8 scalars at a time, at last one by one; the
 accumulators are added by halves. So the bits depend on no width of packet and no thread count; of
 layouts they may depend, as those of every product. A matrix times a vector is a stack of such
-products, one for each row.
+products, one for each row. Products along further axes that are contracted are added one by one.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> print(DotProduct(Arithmetic(FLOAT32, 64), beside=True, axes=1))
@@ -25,8 +25,10 @@ from tenfold.render.product import (
     given,
     module,
     read_stack,
+    rounds_of,
     stack_sizes,
     stacked,
+    summed,
     times,
     zeros,
 )
@@ -46,19 +48,21 @@ class DotProduct:
     """Whether the elements of both vectors lie beside each other."""
     axes: int = 0
     conjugated: bool = False
+    sums: int = 0
+    """The axes that are contracted besides k."""
 
     def __str__(self) -> str:
         factor = "conj(x1)" if self.conjugated else "x1"
         layout = "elements beside each other" if self.beside else "any strides"
         return (
             f"dot product {factor} . x2 of {self.arithmetic.dtype}, "
-            f"stack of {self.axes} axes, {layout}"
+            f"stack of {self.axes} axes, {layout}{summed(self.sums)}"
         )
 
     @property
     def sizes(self) -> tuple[str, ...]:
         """What the launch gives as sizes, in order; strides are in bytes."""
-        return (*stack_sizes(self.axes), "k", "stride of x1", "stride of x2")
+        return (*stack_sizes(self.axes, self.sums), "k", "stride of x1", "stride of x2")
 
     def text(self) -> str:
         """Return its LLVM module. Buffers are x1, x2 and the result, which is contiguous."""
@@ -73,7 +77,8 @@ class _Writer:
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3)
         self.stack = read_stack(text, kernel.axes)
-        self.length, *strides = given(text, "%sizes", 3 * kernel.axes, 3)
+        self.sums = read_stack(text, kernel.sums, 3 * kernel.axes)
+        self.length, *strides = given(text, "%sizes", 3 * (kernel.axes + kernel.sums), 3)
         itemsize = self.arithmetic.dtype.itemsize
         self.strides: Sequence[str | int] = (itemsize, itemsize) if kernel.beside else strides
 
@@ -84,12 +89,33 @@ class _Writer:
         return module(self.text, str(self.kernel))
 
     def _unit(self, index: str) -> None:
-        """Accumulate in ever fewer lanes; of complex numbers in one accumulator for each part of
-        the first factor.
-        """
+        text, arithmetic = self.text, self.arithmetic
+        pointers = stacked(text, index, self.stack, self.pointers[:2])
+        sums = self._added_up(pointers) if self.sums else self._along(pointers)
+        value = arithmetic.join(text, sums, arithmetic.parts, self.kernel.conjugated)
+        result = times(text, self.pointers[2], index, arithmetic.dtype.itemsize)
+        arithmetic.store(text, value, result, arithmetic.parts)
+
+    def _added_up(self, pointers: Sequence[str]) -> list[str]:
+        """Add the products along k for each index of the other axes that are contracted."""
         text, arithmetic = self.text, self.arithmetic
         parts = arithmetic.parts
-        pointers = stacked(text, index, self.stack, self.pointers[:2])
+        type_ = type_text(arithmetic.wide, parts)
+
+        def one(index: str, *totals: str) -> Sequence[str]:
+            sums = self._along(stacked(text, index, self.sums, pointers))
+            pairs = zip(totals, sums, strict=True)
+            added = [arithmetic.add(text, total, each, parts) for total, each in pairs]
+            return [integer(text, "add", index, 1), *added]
+
+        begun = [("i64", "0"), *[(type_, zeros(arithmetic.wide, parts))] * parts]
+        return carrying(text, rounds_of(text, self.sums), begun, one)[1:]
+
+    def _along(self, pointers: Sequence[str]) -> list[str]:
+        """Accumulate along k in ever fewer lanes; of complex numbers in one accumulator for each
+        part of the first factor.
+        """
+        arithmetic, parts = self.arithmetic, self.arithmetic.parts
         lanes = ACCUMULATED // arithmetic.wide.itemsize if self.kernel.beside else FEW
         sums = [zeros(arithmetic.wide, lanes)] * parts
         pointers, sums, done = self._stretch(pointers, sums, "0", lanes)
@@ -97,10 +123,7 @@ class _Writer:
             sums = [self._folded(value, lanes, FEW) for value in sums]
             pointers, sums, done = self._stretch(pointers, sums, done, FEW)
         sums = [self._folded(value, FEW, parts) for value in sums]
-        pointers, sums, done = self._stretch(pointers, sums, done, parts)
-        value = arithmetic.join(text, sums, parts, self.kernel.conjugated)
-        result = times(text, self.pointers[2], index, arithmetic.dtype.itemsize)
-        arithmetic.store(text, value, result, parts)
+        return self._stretch(pointers, sums, done, parts)[1]
 
     def _stretch(
         self, pointers: Sequence[str], sums: Sequence[str], done: str, lanes: int

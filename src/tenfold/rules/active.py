@@ -24,6 +24,7 @@ from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
 from tenfold.ir.rule import Rule, RuleSet
+from tenfold.rules.blocks import BLOCKS
 from tenfold.rules.booleans import BOOLEANS
 from tenfold.rules.constants import CONSTANTS
 from tenfold.rules.diagonals import DIAGONALS
@@ -52,7 +53,7 @@ class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
 _lock = Lock()  # protects _process, the numbers and _sets
 _process: Rules = (
     *(*CONSTANTS, *BOOLEANS, *MOVEMENT, *POSITIONS, *REPLACED),
-    *(*DIAGONALS, *SOLVES, *STRUCTURE, *ENTRIES, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
+    *(*DIAGONALS, *BLOCKS, *SOLVES, *STRUCTURE, *ENTRIES, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
 )
 _numbers = count(1)
 _process_number = 0

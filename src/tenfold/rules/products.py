@@ -16,11 +16,13 @@ added is where the next product is accumulated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 from tenfold.ir.op import Kind
 from tenfold.ir.pattern import pattern, variables
-from tenfold.ir.rewriting import Rewriting
+from tenfold.ir.rewriting import Operator, Rewriting
 from tenfold.ir.rule import Match, Rule
 from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
@@ -30,53 +32,53 @@ from tenfold.ops.gemm import gemm
 from tenfold.ops.movement import permute_dims
 from tenfold.rules.factoring import best
 from tenfold.rules.products_made import made
-from tenfold.rules.products_read import DTYPES, alike, belongs, joins, read, score
+from tenfold.rules.products_read import DTYPES, alike, belongs, joins, leaves, read, score
 
 
-class _Surroundings:
-    """What is known of a graph as it was written: who reads a node, if one node does."""
+class _Known:
+    """What is known of a graph while it is rewritten."""
 
-    def __init__(self, work: Rewriting) -> None:
-        self.readers: dict[int, int] = {}
-        self.made: set[int] = set()
-        """What the rules have made: nothing is to be gained there."""
-        several: set[int] = set()
+    def __init__(self) -> None:
         self.products = False
-        for at, inputs in enumerate(work.written):
-            self.products = self.products or work.ops[at] in (matmul, gemm)
-            for i in inputs:
-                several.update([i] if i in self.readers else [])
-                self.readers[i] = at
-        for i in several:
-            del self.readers[i]
+        self.seen = 0
+        """The nodes among which products have been looked for."""
+        self.letters: dict[int, frozenset[int]] = {}
+        """For the top of each expression that has been read or made, what it was made of then: as
+        long as it is the same, nothing is to be gained."""
+
+    def has_products(self, ops: Sequence[Operator]) -> bool:
+        """Whether there is a product anywhere, written or made by a rule."""
+        if not self.products and self.seen < len(ops):
+            self.products = any(op in (matmul, gemm) for op in islice(ops, self.seen, None))
+            self.seen = len(ops)
+        return self.products
 
 
-_known: WeakKeyDictionary[Rewriting, _Surroundings] = WeakKeyDictionary()
+_all_known: WeakKeyDictionary[Rewriting, _Known] = WeakKeyDictionary()
 
 
-def _around(work: Rewriting) -> _Surroundings:
-    found = _known.get(work)
+def _known(work: Rewriting) -> _Known:
+    found = _all_known.get(work)
     if found is None:
-        found = _known[work] = _Surroundings(work)
+        found = _all_known[work] = _Known()
     return found
 
 
 def whole(match: Match) -> bool:
     """Whether the root is the top of an expression that may have a product in it."""
-    work = match.root.work
-    around = _around(work)
-    if not around.products or match.root.at in around.made or not belongs(match.root):
+    root = match.root
+    if not _known(root.work).has_products(root.work.ops) or not belongs(root):
         return False
-    reader = _reader(match.root)
-    return reader is None or not (belongs(reader) and joins(match.root))
+    reader = _reader(root)
+    return reader is None or not (belongs(reader) and joins(root))
 
 
 def _reader(term: Term) -> Term | None:
-    """The one node that reads a term, if it is as it was written."""
-    at = _around(term.work).readers.get(term.at)
-    if at is None or not term.alone or not term.work.needed(at):
+    """The one node that reads a term."""
+    if not term.alone:
         return None
-    return Term(term.work, at)
+    readers = list(islice(term.work.readers(term.at), 2))
+    return Term(term.work, readers[0]) if len(readers) == 1 else None
 
 
 def _mapped(root: Term) -> bool:
@@ -87,15 +89,21 @@ def _mapped(root: Term) -> bool:
 
 def _cheaper(match: Match) -> Term | None:
     root = match.root
+    letters = _known(root.work).letters
+    made_of = leaves(root)
+    if letters.get(root.at) == made_of:
+        return None
+    letters[root.at] = made_of
     words = read(root)
     if words is None:
         return None
-    work, before = root.work, len(root.work.nodes)
-    looked = work.looked
+    looked = root.work.looked
     by = made(match, best(words)[1], accumulated=not _mapped(root))
-    work.looked = looked  # numbers are operands before and after: any may stand there
-    _around(work).made.update(range(before, len(work.nodes)))
-    return by if score(by) < score(root) else None
+    root.work.looked = looked  # numbers are operands before and after: any may stand there
+    if score(by) >= score(root):
+        return None
+    letters[by.at] = made_of
+    return by
 
 
 def _begins_with_rows(match: Match) -> bool:
@@ -103,7 +111,7 @@ def _begins_with_rows(match: Match) -> bool:
     that nobody else needs, and no kernel passes by.
     """
     root, rows, factors = match.root, match["z"], (match["x"], match["y"])
-    (product,) = {each for each in root.inputs if each.op is matmul and each.inputs == factors}
+    product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
     if rows.is_scalar or min(len(each.shape) for each in factors) < 2:
         return False
     fits = product.shape == root.shape and min(root.shape[-2:]) > 1

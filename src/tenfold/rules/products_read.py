@@ -31,6 +31,10 @@ MOST_WORDS = 12
 """The words that a product of sums is multiplied out to; beyond, a sum stays one letter."""
 LARGEST = 4096
 """The nodes of an expression that is read."""
+MOST_TURNED = 1 << 17
+"""The letters that are transposed or conjugated while an expression is read: a long chain that is
+transposed at every step is left as it was written.
+"""
 
 Words = tuple[Word, ...]
 
@@ -109,71 +113,127 @@ def read(root: Term) -> Words | None:
     """Return the words of the expression that ends at a term; None for one without products, and
     for a very large one.
     """
-    known: dict[Term, Words] = {}
+    return _Reader(root).words()
+
+
+class _Reader:
+    """What has been read of an expression: the words of terms, as columns where they are vectors,
+    or as rows where a vector times a matrix has made them so.
+    """
+
+    def __init__(self, root: Term) -> None:
+        self.root = root
+        self.known: dict[Term, Words] = {}
+        self.rows: dict[Term, Words] = {}
+        self.turned = 0
+
+    def words(self) -> Words | None:
+        """Read from the leaves to the root, which needs no recursion."""
+        stack = [self.root]
+        while stack:
+            if len(self.known) + len(self.rows) > LARGEST or self.turned > MOST_TURNED:
+                return None
+            term = stack[-1]
+            if term != self.root and not joins(term):
+                self.known[stack.pop()] = _leaf(term)
+                continue
+            missing = [x for x in parts(term) if x not in self.known and x not in self.rows]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            if term.op is matmul:
+                self._multiply(term)
+            else:
+                self.known[term] = self._other(term)
+        words = self._column(self.root)
+        return words if any(len(word.letters) > 1 for word in words) else None
+
+    def _column(self, term: Term) -> Words:
+        if term not in self.known:
+            self.known[term] = self._turned(term, self.rows[term], "T")
+        return self.known[term]
+
+    def _row(self, term: Term) -> Words:
+        if term not in self.rows:
+            self.rows[term] = self._turned(term, self.known[term], "T")
+        return self.rows[term]
+
+    def _turned(self, term: Term, words: Words, form: str) -> Words:
+        self.turned += sum(len(word.letters) for word in words)
+        return turned(words, form, real=kind_of(term.dtype) != "c")
+
+    def _multiply(self, term: Term) -> None:
+        x1, x2 = term.inputs
+        first = self._row(x1) if len(x1.shape) == 1 else self._column(x1)
+        found = _times(first, self._column(x2))
+        makes_row = (len(x1.shape), len(x2.shape)) == (1, 2)
+        (self.rows if makes_row else self.known)[term] = found
+
+    def _other(self, term: Term) -> Words:
+        """The words of what is no product of two terms, from those of what it reads."""
+        op, column = term.op, self._column
+        if op is gemm:
+            return self._gemm(term)
+        if op in (add, subtract):
+            first, second = (column(each) for each in term.inputs)
+            return (*first, *(second if op is add else _multiplied(second, Coefficient(-1))))
+        if op is negative:
+            return _multiplied(column(term.inputs[0]), Coefficient(-1))
+        if op is multiply:
+            found = _scaled(term)
+            assert found is not None, "it belongs"
+            x, by = found
+            return _multiplied(column(x), Coefficient(1, (by.at,)))
+        form = "T" if op is permute_dims else "J"
+        words = column(term.inputs[0])
+        if form == "J" and kind_of(term.dtype) == "c" and _has_complex_scalar(words, term):
+            return _leaf(term)
+        return self._turned(term, words, form)
+
+    def _gemm(self, term: Term) -> Words:
+        first, second, sign, scales, added = term.params
+        inputs = term.inputs
+        x1, x2 = (
+            self._turned(x, self._column(x), form)
+            for x, form in zip(inputs[:2], (first, second), strict=True)
+        )
+        scalars = tuple(each.at for each in inputs[2 : 2 + scales])
+        words = _multiplied(_times(x1, x2), ONE.times(Coefficient(sign, scalars)))
+        if not added:
+            return words
+        more = tuple(each.at for each in inputs[3 + scales :])
+        return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
+
+
+def leaves(root: Term) -> frozenset[int]:
+    """Return what the expression that ends at a term is made of: nodes that are no part of it."""
+    found: set[int] = set()
+    seen = {root}
     stack = [root]
     while stack:
-        if len(known) > LARGEST:
-            return None
-        term = stack[-1]
+        term = stack.pop()
         if term != root and not joins(term):
-            known[stack.pop()] = _leaf(term)
+            found.add(_untransposed(term).at)
             continue
-        missing = [each for each in parts(term) if each not in known]
-        if missing:
-            stack += missing
-            continue
-        known[stack.pop()] = _words(term, known)
-    words = known[root]
-    return words if any(len(word.letters) > 1 for word in words) else None
+        new = [each for each in parts(term) if each not in seen]
+        seen.update(new)
+        stack += new
+    return frozenset(found)
 
 
 def _leaf(term: Term) -> Words:
     rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
-    return (Word(ONE, (Letter((term.at, "N"), rows, columns),)),)
+    of = _untransposed(term)
+    form = "N" if of == term else "T"
+    return (Word(ONE, (Letter((of.at, form), rows, columns),)),)
 
 
-def _words(term: Term, known: dict[Term, Words]) -> Words:
-    """The words of an operation, from those of what it reads."""
-    real, op = kind_of(term.dtype) != "c", term.op
-    if op is matmul:
-        x1, x2 = term.inputs
-        first, second = known[x1], known[x2]
-        if len(x1.shape) == 1:
-            first = turned(first, "T", real=real)
-        found = _times(first, second)
-        return turned(found, "T", real=real) if (len(x1.shape), len(x2.shape)) == (1, 2) else found
-    if op is gemm:
-        return _gemm_words(term, known, real=real)
-    if op in (add, subtract):
-        first, second = (known[each] for each in term.inputs)
-        return (*first, *(second if op is add else _multiplied(second, Coefficient(-1))))
-    if op is negative:
-        return _multiplied(known[term.inputs[0]], Coefficient(-1))
-    if op is multiply:
-        found_scale = _scaled(term)
-        assert found_scale is not None, "it belongs"
-        x, by = found_scale
-        return _multiplied(known[x], Coefficient(1, (by.at,)))
-    form = "T" if op is permute_dims else "J"
-    words = known[term.inputs[0]]
-    if form == "J" and not real and _has_complex_scalar(words, term):
-        return _leaf(term)
-    return turned(words, form, real=real)
-
-
-def _gemm_words(term: Term, known: dict[Term, Words], *, real: bool) -> Words:
-    first, second, sign, scales, added = term.params
-    inputs = term.inputs
-    x1, x2 = (
-        turned(known[x], form, real=real)
-        for x, form in zip(inputs[:2], (first, second), strict=True)
-    )
-    scalars = tuple(each.at for each in inputs[2 : 2 + scales])
-    words = _multiplied(_times(x1, x2), ONE.times(Coefficient(sign, scalars)))
-    if not added:
-        return words
-    more = tuple(each.at for each in inputs[3 + scales :])
-    return (*_multiplied(known[inputs[2 + scales]], Coefficient(added, more)), *words)
+def _untransposed(term: Term) -> Term:
+    """Return the matrix that a term is the transpose of, though others read that transpose too: it
+    is a look at memory that is there.
+    """
+    return term.inputs[0] if term.op is permute_dims and belongs(term) else term
 
 
 def _has_complex_scalar(words: Words, term: Term) -> bool:
