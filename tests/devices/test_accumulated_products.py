@@ -18,6 +18,7 @@ FORMS = {
     "C": lambda x: x.conj().T,
     "J": np.conj,
 }
+STACKED_FORMS = FORMS | {"T": np.matrix_transpose, "C": lambda x: np.conj(x).mT}
 LENGTHS = [(1, 1, 1), (7, 19, 33), (65, 300, 9), (193, 2, 6), (4, 0, 3), (0, 3, 2), (9, 5, 1)]
 
 
@@ -75,6 +76,46 @@ def test_addend_may_have_any_strides(cpu: str) -> None:
         np.testing.assert_allclose(row, wanted + whole[:1, :40], rtol=1e-12, atol=1e-11)
 
 
+STACKS = [
+    ((70,), (70,), (70,), (3, 4, 5)),
+    ((70,), (70,), (), (8, 3, 17)),
+    ((2, 40), (40,), (2, 1), (2, 2, 2)),
+    ((5,), (), (5,), (9, 20, 33)),
+    ((100,), (), (), (3, 3, 3)),
+    ((), (66,), (66,), (3, 3, 1)),
+    ((4, 1), (3,), (4, 3), (30, 5, 40)),
+    ((3,), (3,), (3,), (1, 7, 4)),
+    ((0,), (1,), (0,), (2, 3, 2)),
+    ((65,), (65,), (65,), (4, 0, 3)),
+]
+"""The stacks of both operands and of what is added, and the lengths (m, k, n)."""
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_stacks_are_scaled_and_added(cpu: str, dtype: str) -> None:
+    kind, random = np.dtype(dtype), np.random.default_rng(7)
+    forms = list(product("NTCJ" if kind.kind == "c" else "NT", repeat=2))
+
+    def made(*shape: int) -> np.ndarray:
+        values = random.standard_normal((2, *shape))
+        return (values[0] + 1j * values[1] if kind.kind == "c" else values[0]).astype(kind)
+
+    for number, (one, other, third, (m, k, n)) in enumerate(STACKS):
+        first, second = forms[(3 * number + 1) % len(forms)]
+        x1 = made(*one, *((k, m) if first in "TC" else (m, k)))
+        x2 = made(*other, *((n, k) if second in "TC" else (k, n)))
+        x3 = made(*third, m, n)
+        inputs = [tn.asarray(x) for x in (x1, x2, x3)]
+        left, right = STACKED_FORMS[first](x1), STACKED_FORMS[second](x2)
+        bound = abs(left) @ abs(right) + 3 * abs(x3)
+        with tn.options(cpu=cpu):
+            added = np.asarray(gemm(*inputs, 3, forms=first + second, added=-1))
+            scaled = np.asarray(gemm(*inputs[:2], 2.5, forms=first + second, sign=-1))
+        assert_near(added, (left @ right - 3 * x3).astype(kind), bound, k)
+        assert_near(scaled, (-2.5 * (left @ right)).astype(kind), 2.5 * bound, k)
+
+
 def test_number_of_threads_changes_no_bit() -> None:
     x1, x2, x3 = (tn.asarray(matrix(401, 401, np.dtype("float32"), seed)) for seed in (1, 2, 3))
     found = []
@@ -89,7 +130,7 @@ def test_blas_takes_scale_addend_and_conjugate_transpose_as_flags() -> None:
     by_rows, by_columns = (
         Factor((64, 64), strides, COMPLEX128) for strides in ((1024, 16), (16, 1024))
     )
-    update = Update((True, False), added=True, row=1024)
+    update = Update((True, False), by_rows)
     step = update_step(by_columns, by_rows, update, width=16)
     assert step.kind == "library call"
     assert "conj(x1)" in str(step.kernel)
@@ -100,7 +141,7 @@ def test_blas_takes_scale_addend_and_conjugate_transpose_as_flags() -> None:
 
 def test_register_of_64_bytes_means_packet_code_that_reads_the_addend() -> None:
     x = Factor((512, 512), (4096, 8), FLOAT64)
-    step = update_step(x, x, Update(added=True, row=4096), width=64)
+    step = update_step(x, x, Update(third=x), width=64)
     assert step.kind == "packet code"
     assert step.reads_third
     assert dict(zip(step.kernel.sizes, step.sizes, strict=True))["row of x3"] == 4096

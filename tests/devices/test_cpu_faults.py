@@ -139,6 +139,38 @@ def test_ctrl_c_ends_a_long_launch_and_the_next_computation_is_right(
     assert done.stdout == "interrupted\n524288.0 [1.0, 1.0, 1.0]\n"
 
 
+INTERRUPTED_IN_PLACE = """
+import os, signal, threading, time
+import numpy as np
+import tenfold as tn
+from tenfold import _native
+tn.set_options(device="cpu", threads=1)
+x, y = tn.ones((2000, 2000)), tn.asarray(np.zeros((2000, 2000))) + 1
+tn.eval(x, y)
+def launches():
+    return _native.read_counters()["launches"]
+before = launches()
+def interrupt():
+    while launches() == before:
+        time.sleep(1e-3)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    y += 2.0 * (x @ x)
+    y.wait()
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+print(np.unique(np.asarray(y)))
+"""
+
+
+def test_ctrl_c_leaves_no_half_of_a_product_in_its_target() -> None:
+    done = run(INTERRUPTED_IN_PLACE)
+    assert done.stderr == ""
+    assert done.stdout == "interrupted\n[4001.]\n"
+
+
 FORKED = """
 import os, signal, threading, warnings
 import numpy as np

@@ -309,3 +309,34 @@ def test_what_is_no_text_is_refused() -> None:
 def test_what_is_no_array_is_refused() -> None:
     with pytest.raises(tn.errors.DTypeError, match="einsum: list is no array"):
         tn.einsum("i", [1, 2])
+
+
+@pytest.mark.parametrize(
+    "text", ["ij,jk->ik", "ij,kj->ki", "ii,ij->j", "ij,ij->", "ij,jk", "i...,i...->..."]
+)
+def test_what_is_known_of_a_text_is_right_for_other_operands(text: str) -> None:
+    random = np.random.default_rng(0)
+    for dtype in ("float64", "int32"):
+        for _ in range(2):
+            values = [(4 * random.random((3, 3))).astype(dtype) for _ in range(2)]
+            x, y = map(tn.asarray, values)
+            np.testing.assert_allclose(tn.einsum(text, x, y), np.einsum(text, *values))
+            np.testing.assert_allclose(
+                tn.einsum(text, y, y), np.einsum(text, *values[1:], values[1])
+            )
+            same = tn.asarray(values[0])
+            np.testing.assert_allclose(
+                tn.einsum(text, same, x), np.einsum(text, values[0], values[0])
+            )
+            np.testing.assert_allclose(
+                tn.einsum(text, x.T, y[:, ::-1]), np.einsum(text, values[0].T, values[1][:, ::-1])
+            )
+
+
+def test_a_view_by_einsum_is_a_view_each_time() -> None:
+    for _ in range(2):
+        x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+        turned = tn.einsum("ij->ji", x)
+        assert turned.base is x
+        turned[0, 1] = 7.0
+        assert x.tolist() == [[1.0, 2.0], [7.0, 4.0]]

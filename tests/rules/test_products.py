@@ -216,6 +216,26 @@ def test_scaled_product_is_accumulated_into_the_target() -> None:
     np.testing.assert_allclose(np.asarray(z), (start + 5 * (a @ b)) * (a @ b), rtol=1e-11)
 
 
+@pytest.mark.parametrize("stack", [(3,), (2, 40)])
+def test_stacks_take_one_call_and_no_temporary(stack: tuple[int, ...]) -> None:
+    random = np.random.default_rng(4)
+    a, b, c = random.standard_normal((3, *stack, 4, 4))
+    w, row = random.standard_normal((4, 4)), random.standard_normal(4)
+    for expression in (
+        lambda a, b, c, w, row: a @ b + c,
+        lambda a, b, c, w, row: c - 2.5 * (a.mT @ b),
+        lambda a, b, c, w, row: a @ w + row,
+        lambda a, b, c, w, row: a @ w + c,
+        lambda a, b, c, w, row: a @ b + a @ c,
+    ):
+        with tn.profile() as counted:
+            found = np.asarray(expression(*map(tn.asarray, (a, b, c, w, row))))
+        np.testing.assert_allclose(found, expression(a, b, c, w, row), rtol=1e-12, atol=1e-12)
+        assert (counted.calls, counted.multiply_adds) == (1, 4 * a.size)
+        assert counted.temporaries == counted.kernels
+    assert counted.temporaries == 1  # b + c
+
+
 def test_product_with_a_row_added_is_part_of_larger_expressions() -> None:
     random = np.random.default_rng(3)
     for m, k, n in ((4, 4, 4), (5, 6, 7)):

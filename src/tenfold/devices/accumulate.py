@@ -53,7 +53,7 @@ def accumulate(
     x3 = third_of(inputs, node.params)
     if x3 is not None and not in_place:
         x3 = _rows_beside(x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape))
-    update = update_of(node.params, type_.dtype, 0 if x3 is None else x3.strides[0])
+    update = update_of(node.params, type_.dtype, None if x3 is None else factor_of(x3))
     update = update._replace(half=resolved(update.half, (x1, x2)))
     step = decided(factor_of(x1), factor_of(x2), update, register_bytes())
     program = program_of(step.kernel, step.multiply_adds)
@@ -71,14 +71,14 @@ def accumulate(
     return result
 
 
-def update_of(params: Params, dtype: np.dtype, row: int) -> Update:
-    """Return what becomes of the product of a gemm, a syrk or a trmm, whose x3 has so many bytes
-    from row to row.
+def update_of(params: Params, dtype: np.dtype, x3: Factor | None) -> Update:
+    """Return what becomes of the product of a gemm, a syrk or a trmm, to which x3 of its shape is
+    added, or none.
     """
-    first, second, *half, _, _, added = params
+    first, second, *half, _, _, _ = params
     real = kind_of(dtype) != "c"
     conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return Update(conjugated, bool(added), row, *half)
+    return Update(conjugated, x3, *half)
 
 
 @lru_cache
@@ -127,14 +127,17 @@ def rows_beside(x3: Factor) -> bool:
     """Whether what is added has the elements of each row beside each other; a column lies as a
     whole.
     """
-    (rows, columns), (row, column), itemsize = x3.shape, x3.strides, x3.dtype.itemsize
+    (rows, columns), (row, column), itemsize = x3.shape[-2:], x3.strides[-2:], x3.dtype.itemsize
     beside = columns <= 1 or column == itemsize
     return beside and (columns > 1 or rows <= 1 or row == itemsize)
 
 
 def turned_factor(x: Factor, form: str) -> Factor:
     """Return how an operand of a gemm lies in its form."""
-    return Factor(x.shape[::-1], x.strides[::-1], x.dtype) if form in TRANSPOSED else x
+    if form not in TRANSPOSED:
+        return x
+    shape, strides = ((*each[:-2], each[-1], each[-2]) for each in (x.shape, x.strides))
+    return Factor(shape, strides, x.dtype)
 
 
 def broadcast_factor(x: Factor, shape: Shape) -> Factor:

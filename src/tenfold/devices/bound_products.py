@@ -99,15 +99,14 @@ def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
     third, type_ = 2 + count, node.type
     if any(x is not None and x.dtype != type_.dtype for x in operands):
         return None
-    row = 0
-    if added and (x3 := operands[third]) is not None:
+    x3 = operands[third] if added else None
+    if x3 is not None:
         x3 = accumulate.broadcast_factor(x3, type_.shape)
         if not accumulate.rows_beside(x3):
             return None
-        row = x3.strides[0]
     arrays = (x for x in operands[:2] if x is not None)
     x1, x2 = map(accumulate.turned_factor, arrays, node.params[:2])
-    update = accumulate.update_of(node.params, type_.dtype, row)
+    update = accumulate.update_of(node.params, type_.dtype, x3)
     if update.half.endswith("either"):
         return None  # the values tell the side
     step = accumulate.decided(x1, x2, update, multiply.register_bytes())

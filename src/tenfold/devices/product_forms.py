@@ -33,12 +33,24 @@ class Factor(NamedTuple):
     dtype: np.dtype
 
 
+Axis = tuple[int, ...]
+"""Of a stack: its length, then its strides in bytes."""
+
+
 class Stack(NamedTuple):
-    """Axes of a stack: lengths, and strides in bytes in both operands."""
+    """Axes of a stack: lengths, and strides in bytes in both operands, and in what is added."""
 
     lengths: tuple[int, ...]
     first: tuple[int, ...]
     second: tuple[int, ...]
+    third: tuple[int, ...] = ()
+    """Nothing where nothing is added."""
+
+    @property
+    def axes(self) -> list[Axis]:
+        """Axis by axis."""
+        columns = self if self.third else self[:3]
+        return list(zip(*columns, strict=True))
 
 
 NONE = Stack((), (), ())
@@ -55,6 +67,8 @@ class Form:
     n: int
     first: tuple[int, int]
     second: tuple[int, int]
+    third: int = 0
+    """The bytes from row to row of what is added."""
     conjugated: bool = False
     swapped: bool = False
     """Whether the second operand of the operation is the first here."""
@@ -83,9 +97,11 @@ class Form:
 
     @property
     def transposed(self) -> Form:
-        """The product of the transposes in the other order: the result's transpose."""
+        """The product of the transposes in the other order: the result's transpose; of one column,
+        where something is added.
+        """
         stack, sums = (
-            Stack(axes.lengths, axes.second, axes.first) for axes in (self.stack, self.sums)
+            axes._replace(first=axes.second, second=axes.first) for axes in (self.stack, self.sums)
         )
         return replace(
             self,
@@ -95,6 +111,7 @@ class Form:
             n=self.m,
             first=self.second[::-1],
             second=self.first[::-1],
+            third=0,
             swapped=not self.swapped,
         )
 
@@ -122,12 +139,11 @@ def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> 
 
 BESIDE = 8
 """Elements beside each other from which they are walked before a longer axis is."""
-Axis = tuple[int, int, int]
-"""Of a stack: its length, its stride in bytes in the first operand and in the second."""
 
 
-def form_of(contraction: Contraction, x1: Factor, x2: Factor) -> Form:
-    """Return the form of a product; an x2 for which `copy_order` asks for it is copied.
+def form_of(contraction: Contraction, x1: Factor, x2: Factor, x3: Factor | None = None) -> Form:
+    """Return the form of a product; an x2 for which `copy_order` asks for it is copied. x3 is what
+    is added, in the shape of the result.
 
     The rows of the first operand begin as axes of the stack along which the second does not move.
     """
@@ -139,10 +155,14 @@ def form_of(contraction: Contraction, x1: Factor, x2: Factor) -> Form:
     stacks = (
         _stacked(x, axes) for x, axes in zip((x1, x2), stack_axes(contraction, x1, x2), strict=True)
     )
-    stack = _merged([*_broadcast(*stacks), *rows])
+    axes: list[Axis] = [*_broadcast(*stacks), *rows]
+    if x3 is not None:
+        axes = [(*axis, stride) for axis, stride in zip(axes, x3.strides, strict=False)]
+    stack = _merged(axes)
     strides = (0, along[0]), (along[1], columns[1])
     conjugated = contraction.conjugated and x1.dtype in PARTS
-    return _tall(Form(x1.dtype, stack, 1, k, columns[0], *strides, conjugated, sums=sums))
+    found = Form(x1.dtype, stack, 1, k, columns[0], *strides, conjugated=conjugated, sums=sums)
+    return _tall(found)
 
 
 def stack_axes(
@@ -168,7 +188,7 @@ def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Ax
     ]
     if any(length == 0 for length, _, _ in axes):
         return NONE, (0, 0, 0)
-    found = list(zip(*_merged(sorted(axes, key=lambda axis: -abs(axis[1]))), strict=True))
+    found = _merged(sorted(axes, key=lambda axis: -abs(axis[1]))).axes
     if not found:
         return NONE, (1, 0, 0)
     beside = (x1.dtype.itemsize,) * 2
@@ -224,24 +244,24 @@ def _broadcast(first: Walk, second: Walk) -> list[Axis]:
 def _merged(axes: Sequence[Axis]) -> Stack:
     """Leave out axes of length 1, and make one of neighbours that can be walked as one."""
     found: list[Axis] = []
-    for length, first, second in axes:
+    for length, *strides in axes:
         if length == 1:
             continue
-        if found and found[-1][1:] == (first * length, second * length):
-            found[-1] = (found[-1][0] * length, first, second)
+        if found and found[-1][1:] == tuple(stride * length for stride in strides):
+            found[-1] = (found[-1][0] * length, *strides)
         else:
-            found.append((length, first, second))
-    lengths, left, right = zip(*found, strict=True) if found else ((), (), ())
-    return Stack(lengths, left, right)
+            found.append((length, *strides))
+    return Stack(*zip(*found, strict=True)) if found else Stack((), (), ())
 
 
 def _tall(form: Form) -> Form:
     """Make rows of the last axis of the stack, where the second operand does not move along it."""
-    lengths, first, second = form.stack
+    lengths, first, second, third = form.stack
     if not lengths or second[-1] != 0:
         return form
-    rest = Stack(lengths[:-1], first[:-1], second[:-1])
-    return replace(form, stack=rest, m=lengths[-1], first=(first[-1], form.first[1]))
+    rest = Stack(*(each[:-1] for each in form.stack))
+    row = third[-1] if third else 0
+    return replace(form, stack=rest, m=lengths[-1], first=(first[-1], form.first[1]), third=row)
 
 
 def rows_stacked(form: Form) -> Form:
@@ -249,7 +269,7 @@ def rows_stacked(form: Form) -> Form:
     has one row: what is left is a stack of products of vectors.
     """
     m_axis, n_axis = (form.m, form.first[0], 0), (form.n, 0, form.second[1])
-    axes = [*zip(*form.stack, strict=True), m_axis, n_axis]
+    axes = [*form.stack.axes, m_axis, n_axis]
     return replace(
         form,
         stack=_merged(axes),

@@ -56,18 +56,17 @@ GRAIN = 1 << 18
 
 
 class Update(NamedTuple):
-    """What else becomes of a product of two matrices: it is multiplied by a scalar of the launch,
-    and something may be added.
+    """What else becomes of a product of matrices: it is multiplied by a scalar of the launch, and
+    something may be added.
     """
 
     conjugated: tuple[bool, bool] = (False, False)
-    added: bool = False
-    """Whether a third matrix times a second scalar is added."""
-    row: int = 0
-    """Its bytes from row to row; the elements of a row lie beside each other, and where the product
-    has one column, so do the rows."""
+    third: Factor | None = None
+    """What is added times a second scalar, in the shape of the result; the elements of a row lie
+    beside each other, and where the product has one column, so do the rows."""
     half: str = ""
-    """Which half of the product is enough, or of an operand (`ops/half_products.py`)."""
+    """Which half of the product is enough, or of an operand (`ops/half_products.py`): not of a
+    stack."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class ProductStep:
     @property
     def reads_third(self) -> bool:
         """Whether what is added is a buffer of its own, which may be the result's."""
-        return isinstance(self.kernel, BlockedProduct) and self.kernel.added
+        return isinstance(self.kernel, BlockedProduct | SmallProduct) and self.kernel.added
 
     @property
     def text(self) -> str:
@@ -137,15 +136,20 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
     )
 
 
-MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
-
-
 def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> ProductStep:
-    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (m, k) @ (k, n); nothing can fail."""
-    form = form_of(MATRICES, x1, x2)
+    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (..., m, k) @ (..., k, n); nothing can
+    fail.
+    """
+    first, second = len(x1.shape), len(x2.shape)
+    matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
+    form = form_of(matrices, x1, x2, update.third)
     if update.half in HALVES:
         return _half(form, width, update)
-    return _library(form, width, update) or _packets(form, width, update)
+    return (
+        _small(form, width, update)
+        or _library(form, width, update)
+        or _packets(form, width, update)
+    )
 
 
 def _half(form: Form, width: int, update: Update) -> ProductStep:
@@ -153,8 +157,9 @@ def _half(form: Form, width: int, update: Update) -> ProductStep:
     as the routines of BLAS or faster, with those of 16 bytes faster than the whole by BLAS.
     """
     tile = Tile.of(form.dtype, width, form.m, form.n)
-    kernel = HalfProduct(tile, 0, *update.conjugated, True, update.added, half=update.half)
-    strides = (*form.first, *form.second, *([update.row] if update.added else []))
+    added = update.third is not None
+    kernel = HalfProduct(tile, 0, *update.conjugated, True, added, half=update.half)
+    strides = (*form.first, *form.second, *([form.third] if added else []))
     units = kernel.units(1, form.m, form.n)
     sizes = (form.m, form.n, form.k, *strides)
     first, second = SYMMETRIC if update.half in MIRRORED else TRIANGULAR
@@ -165,18 +170,25 @@ def _half(form: Form, width: int, update: Update) -> ProductStep:
     return replace(whole, multiply_adds=multiply_adds)
 
 
-def _small(form: Form, width: int) -> ProductStep | None:
+def _small(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED or form.sums.lengths or _runs_along(form):
+    if form.count < STACKED or form.sums.lengths or (update is None and _runs_along(form)):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
-    axes = len(form.stack.lengths)
-    kernel = SmallProduct(arithmetic, lengths, form.layouts, axes, form.conjugated)
+    axes, (first, second) = len(form.stack.lengths), _conjugated(form, update)
+    added = update is not None and update.third is not None
+    kernel = SmallProduct(
+        arithmetic, lengths, form.layouts, axes, first, second, update is not None, added
+    )
     if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
         return None
-    sizes = (*_stack_sizes(form), *form.first, *form.second)
+    sizes = (*_stack_sizes(form), *form.first, *form.second, *([form.third] if added else []))
     reason = f"a stack of {form.count}, {kernel.multiply_adds} multiply-adds of packets each"
     return _step(form, kernel, sizes, form.count, 0, reason)
+
+
+def _conjugated(form: Form, update: Update | None) -> tuple[bool, bool]:
+    return update.conjugated if update else (form.conjugated, False)
 
 
 def _runs_along(form: Form) -> bool:
@@ -223,6 +235,7 @@ def _library(form: Form, width: int, update: Update | None = None) -> ProductSte
     if max(form.m, form.k, form.n, *leading) > LARGEST:
         return None
     left, right = form.layouts
+    form = replace(form, stack=form.stack._replace(third=()))
     axes = len(form.stack.lengths)
     kernel = LibraryProduct(form.dtype, (left, right), axes, conjugated, update is not None)
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
@@ -255,16 +268,15 @@ def _outer(form: Form) -> list[int]:
 
 def _packets(form: Form, width: int, update: Update | None = None) -> ProductStep:
     """Blocks of packet code, for any lengths, strides and dtype."""
-    first, second = update.conjugated if update else (form.conjugated, False)
-    row = update.row if update else 0
+    first, second = _conjugated(form, update)
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
-        form, first, second, row = form.transposed, second, first, 0
+        form, first, second = form.transposed, second, first
     exact = form.count >= STACKED
     tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
-    added = update is not None and update.added
+    added = update is not None and update.third is not None
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
-    strides = (*form.first, *form.second, *([row] if added else []))
+    strides = (*form.first, *form.second, *([form.third] if added else []))
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
@@ -308,5 +320,4 @@ def _step(
 
 def _stack_sizes(form: Form) -> tuple[int, ...]:
     """The axes of the stack, then those that are contracted besides k."""
-    axes = (*zip(*form.stack, strict=True), *zip(*form.sums, strict=True))
-    return tuple(number for axis in axes for number in axis)
+    return tuple(number for axis in (*form.stack.axes, *form.sums.axes) for number in axis)

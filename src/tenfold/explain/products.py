@@ -45,8 +45,10 @@ def product_of(look: Look, step: Step) -> ProductStep | None:
 
 def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
     """How a gemm is computed, with what it adds row by row."""
-    row = node.type.shape[1] * node.type.dtype.itemsize
-    update = update_of(node.params, node.type.dtype, row)
+    shape, dtype = node.type.shape, node.type.dtype
+    strides = tuple(dtype.itemsize * stride for stride in row_major(shape))
+    x3 = Factor(shape, strides, dtype) if node.params[-1] else None
+    update = update_of(node.params, dtype, x3)
     x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
     found = update._replace(half=update.half.replace("either", "lower"))
     step = update_step(x1, x2, found, width=register_bytes())

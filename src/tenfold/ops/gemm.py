@@ -1,4 +1,4 @@
-"""gemm: `alpha * op(x1) @ op(x2) + beta * x3` of matrices, one library call.
+"""gemm: `alpha * op(x1) @ op(x2) + beta * x3` of matrices or stacks of them, one library call.
 
 What BLAS computes under that name (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic
 linear algebra subprograms", ACM TOMS 16, 1990). Rules make it of sums, products, scales, transposes
@@ -22,6 +22,7 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import promote
 from tenfold.ir.declare import array, operation
 from tenfold.ir.op import Call, Inferred, Kind, Params
+from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops.cast import cast_values
 
 TRANSPOSED, CONJUGATED = "TC", "CJ"
@@ -31,28 +32,32 @@ TRANSPOSED, CONJUGATED = "TC", "CJ"
 def _lengths(types: Sequence[Type], params: Params) -> tuple[int, int, int]:
     """Return (m, k, n)."""
     (m, k), (inner, n) = (
-        type_.shape[::-1] if form in TRANSPOSED else type_.shape
+        type_.shape[-2:][::-1] if form in TRANSPOSED else type_.shape[-2:]
         for type_, form in zip(types[:2], params[:2], strict=True)
     )
     assert k == inner, "rules multiply what fits"
     return m, k, n
 
 
+def _stack(types: Sequence[Type]) -> Shape:
+    return broadcast(types[0].shape[:-2], types[1].shape[:-2])
+
+
 def inferred(types: tuple[Type, ...], *params: Any) -> Inferred:
     """Return the Type of a gemm, and the dtypes of its operands."""
     m, _, n = _lengths(types, params)
     dtype = promote(types)
-    return Inferred((((m, n), dtype),), (dtype,) * len(types))
+    return Inferred((((*_stack(types), m, n), dtype),), (dtype,) * len(types))
 
 
 def _multiply_adds(types: tuple[Type, ...], *params: Any) -> int:
     m, k, n = _lengths(types, params)
-    return m * k * n
+    return product(_stack(types)) * m * k * n
 
 
 def turned(x: np.ndarray, form: str) -> np.ndarray:
     """Return an operand in its form, but for the conjugate: a view."""
-    return x.T if form in TRANSPOSED else x
+    return np.swapaxes(x, -1, -2) if form in TRANSPOSED else x
 
 
 def third_of(inputs: Sequence[np.ndarray], params: Params) -> np.ndarray | None:
@@ -103,8 +108,9 @@ def gemm(
     """Matrix product with what is about it: `sign * scales * op(x1) @ op(x2) + added * ... * x3`.
 
     `others` are the numbers that multiply the product, then, if `added` is 1 or -1, x3, which
-    broadcasts to (m, n), and the numbers that multiply it. `forms` has one letter for each operand:
-    "N" as it is, "T" transposed, "J" conjugated, "C" both. All are of one dtype.
+    broadcasts to (..., m, n), and the numbers that multiply it. `forms` has one letter for each
+    operand: "N" as it is, "T" transposed, "J" conjugated, "C" both. All are of one dtype. Stacks
+    broadcast.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([[1.0, 2.0]])

@@ -11,10 +11,12 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, movement
@@ -151,7 +153,20 @@ def matrix_transpose(x: Array, /) -> Array:
         raise ShapeError(
             "", f"an array of {x.ndim} axes is no matrix", remedy="make one with x[:, None]"
         )
-    return swapaxes(x, -1, -2)
+    return _transposed(x)
+
+
+@lru_cache
+def _order(axes: int) -> tuple[tuple[int, ...]]:
+    """What permutes the axes so that matrices are transposed."""
+    *stack, rows, columns = range(axes)
+    return ((*stack, columns, rows),)
+
+
+def _transposed(x: Array) -> Array:
+    """The node that `permute_dims` would make, in a tenth of the time: nothing is to be checked."""
+    made: Array = _native.apply(permute_dims.id, (x,), _order(x.ndim))
+    return made
 
 
 def transpose(x: Array) -> Array:
@@ -163,7 +178,7 @@ def transpose(x: Array) -> Array:
             [x],
             "use x.mT for the last two axes, tn.permute_dims(x) to reverse them all",
         )
-    return permute_dims(x, (1, 0))
+    return _transposed(x)
 
 
 @derived(

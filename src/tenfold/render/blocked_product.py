@@ -83,7 +83,7 @@ class BlockedProduct:
         """What the launch gives as sizes, in order; strides are in bytes."""
         names = "m, n, k, row of x1, column of x1, row of x2, column of x2"
         added = ("row of x3",) * self.added
-        return (*stack_sizes(self.axes, self.sums), *names.split(", "), *added)
+        return (*stack_sizes(self.axes, self.sums, 2 + self.added), *names.split(", "), *added)
 
     @property
     def scratch(self) -> int:
@@ -119,9 +119,10 @@ class Writer:
         self.alignment = min(64, self.packet_bytes)
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
-        self.stack = read_stack(text, kernel.axes)
-        self.further = read_stack(text, kernel.sums, kernel.axes)
-        found = given(text, "%sizes", 3 * (kernel.axes + kernel.sums), 7 + kernel.added)
+        begin = (3 + kernel.added) * kernel.axes
+        self.stack = read_stack(text, kernel.axes, operands=2 + kernel.added)
+        self.further = read_stack(text, kernel.sums, begin)
+        found = given(text, "%sizes", begin + 3 * kernel.sums, 7 + kernel.added)
         self.lengths, self.strides = found[:3], tuple(found[3:])
         self.panel = "%scratch"
         self.sums = advanced(text, self.panel, self.tile.slab * self.tile.row_bytes)
@@ -150,7 +151,7 @@ class Writer:
         index, first_column = self._cut(index, n, tile.columns)
         index, first_row = self._cut(index, m, tile.block)
         matrix = integer(text, "mul", integer(text, "mul", m, n), itemsize)
-        x1, x2 = stacked(text, index, self.stack, self.pointers[:2])
+        x1, x2, *third = stacked(text, index, self.stack, [*self.pointers[:2], *self.pointers[3:]])
         left = integer(text, "sub", n, first_column)
         result = times(text, self.pointers[2], index, matrix)
         return Unit(
@@ -164,7 +165,7 @@ class Writer:
             x1=x1,
             x2=times(text, x2, first_column, self.strides[3]),
             result=times(text, result, first_column, itemsize),
-            x3=times(text, self.pointers[-1], first_column, itemsize) if self.kernel.added else "",
+            x3=times(text, third[0], first_column, itemsize) if third else "",
             masks=self._masks(left) if self.arithmetic.masks else [],
             depths=("0", k),
         )
@@ -438,12 +439,7 @@ class Writer:
         if kernel.second_conjugated:
             sums = [self.arithmetic.conjugate(text, value, lanes) for value in sums]
         joined = self.arithmetic.join(text, sums, lanes, kernel.conjugated)
-        return self._times(joined, alpha) if alpha else joined
-
-    def _times(self, value: str, factors: Sequence[str]) -> str:
-        """Multiply a packet by a scalar that `_scalar` has loaded."""
-        products = [self.text.value(f"fmul {self.packet} {value}, {each}") for each in factors]
-        return self.arithmetic.join(self.text, products, self.tile.lanes, conjugated=False)
+        return self.arithmetic.scale(text, joined, alpha, lanes) if alpha else joined
 
     def _store_row(
         self,
@@ -466,7 +462,8 @@ class Writer:
             mask = unit.masks[i] if cut and arithmetic.masks else None
             if beta:
                 other = arithmetic.load(text, advanced(text, third, place), tile.lanes, mask)
-                value = arithmetic.add(text, value, self._times(other, beta), tile.lanes)
+                other = arithmetic.scale(text, other, beta, tile.lanes)
+                value = arithmetic.add(text, value, other, tile.lanes)
             arithmetic.store(text, value, into, tile.lanes, mask)
         if aside:
             self._copy_ending(unit, self.ending, target)

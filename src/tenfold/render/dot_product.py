@@ -77,7 +77,7 @@ class _Writer:
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3)
         self.stack = read_stack(text, kernel.axes)
-        self.sums = read_stack(text, kernel.sums, kernel.axes)
+        self.sums = read_stack(text, kernel.sums, 3 * kernel.axes)
         self.length, *strides = given(text, "%sizes", 3 * (kernel.axes + kernel.sums), 3)
         itemsize = self.arithmetic.dtype.itemsize
         self.strides: Sequence[str | int] = (itemsize, itemsize) if kernel.beside else strides

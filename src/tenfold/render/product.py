@@ -151,6 +151,12 @@ class Arithmetic:
         opposite = text.value(f"fneg {type_} {value}")
         return text.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
 
+    def scale(self, text: Text, value: str, factors: Sequence[str], lanes: int) -> str:
+        """Multiply a packet by an element whose parts `factors` has spread."""
+        type_ = type_text(self.wide, lanes)
+        products = [text.value(f"fmul {type_} {value}, {each}") for each in factors]
+        return self.join(text, products, lanes, conjugated=False)
+
     def store(
         self, text: Text, value: str, pointer: str, lanes: int, mask: str | None = None
     ) -> None:
@@ -241,15 +247,16 @@ def given(text: Text, table: str, first: int, count: int) -> list[str]:
     return [text.value(f"load {type_}, ptr {place}") for place in places]
 
 
-def stack_sizes(axes: int, sums: int = 0) -> tuple[str, ...]:
+def stack_sizes(axes: int, sums: int = 0, operands: int = 2) -> tuple[str, ...]:
     """Name what the launch gives of a stack, axis by axis, the slowest first; then of what is
     contracted besides k.
     """
-    numbered = [f" {axis}" for axis in range(axes)] + [f" {axis} of sums" for axis in range(sums)]
+    numbered = [(f" {axis}", operands) for axis in range(axes)]
+    numbered += [(f" {axis} of sums", 2) for axis in range(sums)]
     return tuple(
         name
-        for which in numbered
-        for name in (f"length{which}", f"stride{which} of x1", f"stride{which} of x2")
+        for which, count in numbered
+        for name in (f"length{which}", *(f"stride{which} of x{i + 1}" for i in range(count)))
     )
 
 
@@ -270,10 +277,11 @@ def stacked(
     return found
 
 
-def read_stack(text: Text, axes: int, first: int = 0) -> list[list[str]]:
-    """Load what `stack_sizes` names from the axis `first` on, for `stacked`."""
-    found = given(text, "%sizes", 3 * first, 3 * axes)
-    return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
+def read_stack(text: Text, axes: int, begin: int = 0, operands: int = 2) -> list[list[str]]:
+    """Load what `stack_sizes` names from the size `begin` on, for `stacked`."""
+    each = 1 + operands
+    found = given(text, "%sizes", begin, each * axes)
+    return [found[each * axis : each * (axis + 1)] for axis in range(axes)]
 
 
 def rounds_of(text: Text, axes: Sequence[Sequence[str]]) -> str:

@@ -15,7 +15,7 @@ small product (8, 8) @ (8, 8) of float32, stack of 1 axes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tenfold.render.loops import counted
@@ -45,16 +45,24 @@ class SmallProduct:
     layouts: tuple[str, str]
     axes: int = 0
     conjugated: bool = False
+    second_conjugated: bool = False
+    scaled: bool = False
+    """Whether the product is multiplied by the first scalar of the launch."""
+    added: bool = False
+    """Whether the second scalar times x3 is added, which may lie where the result does. The scalars
+    are elements, 16 bytes apart."""
 
     def __str__(self) -> str:
         (m, k, n), factor = self.lengths, "conj" if self.conjugated else ""
+        second, alpha = "conj" if self.second_conjugated else "", "alpha * " * self.scaled
         layouts = (
             f"x{i + 1} by {name}s" if name != "any" else f"x{i + 1} by any strides"
             for i, name in enumerate(self.layouts)
         )
+        added = " + beta * x3" * self.added
         return (
-            f"small product {factor}({m}, {k}) @ ({k}, {n}) of {self.arithmetic.dtype}, "
-            f"stack of {self.axes} axes\n  {', '.join(layouts)}"
+            f"small product {alpha}{factor}({m}, {k}) @ {second}({k}, {n}){added} "
+            f"of {self.arithmetic.dtype}, stack of {self.axes} axes\n  {', '.join(layouts)}"
         )
 
     @property
@@ -75,10 +83,16 @@ class SmallProduct:
     def sizes(self) -> tuple[str, ...]:
         """What the launch gives as sizes, in order; strides are in bytes."""
         strides = ("row of x1", "column of x1", "row of x2", "column of x2")
-        return (*stack_sizes(self.axes), *strides)
+        return (
+            *stack_sizes(self.axes, operands=2 + self.added),
+            *strides,
+            *("row of x3",) * self.added,
+        )
 
     def text(self) -> str:
-        """Return its LLVM module. Buffers are x1, x2 and the result, which is contiguous."""
+        """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
+        which the rows are.
+        """
         return _Writer(self).module()
 
 
@@ -88,9 +102,10 @@ class _Writer:
     def __init__(self, kernel: SmallProduct) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
         self.text = text = self.arithmetic.text()
-        self.pointers = given(text, "%buffers", 0, 3)
-        self.stack = read_stack(text, kernel.axes)
-        found: list[str | int] = [*given(text, "%sizes", 3 * kernel.axes, 4)]
+        self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
+        self.stack = read_stack(text, kernel.axes, operands=2 + kernel.added)
+        first = (3 + kernel.added) * kernel.axes
+        found: list[str | int] = [*given(text, "%sizes", first, 4 + kernel.added)]
         for number, layout in enumerate(kernel.layouts):
             if layout != "any":
                 found[2 * number + (layout == "row")] = self.arithmetic.dtype.itemsize
@@ -104,13 +119,13 @@ class _Writer:
 
     def _unit(self, index: str) -> None:
         text, (m, _, n) = self.text, self.kernel.lengths
-        x1, x2 = stacked(text, index, self.stack, self.pointers[:2])
+        x1, x2, *third = stacked(text, index, self.stack, [*self.pointers[:2], *self.pointers[3:]])
         result = times(text, self.pointers[2], index, m * n * self.arithmetic.dtype.itemsize)
         height = max(1, 24 * self.arithmetic.registers // 32 // (len(self.kernel.packets) * 2))
         for first in range(0, m, height):
-            self._tile(range(first, min(m, first + height)), x1, x2, result)
+            self._tile(range(first, min(m, first + height)), x1, x2, result, *third)
 
-    def _tile(self, rows: range, x1: str, x2: str, result: str) -> None:
+    def _tile(self, rows: range, x1: str, x2: str, result: str, x3: str = "") -> None:
         """Compute and store some rows of the result."""
         text, arithmetic, (_, k, n) = self.text, self.arithmetic, self.kernel.lengths
         parts, packets = arithmetic.parts, self.kernel.packets
@@ -130,10 +145,31 @@ class _Writer:
                         )
         for row in rows:
             target = advanced(text, result, row * n * arithmetic.dtype.itemsize)
+            third = times(text, x3, str(row), self.strides[-1]) if x3 else ""
             for i, (first, lanes) in enumerate(self._places()):
                 pair = sums[row][i * parts : (i + 1) * parts]
-                value = arithmetic.join(text, pair, lanes, self.kernel.conjugated)
-                self._store(value, target, first, lanes)
+                self._store(self._updated(pair, third, first, lanes), target, first, lanes)
+
+    def _updated(self, sums: Sequence[str], x3: str, first: int, lanes: int) -> str:
+        """Make a packet of a row of the result: scaled, and what is added to it."""
+        text, arithmetic, kernel = self.text, self.arithmetic, self.kernel
+        if kernel.second_conjugated:
+            sums = [arithmetic.conjugate(text, value, lanes) for value in sums]
+        value = arithmetic.join(text, sums, lanes, kernel.conjugated)
+        if kernel.scaled:
+            value = arithmetic.scale(text, value, self._scalar(0, lanes), lanes)
+        if not x3:
+            return value
+        place = advanced(text, x3, first * arithmetic.memory.itemsize)
+        mask = _mask(self._inside(first, lanes), lanes)
+        other = arithmetic.load(text, place, lanes, mask)
+        other = arithmetic.scale(text, other, self._scalar(16, lanes), lanes)
+        return arithmetic.add(text, value, other, lanes)
+
+    def _scalar(self, offset: int, lanes: int) -> list[str]:
+        """Load a scalar of the launch; each of its parts fills a packet."""
+        place = advanced(self.text, "%scalars", offset)
+        return self.arithmetic.factors(self.text, place, lanes)
 
     def _places(self) -> Iterator[tuple[int, int]]:
         """The first scalar of each packet of a row, and the packet's lanes."""

@@ -36,7 +36,16 @@ from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_over
 from tenfold.rules.factoring import best
 from tenfold.rules.products_made import made
-from tenfold.rules.products_read import DTYPES, UPDATES, belongs, joins, leaves, read, score
+from tenfold.rules.products_read import (
+    DTYPES,
+    UPDATES,
+    alike,
+    belongs,
+    joins,
+    leaves,
+    read,
+    score,
+)
 
 
 class _Known:
@@ -108,7 +117,7 @@ def _cheaper(match: Match) -> Term | None:
     if words is None:
         return None
     looked = root.work.looked
-    halves = not _read_in_part(root)
+    halves = len(root.shape) == 2 and not _read_in_part(root)  # of stacks all is made
     by = made(match, best(words, halves=halves)[1], accumulated=not _mapped(root), halves=halves)
     root.work.looked = looked  # numbers are operands before and after: any may stand there
     if score(by) >= score(root):
@@ -118,14 +127,18 @@ def _cheaper(match: Match) -> Term | None:
 
 
 def _begins_with_rows(match: Match) -> bool:
-    """Whether a row is added to a product that nobody else needs, and no kernel passes by."""
-    root, row, product = match.root, match["z"], match.root.inputs
-    x1, x2 = match["x"], match["y"]
-    matrices = len(x1.shape) == len(x2.shape) == 2 and min(root.shape, default=0) > 1
-    rows = row.shape in (root.shape[1:], (1, *root.shape[1:]))
-    same = x1.dtype == x2.dtype == row.dtype == root.dtype and root.dtype in DTYPES
-    alone = any(each.op is matmul and each.alone for each in product)
-    return matrices and rows and same and alone and not row.is_scalar and not _mapped(root)
+    """Whether rows that are repeated, or a stack that is made of another, are added to a product
+    that nobody else needs, and no kernel passes by.
+    """
+    root, rows, factors = match.root, match["z"], (match["x"], match["y"])
+    product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
+    if rows.is_scalar or min(len(each.shape) for each in factors) < 2:
+        return False
+    fits = product.shape == root.shape and min(root.shape[-2:]) > 1
+    repeated = rows.shape[-1:] == root.shape[-1:] and rows.shape != root.shape
+    new = repeated or (rows.shape == root.shape and not alike(*factors))
+    same = {each.dtype for each in (*factors, rows, root)} == {root.dtype}
+    return fits and new and same and root.dtype in DTYPES and product.alone and not _mapped(root)
 
 
 def _with_rows(match: Match) -> Term:
@@ -140,7 +153,8 @@ ROWS = Rule(
     when=_begins_with_rows,
     exactness="linear-algebra",
 )
-"""A row that is added to every row of a product is what the product begins with."""
+"""A row that is added to every row of a product is what the product begins with; and so is what is
+added to a product of stacks that are not alike, which is not read as words."""
 
 PRODUCTS = (
     ROWS,

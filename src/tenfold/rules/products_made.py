@@ -161,11 +161,11 @@ class _Maker:
         return _Operand(Term(self.work, at), form)
 
     def is_matrix(self, left: _Operand, right: _Operand) -> bool:
-        """Whether a product is a matrix, and none of one row or column."""
-        if len(left.term.shape) != 2 or len(right.term.shape) != 2:
+        """Whether a product is a matrix, or a stack of them, and none of one row or column."""
+        if len(left.term.shape) < 2 or len(right.term.shape) < 2:
             return False
-        rows = left.term.shape[left.form in TRANSPOSED]
-        columns = right.term.shape[right.form not in TRANSPOSED]
+        rows = left.term.shape[-1 if left.form in TRANSPOSED else -2]
+        columns = right.term.shape[-2 if right.form in TRANSPOSED else -1]
         return min(rows, columns) > 1
 
     def product(self, left: _Operand, right: _Operand) -> Term:
@@ -231,8 +231,9 @@ class _Maker:
         term, form = operand
         if form in CONJUGATED:
             term = self.match.make(conj, term)
-        if form in TRANSPOSED and len(term.shape) == 2:
-            term = self.match.make(permute_dims, term, params=((1, 0),))
+        if form in TRANSPOSED and len(term.shape) >= 2:
+            *stack, rows, columns = range(len(term.shape))
+            term = self.match.make(permute_dims, term, params=((*stack, columns, rows),))
         return term
 
     def added(self, addends: Sequence[_Addend]) -> Term:

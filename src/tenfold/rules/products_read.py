@@ -3,7 +3,8 @@
 Takes a Term of a graph that is rewritten, hands on its words: sums and products are multiplied out,
 as long as they are few; transposes, conjugates, scales and signs are with the letters and
 coefficients. A letter is known by its node and its form: "N" as it is, "T" transposed, "J"
-conjugated, "C" both. A vector is a column, and a row where it is "T".
+conjugated, "C" both. A vector is a column, and a row where it is "T". Stacks of matrices are read
+like one matrix, where all are stacks of the same lengths.
 
 >>> a = (Word(ONE, (Letter((0, "N"), 2, 3), Letter((1, "T"), 3, 4))),)
 >>> [letter[:3] for letter in turned(a, "T", real=True)[0].letters]
@@ -23,7 +24,7 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import gemm
 from tenfold.ops.half_products import TRIANGULAR, syrk, trmm
 from tenfold.ops.movement import permute_dims
-from tenfold.rules.matrices import Triangle, triangle_of
+from tenfold.rules.matrices import Triangle, swapped, triangle_of
 from tenfold.rules.words import ONE, Coefficient, Letter, Word, sum_of, turned
 
 DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
@@ -49,17 +50,28 @@ def belongs(term: Term) -> bool:
 
 
 def _product(term: Term) -> bool:
-    first, second = term.inputs
-    return all(x.dtype == term.dtype and len(x.shape) in (1, 2) for x in (first, second))
+    same = all(x.dtype == term.dtype for x in term.inputs)
+    return same and (alike(*term.inputs) or all(len(x.shape) in (1, 2) for x in term.inputs))
+
+
+def alike(first: Term, second: Term) -> bool:
+    """Whether two factors of a product are matrices, or stacks of the same lengths."""
+    axes = len(first.shape)
+    return axes == len(second.shape) >= 2 and first.shape[:-2] == second.shape[:-2]
 
 
 def _sum(term: Term) -> bool:
     same = all(not x.is_scalar and x.type == term.type for x in term.inputs)
-    return same and len(term.shape) in (1, 2)
+    return same and len(term.shape) > 0
 
 
 def _scale(term: Term) -> bool:
-    return len(term.shape) in (1, 2) and _scaled(term) is not None
+    return len(term.shape) > 0 and _scaled(term) is not None
+
+
+def _update(term: Term) -> bool:
+    """What is repeated when it is added is no part of the sum."""
+    return alike(*term.inputs[:2]) and all(x.type == term.type for x in parts(term)[2:])
 
 
 def _scaled(term: Term) -> tuple[Term, Term] | None:
@@ -79,8 +91,8 @@ _FITS: dict[Op[...], Callable[[Term], bool]] = {
     negative: _sum,
     conj: _sum,
     multiply: _scale,
-    permute_dims: lambda term: term.params == ((1, 0),),
-    gemm: lambda term: all(x.type == term.type for x in parts(term)[2:]),  # a row is none
+    permute_dims: lambda term: swapped(*term.params),
+    gemm: _update,
 }
 
 
@@ -215,7 +227,7 @@ def leaves(root: Term) -> frozenset[int]:
 
 
 def _leaf(term: Term) -> Words:
-    rows, columns = (*term.shape, 1)[:2]
+    rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
     of = _untransposed(term)
     form = "N" if of == term else "T"
     triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
