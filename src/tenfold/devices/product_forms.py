@@ -84,18 +84,16 @@ class Form:
     @property
     def transposed(self) -> Form:
         """The product of the transposes in the other order: the result's transpose."""
-        stack, sums = (
-            Stack(axes.lengths, axes.second, axes.first) for axes in (self.stack, self.sums)
-        )
+        stack = Stack(self.stack.lengths, self.stack.second, self.stack.first)
         return replace(
             self,
             stack=stack,
-            sums=sums,
             m=self.n,
             n=self.m,
             first=self.second[::-1],
             second=self.first[::-1],
             swapped=not self.swapped,
+            sums=Stack(self.sums.lengths, self.sums.second, self.sums.first),
         )
 
 
@@ -120,8 +118,6 @@ def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> 
     return "column" if lies(columns, column, rows, row) else "any"
 
 
-BESIDE = 8
-"""Elements beside each other from which they are walked before a longer axis is."""
 Axis = tuple[int, int, int]
 """Of a stack: its length, its stride in bytes in the first operand and in the second."""
 
@@ -155,6 +151,10 @@ def stack_axes(
         for x, (contracted, kept) in zip((x1, x2), taken, strict=True)
     )
     return first, second
+
+
+BESIDE = 8
+"""Elements beside each other from which they are walked before a longer axis is."""
 
 
 def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Axis]:

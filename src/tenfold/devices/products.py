@@ -144,12 +144,12 @@ def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> Produc
 
 def _small(form: Form, width: int) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
-    if form.count < STACKED or form.sums.lengths or _runs_along(form):
+    if form.count < STACKED or _runs_along(form):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
     axes = len(form.stack.lengths)
     kernel = SmallProduct(arithmetic, lengths, form.layouts, axes, form.conjugated)
-    if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
+    if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT or form.sums.lengths:
         return None
     sizes = (*_stack_sizes(form), *form.first, *form.second)
     reason = f"a stack of {form.count}, {kernel.multiply_adds} multiply-adds of packets each"
@@ -179,7 +179,7 @@ def _vectors(form: Form, width: int) -> ProductStep | None:
     axes = len(form.stack.lengths)
     arithmetic, sums = Arithmetic(form.dtype, width), len(form.sums.lengths)
     kernel = DotProduct(arithmetic, beside, axes, form.conjugated, sums)
-    sizes = (*_stack_sizes(form), form.k, form.first[1], form.second[0])
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
 
@@ -242,7 +242,7 @@ def _packets(form: Form, width: int, update: Update | None = None) -> ProductSte
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
     strides = (*form.first, *form.second, *([row] if added else []))
-    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
 
@@ -284,6 +284,10 @@ def _step(
 
 
 def _stack_sizes(form: Form) -> tuple[int, ...]:
-    """The axes of the stack, then those that are contracted besides k."""
-    axes = (*zip(*form.stack, strict=True), *zip(*form.sums, strict=True))
+    return tuple(number for axis in zip(*form.stack, strict=True) for number in axis)
+
+
+def _sum_sizes(form: Form) -> tuple[int, ...]:
+    """The axes that are contracted besides k."""
+    axes = zip(form.sums.lengths, form.sums.first, form.sums.second, strict=True)
     return tuple(number for axis in axes for number in axis)

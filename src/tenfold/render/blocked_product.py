@@ -38,9 +38,11 @@ from tenfold.render.product import (
     given,
     module,
     read_stack,
+    read_sums,
     rounds_of,
     stack_sizes,
     stacked,
+    sum_sizes,
     summed,
     times,
     zeros,
@@ -84,7 +86,7 @@ class BlockedProduct:
         """What the launch gives as sizes, in order; strides are in bytes."""
         names = "m, n, k, row of x1, column of x1, row of x2, column of x2"
         added = ("row of x3",) * self.added
-        return (*stack_sizes(self.axes, self.sums), *names.split(", "), *added)
+        return (*stack_sizes(self.axes), *sum_sizes(self.sums), *names.split(", "), *added)
 
     @property
     def scratch(self) -> int:
@@ -154,7 +156,7 @@ class _Writer:
         self.packet, self.packet_bytes = self.panels.packet, self.panels.packet_bytes
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
         self.stack = read_stack(text, kernel.axes)
-        self.further = read_stack(text, kernel.sums, kernel.axes)
+        self.further = read_sums(text, kernel.sums, 3 * kernel.axes)
         found = given(text, "%sizes", 3 * (kernel.axes + kernel.sums), 7 + kernel.added)
         self.lengths, self.strides = found[:3], tuple(found[3:])
         self.panel = "%scratch"
