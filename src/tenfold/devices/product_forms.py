@@ -169,7 +169,8 @@ def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Ax
     ]
     if any(length == 0 for length, _, _ in axes):
         return NONE, (0, 0, 0)
-    found = list(zip(*_merged(sorted(axes, key=lambda axis: -abs(axis[1]))), strict=True))
+    merged = _merged(sorted(axes, key=lambda axis: -abs(axis[1])))
+    found = list(zip(merged.lengths, merged.first, merged.second, strict=True))
     if not found:
         return NONE, (1, 0, 0)
 
