@@ -1,8 +1,8 @@
 """Writes docs/performance.md and docs/performance.svg from the figures of one run of each bench.
 
 Takes docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes,
-and docs/assignment.json from `bench/assignment.py`, if it is there; hands on the page and the
-picture of the first. Run: python docs/performance.py
+and docs/assignment.json from `bench/assignment.py` and docs/algebra.json from `bench/algebra.py`,
+if they are there; hands on the page and the picture of the first. Run: python docs/performance.py
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Row = Mapping[str, Any]
 
 FIGURES = Path(__file__).with_suffix(".json")
 LOOPS = FIGURES.with_name("assignment.json")
+ALGEBRA = FIGURES.with_name("algebra.json")
 HEAD = """# Performance
 
 Made by `python docs/performance.py` from one run of `python bench/kernels.py`: {date}, {machine},
@@ -43,8 +44,20 @@ same arrays, which are not timed, and does all its steps; the same text is run b
 JAX has `x.at[key].set(value)` in a compiled step that may write over its array.
 
 """
+ALGEBRA_HEAD = """
+## Linear algebra
+
+From one run of `python bench/algebra.py`: {date}, {machine}, {threads} threads for everybody,
+medians of {rounds} rounds. Everybody computes what is written, of matrices of order {size_factor},
+{dtype}, unless the row says otherwise; BLAS by hand is what somebody writes with
+`scipy.linalg.blas` and `scipy.linalg.lapack` who knows the best order and all flags. "Declared" is
+a promise to Tenfold, which the author of the calls by hand knows too. `bench/README.md` says how
+multiply-adds are counted, and of what experiments these are.
+
+"""
 TITLES = {"numexpr": "NumExpr", "numpy": "NumPy", "numba": "Numba", "jax": "JAX",
-          "torch": "PyTorch", "torch.compile": "torch.compile"}  # fmt: skip
+          "torch": "PyTorch", "torch.compile": "torch.compile",
+          "blas": "BLAS by hand"}  # fmt: skip
 COLOURS = {"numexpr": "#8c6bb1", "numpy": "#4c78a8", "numba": "#2a9d8f", "jax": "#e08214",
            "torch": "#d6404e", "torch.compile": "#7f2704"}  # fmt: skip
 """In the order of the legend; each is told from the others in grey, too, by its letter."""
@@ -59,13 +72,15 @@ OPENING = (
 )
 
 
-def page(report: Row, loops: Row | None = None) -> str:
+def page(report: Row, loops: Row | None = None, algebra: Row | None = None) -> str:
     """Return the page."""
     rates = [row["copy_rate"] for row in report["rows"] if "copy_rate" in row]
     rate = f"{statistics.median(rates):.1f} GB/s" if rates else "(not measured)"
     facts = {**report, "versions": versions(report), "rate": rate}
     parts = [HEAD.format(**facts), *table(report), compile_section(report)]
-    return "".join([*parts, loops_section(loops) if loops else ""])
+    parts.append(loops_section(loops) if loops else "")
+    parts.append(algebra_section(algebra) if algebra else "")
+    return "".join(parts)
 
 
 def versions(report: Row) -> str:
@@ -108,7 +123,9 @@ def verdict(entry: Row) -> str:
     """A requirement and whether it is met."""
     if entry["met"] is None:
         return f"{entry['required']}: not measured"
-    met = "met" if entry["met"] else f"**missed** ({entry['found']:.3g})"
+    found = entry["found"]
+    shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}" if found else ""
+    met = "met" if entry["met"] else f"**missed** ({shown})"
     return f"{entry['required']}: {met}"
 
 
@@ -129,6 +146,11 @@ def compile_section(report: Row) -> str:
 def loops_section(report: Row) -> str:
     """Loops that assign."""
     return LOOPS_HEAD.format(**report) + "".join(table(report))
+
+
+def algebra_section(report: Row) -> str:
+    """Expressions of matrices, layers, planning and counters."""
+    return ALGEBRA_HEAD.format(**report) + "".join(table(report))
 
 
 def picture(report: Row) -> str:
@@ -214,6 +236,9 @@ def text(x: float, y: float, words: str, anchor: str = "start", weight: str = "n
 
 if __name__ == "__main__":
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
-    assigned = json.loads(LOOPS.read_text(encoding="utf-8")) if LOOPS.exists() else None
-    FIGURES.with_suffix(".md").write_text(page(figures, assigned), encoding="utf-8")
+    others = [
+        json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        for file in (LOOPS, ALGEBRA)
+    ]
+    FIGURES.with_suffix(".md").write_text(page(figures, *others), encoding="utf-8")
     FIGURES.with_suffix(".svg").write_text(picture(figures), encoding="utf-8")

@@ -119,23 +119,30 @@ void write_value(const WalkedNode& entry, int64_t moved, std::vector<uint64_t>& 
     for (int64_t stride : value.strides) words.push_back(uint64_t(stride));
 }
 
+// The operation, its parameters and the Types of its inputs are in its inference. A result of an
+// operation with several shares that of the operation, and has its own parameters.
 void write_pending(const Walked& walked, const WalkedNode& entry, const Starts* anchor,
                    std::vector<uint64_t>& words) {
     const Node& node = *entry.node;
+    bool part = node.op->part != Op::none;
+    bool picks = !part && !node.op->python;
     words.push_back(pending_tag | uint64_t(entry.held) << 8 |
                     uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
-                    uint64_t(bool(anchor)) << 10 | uint64_t(entry.width) << 32);
-    words.push_back(word(node.op));
-    if (node.op->part != Op::none) {
-        const Starts& part = starts_of(*node.op, *node.params);
-        words.push_back(word(part.pattern));
-        for (std::size_t i = 0; i < part.starts.size(); ++i)
-            words.push_back(uint64_t(part.starts[i] - (anchor ? anchor->starts[i] : 0)));
-    } else {
+                    uint64_t(bool(anchor)) << 10 | uint64_t(picks) << 11 |
+                    uint64_t(entry.width) << 32);
+    words.push_back(word(node.inference.get()));
+    if (picks) {
+        words.push_back(word(node.op));
         words.push_back(word(node.params.get()));
     }
-    words.push_back(word(node.inference.get()));
-    for (uint32_t position : walked.inputs(entry)) words.push_back(position);
+    if (part) {
+        const Starts& own = starts_of(*node.op, *node.params);
+        for (std::size_t i = 0; i < own.starts.size(); ++i)
+            words.push_back(uint64_t(own.starts[i] - (anchor ? anchor->starts[i] : 0)));
+    }
+    auto inputs = walked.inputs(entry);
+    for (std::size_t i = 0; i < inputs.size(); i += 2)
+        words.push_back(inputs[i] | uint64_t(i + 1 < inputs.size() ? inputs[i + 1] : 0) << 32);
 }
 
 } // namespace

@@ -65,6 +65,7 @@ struct Memo {
 // In front of the memo each thread has a small direct-mapped table, so that the common case takes
 // no lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
 struct Front {
+    static constexpr bool INHERITED = true;
     static constexpr std::size_t PLACES = 256, WIDTH = 3;
     struct Entry {
         const Op* op = nullptr;

@@ -18,6 +18,8 @@ struct Inference {
     uint8_t kind = VALUE;           // of the operation itself; a node adds its inputs' kinds
     std::vector<Ref<Type>> results; // one, or several for an op with several results
     std::vector<uint16_t> operands; // the dtype in which each input enters the computation
+    // What the key was exact in by which the last graph that ends with such a node had its plan.
+    std::atomic<uint8_t> exact{0};
 
     static void destroy(Inference* inference) { delete inference; }
 };

@@ -89,13 +89,15 @@ struct LocalList {
 LocalList& local_list() { return PerThread<LocalList>::get(); }
 
 // Held for a handful of instructions, so spinning is cheaper than sleeping. Acquire and release:
-// each holder sees what the one before it wrote.
+// each holder sees what the one before it wrote. Who is alone has nobody to keep away.
 class Hold {
   public:
-    explicit Hold(Node* node) : node_(node) {
-        while (node_->locked.exchange(true, std::memory_order_acquire)) {}
+    explicit Hold(Node* node) : node_(alone() ? nullptr : node) {
+        while (node_ && node_->locked.exchange(true, std::memory_order_acquire)) {}
     }
-    ~Hold() { node_->locked.store(false, std::memory_order_release); }
+    ~Hold() {
+        if (node_) node_->locked.store(false, std::memory_order_release);
+    }
 
   private:
     Node* node_;
@@ -171,12 +173,16 @@ bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
                           scalar.whole < (int64_t(1) << (bits - 1)));
 }
 
-// Stores what it finds; `budget`: how many nodes it may look at.
+// Stores what it finds; `budget`: how many nodes it may look at. Holds all above the one it looks
+// at, so that they keep their inputs; all go down, so nobody waits in a ring.
 void recount(Node* node, int& budget) {
-    if (node->depth.load(std::memory_order_relaxed) == 0 || --budget < 0) return;
+    // One without assignments below was counted right: none below has been computed since.
+    if (node->assignments.load(std::memory_order_relaxed) == 0 || --budget < 0) return;
+    Hold hold(node);
+    if (node->value) return; // meanwhile
     uint32_t depth = 0, assignments = 0;
-    for (Ref<Node>& input : inputs_of(node)) {
-        recount(input.get(), budget);
+    for (Node* input : node->inputs()) {
+        recount(input, budget);
         depth = std::max(depth, input->depth.load(std::memory_order_relaxed));
         assignments = std::max(assignments, input->assignments.load(std::memory_order_relaxed));
     }
@@ -187,7 +193,7 @@ void recount(Node* node, int& budget) {
 } // namespace
 
 void recount(Node* node) {
-    int budget = 24;
+    int budget = 256;
     recount(node, budget);
 }
 

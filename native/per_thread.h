@@ -3,8 +3,18 @@
 // for.
 #pragma once
 #include <memory>
+#include <vector>
+
+#include "lock.h"
 
 namespace tenfold {
+
+// A T that counts references: a thread that ends does not hold the GIL, so it must not take them
+// off. It leaves its T to the next thread that asks for one.
+template <class T>
+concept Inherited = requires {
+    T::INHERITED;
+};
 
 template <class T> class PerThread {
   public:
@@ -14,9 +24,37 @@ template <class T> class PerThread {
     }
 
   private:
+    struct Left {
+        Lock lock; // protects objects
+        std::vector<std::unique_ptr<T>> objects;
+    };
+
+    static Left& left() {
+        static auto* const the_left = new Left; // outlives every thread
+        return *the_left;
+    }
+
+    static std::unique_ptr<T> begin() {
+        if constexpr (Inherited<T>) {
+            Guard guard(left().lock);
+            if (!left().objects.empty()) {
+                std::unique_ptr<T> object = std::move(left().objects.back());
+                left().objects.pop_back();
+                return object;
+            }
+        }
+        return std::make_unique<T>();
+    }
+
     struct Owner {
-        std::unique_ptr<T> object = std::make_unique<T>();
-        ~Owner() { pointer_ = nullptr; }
+        std::unique_ptr<T> object = begin();
+        ~Owner() {
+            pointer_ = nullptr;
+            if constexpr (Inherited<T>) {
+                Guard guard(left().lock);
+                left().objects.push_back(std::move(object));
+            }
+        }
     };
 
     [[gnu::noinline]] static T& make() {

@@ -1,6 +1,8 @@
 #include "plan.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -122,8 +124,7 @@ class Running {
     bool take(const BoundPlan::Run& run) {
         buffers_.clear();
         for (const BoundPlan::Place& place : run.buffers) {
-            auto* begin = static_cast<char*>(slots_[place.slot]->buffers[0].address());
-            buffers_.push_back(begin + place.offset + shift(place.slot));
+            buffers_.push_back(address(place.slot) + place.offset);
         }
         std::vector<Table> tables;
         for (std::size_t bytes : run.tables) {
@@ -137,13 +138,57 @@ class Running {
             numbers_.push_back(number.position == number.CONSTANT
                                    ? number.bits
                                    : number_bits(scalar_at(number.position), number));
-        count(Counter::kernels);
+        for (const BoundPlan::Scale& scale : run.scales) push(scale);
+        bool kernel = run.multiply_adds < 0;
+        count(kernel ? Counter::kernels : Counter::calls);
         count(Counter::launches);
-        return timed(run.label, true, [&] {
+        if (!kernel) count(Counter::multiply_adds, run.multiply_adds);
+        return timed(run.label, kernel, [&] {
             if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
                 return false;
             return !run.finish || launch(run, run.finish, run.finished, run.finished, 1, 0);
         });
+    }
+
+    void push(const BoundPlan::Scale& scale) {
+        std::array<uint64_t, 2> words = scale.element;
+        const DType& dtype = dtype_of(scale.dtype);
+        bool complex = dtype.kind == 'c';
+        if (!scale.factors.empty() && dtype.bytes == (complex ? 8 : 4))
+            words = scaled<float>(scale, complex ? 2 : 1);
+        else if (!scale.factors.empty())
+            words = scaled<double>(scale, complex ? 2 : 1);
+        numbers_.insert(numbers_.end(), words.begin(), words.end());
+    }
+
+    template <class T>
+    std::array<uint64_t, 2> scaled(const BoundPlan::Scale& scale, std::size_t parts) const {
+        std::array<T, 2> product{}, other{};
+        for (std::size_t i = 0; i < scale.factors.size(); ++i) {
+            for (std::size_t part = 0; part < parts; ++part)
+                other[part] = part_of<T>(scale.factors[i], scale.dtype, part);
+            if (i == 0)
+                product = other;
+            else
+                product[0] *= other[0]; // of complex numbers there is one
+        }
+        for (std::size_t part = 0; part < parts; ++part)
+            if (scale.negative) product[part] = -product[part];
+        std::array<uint64_t, 2> words{};
+        std::memcpy(words.data(), product.data(), sizeof product);
+        return words;
+    }
+
+    template <class T> T part_of(int64_t factor, uint16_t dtype, std::size_t part) const {
+        T number;
+        if (factor >= 0) {
+            std::memcpy(&number, address(BoundPlan::Slot(factor)) + part * sizeof(T), sizeof(T));
+        } else {
+            BoundPlan::Number as{.dtype = dtype, .imaginary = part == 1};
+            uint64_t bits = number_bits(scalar_at(uint32_t(~factor)), as);
+            std::memcpy(&number, &bits, sizeof number);
+        }
+        return number;
     }
 
     template <class F> bool timed(const std::string& label, bool kernel, F&& work) {
@@ -160,6 +205,10 @@ class Running {
     }
 
     int64_t shift(BoundPlan::Slot slot) const { return shifts_.empty() ? 0 : shifts_[slot]; }
+
+    char* address(BoundPlan::Slot slot) const {
+        return static_cast<char*>(slots_[slot]->buffers[0].address()) + shift(slot);
+    }
 
     const Scalar& scalar_at(uint32_t position) const {
         return walked_.nodes[position].node->scalar;
@@ -224,10 +273,18 @@ class Running {
 constexpr std::size_t CAPACITY = 4096;
 constexpr std::size_t MOST_WORDS = 1 << 22; // of all keys together: plans of long graphs are large
 
+// Four words at a time, since one multiplication waits for the one before.
 std::size_t hash_of(std::span<const uint64_t> key) {
+    constexpr std::size_t LANES = 4, FACTOR = 0x9e3779b97f4a7c15ULL;
+    std::array<std::size_t, LANES> lanes{1, 2, 3, 4};
+    std::size_t i = 0;
+    for (; i + LANES <= key.size(); i += LANES)
+        for (std::size_t lane = 0; lane < LANES; ++lane)
+            lanes[lane] = (std::rotl(lanes[lane], 23) ^ key[i + lane]) * FACTOR;
     std::size_t hash = key.size();
-    for (uint64_t word : key) hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-    return mix(0, hash);
+    for (; i < key.size(); ++i) hash = (hash ^ key[i]) * FACTOR;
+    for (std::size_t lane : lanes) hash = mix(hash, lane);
+    return hash;
 }
 
 using Plans = std::unordered_multimap<std::size_t, Ref<BoundPlan>>;

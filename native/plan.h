@@ -2,6 +2,7 @@
 // replayed without Python. Python writes it, once it has computed a graph of that key; plans are
 // kept by key, those not used for longest go first.
 #pragma once
+#include <array>
 #include <atomic>
 #include <string>
 #include <variant>
@@ -49,6 +50,14 @@ struct BoundPlan {
         bool imaginary = false;
         uint64_t bits = 0;
     };
+    // What a product is multiplied by, or what is added to it: an element of up to 16 bytes, or the
+    // product of scalars of the walk (~position) and arrays without axes (a slot), or its negative.
+    struct Scale {
+        std::array<uint64_t, 2> element;
+        uint16_t dtype; // with factors: of floats, complex ones for one factor only
+        bool negative;
+        std::vector<int64_t> factors;
+    };
     struct Run {
         Kernel kernel, finish; // finish: after all units, or null
         int64_t finished;      // units of `finish`
@@ -61,6 +70,8 @@ struct BoundPlan {
         int threads;
         bool whole; // see Work
         std::string label;
+        int64_t multiply_adds = -1; // of a product, which counts as a call
+        std::vector<Scale> scales;  // behind the numbers
     };
     // A function of Python's, owned; an input is a slot, or a scalar by ~position.
     struct Call {

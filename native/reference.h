@@ -7,9 +7,20 @@
 
 namespace tenfold {
 
-template <class T> void retain(T* object) noexcept {
+// Who may be counting without the GIL. While it is nobody, whoever counts holds the GIL, and needs
+// no locked instructions: those are most of what a small graph costs. Only who holds the GIL may
+// let others begin. 1 from the start: without Python there is no GIL.
+inline std::atomic<uint32_t> outsiders{1};
+
+inline bool alone() noexcept { return outsiders.load(std::memory_order_acquire) == 0; }
+
+template <class T> [[gnu::always_inline]] inline void retain(T* object) noexcept {
+    std::atomic<uint32_t>& references = object->references;
     // Relaxed: a new count is only ever taken from a count that is already held.
-    object->references.fetch_add(1, std::memory_order_relaxed);
+    if (alone())
+        references.store(references.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else
+        references.fetch_add(1, std::memory_order_relaxed);
 }
 
 // Objects of an Interner can be revived through its table by somebody who holds no count.
@@ -19,13 +30,19 @@ concept Interned = requires {
 };
 
 // Takes a count off; true when it was the last.
-template <class T> bool drop(T* object) noexcept {
+template <class T> [[gnu::always_inline]] inline bool drop(T* object) noexcept {
+    std::atomic<uint32_t>& references = object->references;
+    if (alone()) {
+        uint32_t left = references.load(std::memory_order_relaxed) - 1;
+        references.store(left, std::memory_order_relaxed);
+        return left == 0;
+    }
     // Who sees 1 is the only owner and nobody else can be counting, so the last owner pays no
     // locked instruction; acquire lets it see what the others did. An interned object must reach 0
     // instead.
     if constexpr (!Interned<T>)
-        if (object->references.load(std::memory_order_acquire) == 1) return true;
-    return object->references.fetch_sub(1, std::memory_order_acq_rel) == 1;
+        if (references.load(std::memory_order_acquire) == 1) return true;
+    return references.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
 template <class T> void release(T* object) noexcept {

@@ -3,32 +3,35 @@
 #include <array>
 
 #include "intern.h"
+#include "per_thread.h"
 
 namespace tenfold {
 namespace {
 
 constexpr uint32_t NOWHERE = ~uint32_t(0);
 
-// Positions by node: the first few in a row, since most graphs are small, more by open addressing.
+// Positions by node: the first few in a row, since few are shared, more by open addressing.
 class Positions {
   public:
     uint32_t find(Node* node) const {
-        if (!places_.empty()) return places_[place_of(node)].second;
+        if (count_ > FEW) return places_[place_of(node)].second;
         for (uint32_t i = 0; i < count_; ++i)
-            if (few_[i] == node) return i;
+            if (few_[i].first == node) return few_[i].second;
         return NOWHERE;
     }
 
-    // Positions are given one after the other.
     void put(Node* node, uint32_t position) {
         if (count_ < FEW) {
-            few_[count_++] = node;
+            few_[count_++] = {node, position};
             return;
         }
         if (count_++ == FEW) begin();
         if (2 * count_ > places_.size()) grow();
         places_[place_of(node)] = {node, position};
     }
+
+    void clear() { count_ = 0; }
+    std::size_t room() const { return places_.capacity(); }
 
   private:
     using Place = std::pair<Node*, uint32_t>;
@@ -43,7 +46,7 @@ class Positions {
 
     void begin() {
         places_.assign(64, {nullptr, NOWHERE});
-        for (std::size_t i = 0; i < FEW; ++i) places_[place_of(few_[i])] = {few_[i], uint32_t(i)};
+        for (const Place& place : few_) places_[place_of(place.first)] = place;
     }
 
     void grow() {
@@ -53,7 +56,7 @@ class Positions {
             if (place.first) places_[place_of(place.first)] = place;
     }
 
-    std::array<Node*, FEW> few_;
+    std::array<Place, FEW> few_;
     std::vector<Place> places_;
     std::size_t count_ = 0;
 };
@@ -64,6 +67,7 @@ struct Frame {
     Ref<Node> node;
     Ref<Value> value;
     std::size_t inputs, next, below;
+    bool shared; // whether the walk may come by again
 };
 
 // Whether the node's reference and the walk's are the only ones, to the value and to its memory,
@@ -74,19 +78,36 @@ bool is_alone(const Value& value) {
            memory.references.load(std::memory_order_relaxed) == 1;
 }
 
+// What a walk needs memory for; the next one of the thread has it again, but for that of a large
+// graph.
+struct Ground {
+    static constexpr std::size_t MOST = 1024;
+    std::vector<Frame> stack;
+    std::vector<Ref<Node>> inputs;
+    std::vector<uint32_t> below;
+    Positions seen;
+    std::vector<WalkedNode> nodes;
+    std::vector<uint32_t> edges, outputs;
+};
+
 class Walk {
   public:
-    Walk() { // at once what most graphs need
-        walked_.nodes.reserve(USUAL);
-        walked_.edges.reserve(USUAL);
-        stack_.reserve(USUAL);
-        inputs_.reserve(USUAL);
-        below_.reserve(USUAL);
+    Walk() : ground_(std::exchange(PerThread<Ground>::get(), {})) {
+        walked_.nodes = std::move(ground_.nodes);
+        walked_.edges = std::move(ground_.edges);
+        walked_.outputs = std::move(ground_.outputs);
+    }
+    ~Walk() {
+        stack_.clear(); // an error may have left something
+        inputs_.clear();
+        below_.clear();
+        seen_.clear();
+        if (seen_.room() <= Ground::MOST) PerThread<Ground>::get() = std::move(ground_);
     }
 
     void from(Node* output) {
         if (seen_.find(output) != NOWHERE) return;
-        push(Ref<Node>(output));
+        push(Ref<Node>(output), true);
         while (!stack_.empty()) step();
     }
 
@@ -108,34 +129,38 @@ class Walk {
     }
 
   private:
-    static constexpr std::size_t USUAL = 12;
-
-    void push(Ref<Node> node) {
+    void push(Ref<Node> node, bool shared) {
         std::size_t begin = inputs_.size();
         Ref<Value> value = look(node.get(), inputs_); // no inputs: a leaf, or computed
-        stack_.push_back({std::move(node), std::move(value), begin, begin, below_.size()});
+        stack_.push_back({std::move(node), std::move(value), begin, begin, below_.size(), shared});
     }
 
     void step() {
         Frame& top = stack_.back();
         if (top.next == inputs_.size()) {
-            leave(top);
+            leave();
             return;
         }
-        Ref<Node>& input = inputs_[top.next];
-        uint32_t found = seen_.find(input.get());
-        if (found == NOWHERE) {
-            push(Ref<Node>(input));
-            return;
-        }
-        ++walked_.nodes[found].uses;
-        below_.push_back(found);
-        input = nullptr; // so that only the walk and the using nodes count
-        ++top.next;
+        Ref<Node> input = std::move(inputs_[top.next++]); // only the walk and its readers count
+        // What nobody else has a count of is read once: this is the only way to it.
+        bool shared = input->references.load(std::memory_order_relaxed) > 2;
+        uint32_t found = shared ? seen_.find(input.get()) : NOWHERE;
+        if (found == NOWHERE)
+            push(std::move(input), shared);
+        else
+            read(found);
     }
 
-    void leave(Frame& top) {
-        seen_.put(top.node.get(), uint32_t(walked_.nodes.size()));
+    // By the node on top.
+    void read(uint32_t position) {
+        ++walked_.nodes[position].uses;
+        below_.push_back(position);
+    }
+
+    void leave() {
+        Frame& top = stack_.back();
+        auto position = uint32_t(walked_.nodes.size());
+        if (top.shared) seen_.put(top.node.get(), position);
         auto begin = below_.begin() + std::ptrdiff_t(top.below);
         auto width = uint32_t(below_.end() - begin);
         walked_.nodes.push_back(
@@ -144,16 +169,29 @@ class Walk {
         below_.erase(begin, below_.end());
         inputs_.resize(top.inputs);
         stack_.pop_back();
+        if (!stack_.empty()) read(position);
     }
 
     Walked walked_;
-    std::vector<Frame> stack_;
-    std::vector<Ref<Node>> inputs_;
-    std::vector<uint32_t> below_;
-    Positions seen_;
+    Ground ground_;
+    std::vector<Frame>& stack_ = ground_.stack;
+    std::vector<Ref<Node>>& inputs_ = ground_.inputs;
+    std::vector<uint32_t>& below_ = ground_.below;
+    Positions& seen_ = ground_.seen;
 };
 
 } // namespace
+
+Walked::~Walked() {
+    if (nodes.capacity() == 0 || nodes.capacity() > Ground::MOST) return;
+    nodes.clear(); // this may free arrays, not Python's: nothing walks meanwhile
+    edges.clear();
+    outputs.clear();
+    Ground& ground = PerThread<Ground>::get();
+    ground.nodes = std::move(nodes);
+    ground.edges = std::move(edges);
+    ground.outputs = std::move(outputs);
+}
 
 Walked walk(std::span<Node* const> outputs) {
     Walk nodes;

@@ -25,6 +25,11 @@ struct Walked {
     std::vector<uint32_t> outputs;
     uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
 
+    Walked() = default;
+    Walked(Walked&&) = default;
+    Walked& operator=(Walked&&) = default;
+    ~Walked(); // the next walk of the thread has the memory again
+
     std::span<const uint32_t> inputs(const WalkedNode& of) const {
         return {edges.data() + of.first, of.width};
     }

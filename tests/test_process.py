@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 
 
 def total(x: tn.Array) -> float:
@@ -26,6 +27,28 @@ def test_many_threads_evaluate_one_expression() -> None:
     expected = float(np.sum(np.arange(1000.0) ** 2 + 1))
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: y.item(), range(64))) == {expected}
+
+
+def test_threads_that_end_leave_the_counts_of_others_right() -> None:
+    x = tn.asarray(np.arange(6.0))
+    node = _native.node_of(x)
+    before = _native.references_of(node)
+    found: list[np.ndarray] = []
+
+    def work(number: int) -> None:
+        found.append(np.asarray((x * number + tn.ones((6,))) @ tn.ones((6,))))
+
+    for number in range(60):
+        threads = [threading.Thread(target=work, args=(number,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        work(number)
+        for thread in threads:
+            thread.join()
+    assert sorted(map(float, found)) == [
+        15.0 * number + 6 for number in range(60) for _ in range(4)
+    ]
+    assert _native.references_of(node) == before
 
 
 def test_reader_sees_the_value_before_or_after_an_assignment_never_a_mixture() -> None:

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 Row = Mapping[str, Any]
@@ -19,18 +20,20 @@ def table(report: Row) -> Table:
     peers = [name for name in report["versions"] if name not in ("tenfold", "python")]
     made = Table(title=title(report), show_lines=True)
     made.add_column("work")
-    for name in ("tenfold", *peers, "% of copy"):
+    copied = any("copy_share" in row for row in report["rows"])
+    for name in ("tenfold", *peers, *(["% of copy"] if copied else [])):
         made.add_column(name, justify="right")
     made.add_column("required")
     for row in report["rows"]:
         cells = [cell(row, name, report["versions"]) for name in ("tenfold", *peers)]
-        share = row.get("copy_share")
-        cells.append("" if share is None else f"{share:.0%}")
-        made.add_row(row["title"], *cells, "\n".join(map(verdict, row["verdicts"])))
+        if copied:
+            share = row.get("copy_share")
+            cells.append("" if share is None else f"{share:.0%}")
+        made.add_row(escape(row["title"]), *cells, "\n".join(map(verdict, row["verdicts"])))
     if (compiling := report["compile"]) is not None:
         pairs = zip(compiling["operations"], compiling["milliseconds"], strict=True)
         times = "\n".join(f"{count:,}: {ms:.1f}" for count, ms in pairs)
-        empty = [""] * (len(peers) + 1)
+        empty = [""] * (len(peers) + copied)
         required = "\n".join(map(verdict, compiling["verdicts"]))
         made.add_row(compiling["title"], times, *empty, required)
     return made
@@ -47,7 +50,7 @@ def cell(row: Row, peer: str, versions: Mapping[str, str | None]) -> str:
     """The time of one peer, and how many times as fast Tenfold is."""
     milliseconds = row["milliseconds"].get(peer)
     if milliseconds is None:
-        return "" if versions[peer] else "not installed"
+        return "" if versions[peer] or not row["milliseconds"] else "not installed"
     text = f"{milliseconds:.3g}"
     if peer != "tenfold":
         text += f"\n{milliseconds / row['milliseconds']['tenfold']:.2f}x"
@@ -59,5 +62,10 @@ def verdict(entry: Row) -> str:
     if entry["met"] is None:
         return f"[yellow]untold[/] {entry['required']}"
     word = "[green]met[/]" if entry["met"] else "[red]missed[/]"
-    found = "" if entry["found"] is None else f" ({entry['found']:.3g})"
+    found = "" if entry["found"] is None else f" ({number(entry['found'])})"
     return f"{word} {entry['required']}{found}"
+
+
+def number(found: float) -> str:
+    """A count in full, anything else to three digits."""
+    return f"{found:,}" if isinstance(found, int) else f"{found:.3g}"

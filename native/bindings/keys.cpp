@@ -93,10 +93,26 @@ class Picked {
         auto* bounds = reinterpret_cast<PySliceObject*>(term);
         for (PyObject* end : {bounds->start, bounds->stop, bounds->step})
             if (end != Py_None && !PyLong_CheckExact(end)) return false;
+        if (bounds->step == Py_None) return stretch(*bounds, length);
         Py_ssize_t start = 0, stop = 0, step = 0;
         if (PySlice_Unpack(term, &start, &stop, &step) != 0) return PyErr_Clear(), false;
         Py_ssize_t count = PySlice_AdjustIndices(Py_ssize_t(length), &start, &stop, step);
         return pick(count ? start : 0, count, count < 2 ? 1 : step);
+    }
+
+    // Without a step, which is what most slices are.
+    bool stretch(const PySliceObject& bounds, int64_t length) {
+        int64_t start = end_of(bounds.start, 0, length), stop = end_of(bounds.stop, length, length);
+        int64_t count = std::max<int64_t>(stop - start, 0);
+        return pick(count ? start : 0, count, 1);
+    }
+
+    static int64_t end_of(PyObject* end, int64_t missing, int64_t length) {
+        if (end == Py_None) return missing;
+        int overflow = 0; // then the number is far outside, to be clipped like any other
+        int64_t number = PyLong_AsLongLongAndOverflow(end, &overflow);
+        if (overflow) return overflow < 0 ? 0 : length;
+        return std::clamp<int64_t>(number < 0 ? number + length : number, 0, length);
     }
 
     bool pick(int64_t start, int64_t count, int64_t step) {
@@ -143,6 +159,30 @@ class Patterns {
 
 Patterns* const patterns = new Patterns; // outlives the interpreter
 
+// The Params of the parts that were taken last: loops take the same ones again. Under the GIL.
+class Parts {
+  public:
+    const Ref<Params>& of(const Params& pattern, const Picked& picked) {
+        PerAxis starts = picked.starts();
+        auto hash = reinterpret_cast<std::size_t>(&pattern);
+        for (int64_t start : starts.span()) hash = hash * FACTOR ^ std::size_t(start);
+        Ref<Params>& entry = entries_[hash * FACTOR >> (64 - PLACES_LOG)];
+        if (!entry || !is(*entry, pattern, starts)) entry = moved(*index_op, pattern, starts);
+        return entry;
+    }
+
+  private:
+    static bool is(const Params& params, const Params& pattern, const PerAxis& starts) {
+        const Starts& known = starts_of(*index_op, params);
+        return known.pattern == &pattern && known.starts == starts;
+    }
+
+    static constexpr std::size_t PLACES_LOG = 8, FACTOR = 0x9e3779b97f4a7c15ULL;
+    std::array<Ref<Params>, 1 << PLACES_LOG> entries_;
+};
+
+Parts* const parts = new Parts; // outlives the interpreter
+
 } // namespace
 
 PyObject* basic_item(PyObject* self, PyObject* key) {
@@ -150,7 +190,7 @@ PyObject* basic_item(PyObject* self, PyObject* key) {
     if (!index_op || !picked.read(key, type_of(self).shape)) return nullptr;
     Node* input = node_of(self);
     if (!input) return nullptr;
-    Ref<Params> params = moved(*index_op, *patterns->of(picked), picked.starts());
+    Ref<Params> params = parts->of(*patterns->of(picked), picked);
     Ref<Node> node = make_node(index_op, {&input, 1}, std::move(params));
     if (!node) return nullptr;
     return picked.element ? new_array(std::move(node)) : arrays_of(std::move(node), self);
@@ -160,6 +200,8 @@ namespace {
 
 // Where more have piled up one has failed; Python knows when it is tried again.
 constexpr uint32_t MOST_TRIED = MOST_TOGETHER + 4;
+// What is counted below a node has been computed in part when it counts so many.
+constexpr uint32_t MOST_STALE = 4;
 
 // Starts the work of earlier assignments, as assignment/places.py says it.
 bool advance(PyObject* array, PyObject* value) {
@@ -169,7 +211,11 @@ bool advance(PyObject* array, PyObject* value) {
     if (!read) return false;
     if (pending <= MOST_TRIED && read->assignments.load(std::memory_order_relaxed) < MOST_READ) {
         if (pending < MOST_PENDING) return true;
-        if (compute_by_plan(Ref<Node>(before))) return recount(read.get()), true;
+        if (compute_by_plan(Ref<Node>(before))) {
+            if (read->assignments.load(std::memory_order_relaxed) >= MOST_STALE)
+                recount(read.get());
+            return true;
+        }
     }
     PyObject* done = PyObject_CallFunctionObjArgs(hooks.advance, array, value, nullptr);
     Py_XDECREF(done);
@@ -241,7 +287,7 @@ bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
         const Starts& part = starts_of(*index_op, *given->view_params);
         return part.pattern == pattern.get() && part.starts == picked.starts();
     }
-    Ref<Params> picks = moved(*index_op, *pattern, picked.starts());
+    Ref<Params> picks = parts->of(*pattern, picked);
     return put(array, *picks, value);
 }
 

@@ -144,6 +144,7 @@ PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
 
 PyObject* end(PyObject*, PyObject*) {
     ending = true;
+    outsiders.fetch_add(1); // daemon threads unwind without the GIL
     cancel_launches();
     Py_RETURN_NONE;
 }

@@ -70,6 +70,9 @@ NB_MODULE(_native, module) {
     // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
     nb::set_leak_warnings(false);
     respect_forks();
+#ifndef Py_GIL_DISABLED
+    outsiders.store(0); // kernels that run without the GIL count nothing
+#endif
     if (!make_array_type(module.ptr())) nb::raise_python_error();
     declare_tables(module);
     declare_values(module);

@@ -92,6 +92,18 @@ void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, 
     self.add(std::move(run));
 }
 
+// Of the last launch, a product.
+void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negative,
+               std::vector<int64_t> factors) {
+    BoundPlan::Scale scale{{}, 0, negative, std::move(factors)};
+    std::memcpy(scale.element.data(), element.c_str(),
+                std::min(element.size(), sizeof scale.element));
+    int id = dtype_id(dtype.ptr());
+    if (id < 0) nb::raise_python_error();
+    scale.dtype = uint16_t(id);
+    std::get<BoundPlan::Run>(self.plan->instructions.back()).scales.push_back(std::move(scale));
+}
+
 void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
               const std::string& label) {
     self.add(
@@ -163,13 +175,18 @@ class UsualModes { // a foreign library may have set others
     unsigned before_ = _mm_getcsr();
 };
 
-// Writes the key too.
+// Writes the key too. What the last graph with such an end was told apart by is tried first.
 Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Key& key) {
-    if (!key.write(walked, options, Key::by_form)) return {};
-    Ref<BoundPlan> plan = find_plan(key.words);
-    if (!plan || plan->exact == Key::by_form) return plan;
-    key.write(walked, options, plan->exact);
-    return find_plan(key.words);
+    std::atomic<uint8_t>& last = walked.nodes.back().node->inference->exact;
+    auto exact_in = [&](uint8_t exact) {
+        return key.write(walked, options, exact) ? find_plan(key.words) : Ref<BoundPlan>();
+    };
+    uint8_t tried = last.load(std::memory_order_relaxed);
+    Ref<BoundPlan> plan = exact_in(tried);
+    if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
+    if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
+    last.store(tried, std::memory_order_relaxed);
+    return plan;
 }
 
 // Whether all of them have their values now.
@@ -278,6 +295,12 @@ void declare_plans(nb::module_& module) {
              })
         .def("view", add_view)
         .def("launch", add_launch)
+        .def("product",
+             [](PlanHandle& self, int64_t multiply_adds) {
+                 auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
+                 run.multiply_adds = multiply_adds;
+             })
+        .def("scale", add_scale)
         .def("call", add_call)
         .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
         .def("claim",

@@ -66,6 +66,36 @@ static void node_seen_outside_is_held() {
     CHECK(!order[2].held);
 }
 
+static void nodes_that_are_read_often_have_one_place() {
+    std::vector<Ref<Node>> leaves; // more than are looked for one by one
+    for (int i = 0; i < 40; ++i) leaves.push_back(leaf(3));
+    Ref<Node> sum = add(leaves[0], leaves[0]);
+    for (int again = 0; again < 2; ++again)
+        for (const Ref<Node>& each : leaves) sum = add(sum, each);
+    Ref<Node> inner = sum;
+    sum = add(sum, sum);
+    Node* outputs[] = {sum.get(), inner.get()};
+    Walked walked = walk(outputs);
+    CHECK(walked.nodes.size() == 40 + 82 && walked.outputs[0] == 121 && walked.outputs[1] == 120);
+    CHECK(walked.nodes[0].uses == 4 && walked.nodes[0].held && walked.nodes[1].uses == 1);
+    for (const WalkedNode& entry : walked.nodes)
+        for (uint32_t at : walked.inputs(entry)) CHECK(&walked.nodes[at] < &entry);
+}
+
+static void counts_are_right_without_outsiders() {
+    outsiders.store(0); // as where one holds the GIL
+    Ref<Node> x = leaf(3), sum = add(x, x), other = add(sum, x);
+    CHECK(x->references.load() == 4 && sum->references.load() == 2);
+    Node* outputs[] = {other.get()};
+    CHECK(walk(outputs).nodes.size() == 3);
+    CHECK(x->references.load() == 4);
+    other = nullptr;
+    CHECK(x->references.load() == 3 && sum->references.load() == 1);
+    sum = nullptr;
+    CHECK(x->references.load() == 1);
+    outsiders.store(1);
+}
+
 static void scalars_are_held_against_their_dtype() {
     declare_dtype(10, {'i', 1});
     declare_dtype(11, {'u', 8});
@@ -102,5 +132,7 @@ int main() {
     readers_are_found_among_all_nodes();
     long_chain_is_walked_and_freed();
     node_seen_outside_is_held();
+    nodes_that_are_read_often_have_one_place();
+    counts_are_right_without_outsiders();
     scalars_are_held_against_their_dtype();
 }

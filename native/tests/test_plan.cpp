@@ -1,5 +1,6 @@
-// Keys and bound plans: what a key tells apart, a replay of a launch, a result that is written over
-// its operand, a failure that publishes nothing, readers that wait for a claim.
+// Keys and bound plans: what a key tells apart, a replay of a launch, of a product with scales, a
+// result that is written over its operand, a failure that publishes nothing, readers that wait for
+// a claim.
 #include "../plan.h"
 
 #include <thread>
@@ -167,6 +168,21 @@ static void replay_publishes_and_leaves_operands_alone() {
     CHECK(!find_plan(key_of(add(x, x))) && kept_plans() == 0);
 }
 
+static void a_product_is_given_its_scales() {
+    Ref<Node> x = number_leaf(3, 2), y = add(x, x);
+    Walked graph = walked(y);
+    Ref<BoundPlan> plan = plan_of(graph, twice, false);
+    auto& run = std::get<BoundPlan::Run>(plan->instructions[2]);
+    run.numbers.clear();
+    run.multiply_adds = 5;
+    run.scales = {{{}, 1, true, {0, 0}}}; // -(2 * 2), before the sum
+    int64_t before = counters[std::size_t(Counter::multiply_adds)];
+    Direct direct;
+    CHECK(replay(*plan, graph, {}, direct));
+    CHECK(numbers(y.get())[1] == 0);
+    CHECK(counters[std::size_t(Counter::multiply_adds)] == before + 5);
+}
+
 static void result_takes_the_memory_of_what_dies() {
     Ref<Node> y = add(number_leaf(3, 2), number_leaf(3, 2));
     Walked graph = walked(y);
@@ -254,6 +270,7 @@ int main() {
     parts_count_from_the_first_one_on();
     what_takes_parts_runs_where_they_are();
     replay_publishes_and_leaves_operands_alone();
+    a_product_is_given_its_scales();
     result_takes_the_memory_of_what_dies();
     failure_publishes_nothing();
     walk_tells_of_a_claim();

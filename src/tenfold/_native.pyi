@@ -287,6 +287,16 @@ class BoundPlan:
         whole: bool,
         label: str,
     ) -> None: ...
+    def product(self, multiply_adds: int) -> None:
+        """Say that the last launch is a product."""
+
+    def scale(
+        self, element: bytes, dtype: np.dtype, negative: bool, factors: Sequence[int]
+    ) -> None:
+        """Say what it is given behind its numbers, 16 bytes: an element, or where there are any the
+        product of factors, slots or ~positions of scalars.
+        """
+
     def count_copy(self) -> None: ...
     def claim(self, position: int) -> None:
         """Say that the value of a walked node is written over."""

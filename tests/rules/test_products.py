@@ -216,6 +216,18 @@ def test_scaled_product_is_accumulated_into_the_target() -> None:
     np.testing.assert_allclose(np.asarray(z), (start + 5 * (a @ b)) * (a @ b), rtol=1e-11)
 
 
+def test_product_with_a_row_added_is_part_of_larger_expressions() -> None:
+    random = np.random.default_rng(3)
+    for m, k, n in ((4, 4, 4), (5, 6, 7)):
+        values = [random.standard_normal(shape) for shape in ((m, k), (k, n), (n,), (n, m))]
+        x, y, z, w = map(tn.asarray, values)
+        one, two, row, four = values
+        turned, mixed = (x @ y + z).T @ x, (x @ y + z) @ w - 2.5 * (x @ y + z[::-1]) @ w
+        np.testing.assert_allclose(turned, (one @ two + row).T @ one, rtol=1e-10)
+        wanted = (one @ two + row) @ four - 2.5 * (one @ two + row[::-1]) @ four
+        np.testing.assert_allclose(mixed, wanted, rtol=1e-9, atol=1e-12)
+
+
 def test_target_that_is_multiplied_is_not_written_over_too_soon() -> None:
     (start,) = matrices((65, 65))
     for change in (

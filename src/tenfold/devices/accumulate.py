@@ -26,14 +26,16 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Node, Type, Value
 from tenfold.devices import blas
-from tenfold.devices.multiply import STEPS, register_bytes, threads_of
+from tenfold.devices.multiply import STEPS, factor_of, register_bytes, threads_of
 from tenfold.devices.product_forms import Factor
 from tenfold.devices.products import ProductStep, Update, update_step
 from tenfold.devices.program import program_of
 from tenfold.devices.reference import Called
 from tenfold.dtypes import kind_of
 from tenfold.ir.op import Params
-from tenfold.ops.gemm import CONJUGATED, scalars_of, third_of, turned
+from tenfold.ir.shape import Shape
+from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, scalars_of, third_of, turned
+from tenfold.ops.half_products import resolved
 from tenfold.storage import dense
 
 
@@ -52,7 +54,8 @@ def accumulate(
     if x3 is not None and not in_place:
         x3 = _rows_beside(x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape))
     update = update_of(node.params, type_.dtype, 0 if x3 is None else x3.strides[0])
-    step = _decided(_factor(x1), _factor(x2), update, register_bytes())
+    update = update._replace(half=resolved(update.half, (x1, x2)))
+    step = decided(factor_of(x1), factor_of(x2), update, register_bytes())
     program = program_of(step.kernel, step.multiply_adds)
     *_, sign, scales, added = node.params
     if len(inputs) == 2 + scales + bool(added) and not scales:
@@ -69,11 +72,13 @@ def accumulate(
 
 
 def update_of(params: Params, dtype: np.dtype, row: int) -> Update:
-    """Return what becomes of the product of a gemm, whose x3 has so many bytes from row to row."""
-    first, second, *_, added = params
+    """Return what becomes of the product of a gemm, a syrk or a trmm, whose x3 has so many bytes
+    from row to row.
+    """
+    first, second, *half, _, _, added = params
     real = kind_of(dtype) != "c"
     conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return Update(conjugated, bool(added), row)
+    return Update(conjugated, bool(added), row, *half)
 
 
 @lru_cache
@@ -106,22 +111,38 @@ def _launch(step: ProductStep, kernel: int, buffers: list[Value | int], numbers:
 
 
 @lru_cache(STEPS)
-def _decided(x1: Factor, x2: Factor, update: Update, width: int) -> ProductStep:
+def decided(x1: Factor, x2: Factor, update: Update, width: int) -> ProductStep:
+    """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
     return update_step(x1, x2, update, width=width)
 
 
 def _rows_beside(x3: np.ndarray) -> np.ndarray:
-    """What is added, with the elements of each row beside each other; a column lies as a whole."""
-    rows, columns = x3.shape
-    beside = columns <= 1 or x3.strides[1] == x3.itemsize
-    if beside and (columns > 1 or rows <= 1 or x3.strides[0] == x3.itemsize):
+    if rows_beside(factor_of(x3)):
         return x3
     _native.count("copies")
     return np.ascontiguousarray(x3)
 
 
-def _factor(x: np.ndarray) -> Factor:
-    return Factor(x.shape, x.strides, x.dtype)
+def rows_beside(x3: Factor) -> bool:
+    """Whether what is added has the elements of each row beside each other; a column lies as a
+    whole.
+    """
+    (rows, columns), (row, column), itemsize = x3.shape, x3.strides, x3.dtype.itemsize
+    beside = columns <= 1 or column == itemsize
+    return beside and (columns > 1 or rows <= 1 or row == itemsize)
+
+
+def turned_factor(x: Factor, form: str) -> Factor:
+    """Return how an operand of a gemm lies in its form."""
+    return Factor(x.shape[::-1], x.strides[::-1], x.dtype) if form in TRANSPOSED else x
+
+
+def broadcast_factor(x: Factor, shape: Shape) -> Factor:
+    """Return how an array lies that is repeated to a shape."""
+    strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
+    lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
+    moves = zip(shape, lengths, strides, strict=True)
+    return Factor(shape, tuple(s if n == length else 0 for length, n, s in moves), x.dtype)
 
 
 def _address(x: np.ndarray | None) -> int:

@@ -25,14 +25,16 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import BoundPlan, Node, Type, Value
-from tenfold.devices import reference
+from tenfold.devices import multiply, reference
+from tenfold.devices.bound_products import BoundProduct, bound_product
 from tenfold.devices.device import Written
-from tenfold.devices.program import note_use, program_of, uses_left
+from tenfold.devices.product_forms import Factor
+from tenfold.devices.program import Source, note_use, program_of, uses_left
 from tenfold.devices.reference import Called
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.ir.graph import Graph
 from tenfold.plan.items import last_items
-from tenfold.plan.lower import Parameter
+from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan, Step
 from tenfold.plan.traverse import Launch, parameter_bytes
 from tenfold.settings import get
@@ -77,6 +79,8 @@ class _Binding:
         self.at = {node: position for position, node in enumerate(written.graph.nodes)}
         self.over = dict(plan.over)
         self.slots: dict[int, list[int]] = {}
+        self.layouts: dict[int, Factor] = {}
+        """How items lie that steps have made."""
         self.count = 0
         self.exact = written.report.looked
         self.runs = -1
@@ -103,6 +107,7 @@ class _Binding:
                 self._part(step)
             else:
                 self._call(step)
+            self._note(step)
             self.gone.update(self.plan.last_use[number])
             dropped = [slot for item in self.plan.last_use[number] for slot in self._all(item)]
             if dropped:
@@ -113,6 +118,24 @@ class _Binding:
         for instruction in self.todo:
             instruction(plan)
         return plan
+
+    def _note(self, step: Step) -> None:
+        """Note how lies what a step has made; what stands where an operand stood lies as that."""
+        for made in step.makes:
+            if made.item in self.over:
+                self.layouts[made.item] = self._layout(self.over[made.item])
+            else:
+                dtype = DTYPES[made.dtype]
+                self.layouts[made.item] = Factor(made.shape, made.strides, dtype)
+
+    def _layout(self, item: int) -> Factor:
+        if item in self.layouts:
+            return self.layouts[item]
+        value = self.graph.nodes[self.plan.items[item].position].value()
+        if value is None:
+            raise _NotReplayable
+        shape, dtype = value.type.shape, value.type.dtype
+        return Factor(shape, value.strides or contiguous(shape, dtype.itemsize), dtype)
 
     def tell_assignments(self) -> None:
         """Let assignments that waited for each other do so no more if that saves no launches."""
@@ -214,7 +237,7 @@ class _Binding:
             elif made.item not in self.slots:
                 self._allocate(made)
         program = program_of(launch.kernel, launch.elements)
-        self._quickly(launch)
+        self._quickly(launch.kernel)
 
         def run(kernel: int, finish: int, finished: int, slots: Sequence[int] = ()) -> None:
             operands = [(self._slot(memory.item), memory.offset) for memory in launch.memory]
@@ -273,15 +296,15 @@ class _Binding:
         """Whether an item is the value of its node."""
         return self.last[self.plan.items[item].position] == item
 
-    def _quickly(self, launch: Launch) -> None:
+    def _quickly(self, kernel: Source) -> None:
         """Have launches of what was quickly compiled counted: after some it is compiled again."""
-        left, cpu = uses_left(launch.kernel), str(get("cpu"))
+        left, cpu = uses_left(kernel), str(get("cpu"))
         if left < 0:
             return
         self.runs = left if self.runs < 0 else min(self.runs, left)
 
         def used() -> tuple[Value, ...]:
-            note_use(launch.kernel, cpu)
+            note_use(kernel, cpu)
             return ()
 
         self._add(BoundPlan.call, used, (), (), "")
@@ -300,6 +323,8 @@ class _Binding:
         node = self.graph.nodes[step.position]
         inputs = [self._input(item) for item in step.reads]
         called = Called(node.op, node.params, node.operands, node.types, node.type, node.name)
+        if self._product(step, called):
+            return
         item = step.makes[0].item
         if item in self.over:
             over_seen = self._take_over(item, self.over[item])
@@ -313,6 +338,58 @@ class _Binding:
         self._add(
             BoundPlan.call, _calling(called, self.caller, temporary), inputs, outputs, node.name
         )
+
+    def _product(self, step: Step, called: Called) -> bool:
+        """Have a product launched without Python; False where that cannot be."""
+        if called.op.contraction is None and called.op.accumulates is None:
+            return False
+        nodes = [self.graph.nodes[self.plan.items[item].position] for item in step.reads]
+        operands = [
+            None if node.is_scalar else self._layout(item)
+            for node, item in zip(nodes, step.reads, strict=True)
+        ]
+        found = bound_product(called, operands)
+        if found is None or not all(
+            node in self.at and _castable(node.scalar, called.type.dtype)
+            for node in nodes
+            if node.is_scalar
+        ):
+            return False
+        self._launch_product(step, found, called.type.dtype)
+        return True
+
+    def _launch_product(self, step: Step, found: BoundProduct, dtype: np.dtype) -> None:
+        (made,) = step.makes
+        product, over_seen = found.step, False
+        if made.item in self.over:
+            over_seen = self._take_over(made.item, self.over[made.item])
+        else:
+            self._allocate(made)
+        program = program_of(product.kernel, product.multiply_adds)
+        self._quickly(product.kernel)
+        items = [step.reads[place] for place in found.reads]
+        items.insert(2, made.item)
+        factors = [[self._input(step.reads[at]) for at in scale.places] for scale in found.scales]
+        self._add(
+            BoundPlan.launch,
+            (program.kernel, program.finish),
+            0,
+            [(self._slot(item), 0) for item in items],
+            (),
+            found.sizes,
+            [],
+            product.scratch,
+            product.units,
+            product.grain,
+            multiply.threads_of(product),
+            over_seen,
+            step.names[0],
+        )
+        self._add(BoundPlan.product, found.multiply_adds)
+        for scale, places in zip(found.scales, factors, strict=True):
+            self._add(BoundPlan.scale, scale.element, dtype, scale.negative, places)
+        if over_seen:
+            self._publish_what_is_there()
 
     def _input(self, item: int) -> int:
         node = self.graph.nodes[self.plan.items[item].position]

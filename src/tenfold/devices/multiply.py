@@ -46,17 +46,17 @@ def step_of(
 
     The second is a copy where axes that it keeps cannot be walked as one.
     """
-    width, factors = register_bytes(), (_factor(x1), _factor(x2))
-    order, step = _decided(op, params, *factors, width)
+    width, factors = register_bytes(), (factor_of(x1), factor_of(x2))
+    order, step = decided(op, params, *factors, width)
     if step is None:
         x2 = _copied(x2, order)
-        step = _decided(op, params, _factor(x1), _factor(x2), width)[1]
+        step = decided(op, params, factor_of(x1), factor_of(x2), width)[1]
         assert step is not None, "what has been copied can be walked"
     return step, (x1, x2)
 
 
 @lru_cache(STEPS)
-def _decided(
+def decided(
     op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int
 ) -> tuple[tuple[int, ...], ProductStep | None]:
     """Return the order in which the second operand is to be copied, or the step where it is not."""
@@ -112,7 +112,8 @@ def register_bytes() -> int:
     return WIDTHS[level]
 
 
-def _factor(x: np.ndarray) -> Factor:
+def factor_of(x: np.ndarray) -> Factor:
+    """Return how an array lies."""
     return Factor(x.shape, x.strides, x.dtype)
 
 

@@ -16,14 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Node
-from tenfold.devices.accumulate import update_of
+from tenfold.devices.accumulate import turned_factor, update_of
 from tenfold.devices.multiply import register_bytes
 from tenfold.devices.product_forms import Factor, copy_order
 from tenfold.devices.products import ProductStep, product_step, update_step
 from tenfold.devices.program import Source
 from tenfold.explain.look import Look
 from tenfold.ir.shape import row_major
-from tenfold.ops.gemm import TRANSPOSED
 from tenfold.plan.plan import Step
 
 
@@ -46,10 +45,8 @@ def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
     """How a gemm is computed, with what it adds row by row."""
     row = node.type.shape[1] * node.type.dtype.itemsize
     update = update_of(node.params, node.type.dtype, row)
-    x1, x2 = (
-        x._replace(shape=x.shape[::-1], strides=x.strides[::-1]) if form in TRANSPOSED else x
-        for x, form in zip((x1, x2), node.params[:2], strict=True)
-    )
+    update = update._replace(half=update.half.replace("either", "lower"))  # found when it runs
+    x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
     return update_step(x1, x2, update, width=register_bytes())
 
 

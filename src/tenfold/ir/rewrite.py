@@ -1,7 +1,9 @@
 """The rewriter: a graph to a fixed point of named rewrites.
 
 `rewrite` takes a Graph and a RuleSet (`ir/rule.py`) and hands on the Graph that is left with a
-Report: which rule fired where, and where the values of the nodes that are gone stand now.
+Report: which rule fired where, and where the values of the nodes that are gone stand now. What is
+equal is computed once (`ir/equal.py`): products and solves that are written twice become one before
+the rules look or after they are done, whichever takes fewer multiply-adds, all else afterwards.
 
 >>> import tenfold as tn
 >>> from tenfold.ir.graph import Graph
@@ -27,6 +29,7 @@ from typing import Any, NamedTuple
 from tenfold._native import Array, Node
 from tenfold.dtypes import PYTHON_TYPES
 from tenfold.errors import DeviceError, DTypeError, Explained, RunError, ShapeError
+from tenfold.ir.equal import Pairs, costly, equal
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Op
 from tenfold.ir.pattern import Constant, Number, Operation, Pattern, Variable
@@ -36,6 +39,8 @@ from tenfold.ir.term import Term
 from tenfold.settings import options
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
+MERGED = "equal"
+"""The name under which the report has that a node became another that computes the same."""
 
 
 class Firing(NamedTuple):
@@ -84,17 +89,30 @@ def rewrite(
     Raises RunError, naming them, for rules that do not come to an end.
     """
     ops = markers(graph)
-    if not rules.may_match(graph, ops):
-        return graph, Report()
     work = Rewriting(graph, ops)
-    if opened is not None:
-        work.opened = opened(work)
-    firings = _Rewrite(work, rules, describe).run()
+    pairs = equal(work)
+    if not pairs and not rules.may_match(graph, ops):
+        return graph, Report()
+    done = _Rewrite(_opened(work, opened), rules, describe)
+    early = costly(work, pairs)
+    if early:
+        other = _Rewrite(_opened(Rewriting(graph, markers(graph)), opened), rules, describe)
+        other.merge(early)
+        done = min(other.run(), done.run(), key=_Rewrite.takes)
+    else:
+        done.run()
+    work, firings = done.work, done.firings
     parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
         return graph, Report(looked=work.looked, parts=parts)
     after, replaced = work.finish()
     return after, Report(tuple(firings), tuple(replaced), work.looked, parts)
+
+
+def _opened(work: Rewriting, opened: Callable[[Rewriting], set[int]] | None) -> Rewriting:
+    if opened is not None:
+        work.opened = opened(work)
+    return work
 
 
 class _Rewrite:
@@ -105,13 +123,37 @@ class _Rewrite:
         self.fuel = FUEL_BASE + FUEL_PER_NODE * work.count
         self.firings: list[Firing] = []
 
-    def run(self) -> list[Firing]:
+    def run(self) -> _Rewrite:
+        """Apply the rules, and merge what is equal then, until nothing changes any more."""
         # What was written under other options stays as it was, and nothing is computed meanwhile.
         with options(strict_dtypes=False, pending_depth=0):
-            fired = self._over(range(self.work.count))
-            while fired:
-                fired = self._over(self.work.order())
-        return self.firings
+            order: Sequence[int] = range(self.work.count)
+            while self._over(order) or self.merge(equal(self.work, self.work.order())):
+                order = self.work.order()
+        return self
+
+    def merge(self, pairs: Pairs) -> bool:
+        """Let nodes that are equal to others before them be those; whether there were any."""
+        work = self.work
+        for at, by in pairs:
+            if work.needed(at):
+                self._note(MERGED, at, work.find(by), 1)
+                work.opened -= {at, by}
+                work.replace(at, work.find(by))
+        return bool(pairs)
+
+    def takes(self) -> tuple[int, int]:
+        """Return the multiply-adds of what is left, and its operations."""
+        work = self.work
+        multiply_adds = operations = 0
+        for at in work.order():
+            op = work.ops[at]
+            if isinstance(op, Op):
+                operations += 1
+                if op.multiply_adds is not None:
+                    types = tuple(work.nodes[i].type for i in work.inputs[at])
+                    multiply_adds += op.multiply_adds(types, *work.nodes[at].params)
+        return multiply_adds, operations
 
     def _over(self, order: Sequence[int]) -> bool:
         """Try the rules at each node, then at what was made in its place; whether one fired."""
@@ -174,7 +216,7 @@ class _Rewrite:
         if by is None or by == at or self._doubles(rule, inner, by):
             return False
         _check_type(rule, work, at, by)
-        self._note(rule, at, by, len(inner))
+        self._note(rule.name, at, by, len(inner))
         work.replace(at, by)
         return True
 
@@ -197,10 +239,10 @@ class _Rewrite:
         freed = sum(self.work.alone(at) for at in inner[1:]) + 1
         return freed < len(inner) and len(self.work.unread(by)) > freed
 
-    def _note(self, rule: Rule, at: int, by: int, levels: int) -> None:
+    def _note(self, name: str, at: int, by: int, levels: int) -> None:
         work = self.work
         texts = (work.text(at, max(levels, 1)), work.text(by, 0)) if self.describe else ("", "")
-        self.firings.append(Firing(rule.name, work.place(at), *texts))
+        self.firings.append(Firing(name, work.place(at), *texts))
         self.fuel -= 1
         if self.fuel < 0:
             last = [firing.rule for firing in self.firings[-FUEL_BASE // 2 :]]

@@ -154,11 +154,13 @@ class Rewriting:
 
     def replace(self, at: int, by: int) -> None:
         """Put `by` in the place of `at`, for all its readers and for those who hold it."""
-        readers = self.uses[at]
+        readers, hidden = self.uses[at], not self.held[by]
         self._forward[at] = by
         self.held[by] = self.held[by] or self.held[at]
         self._gain(by, readers)
         self._lose(at, readers)
+        if at in self.opened and hidden and self.uses[by] == readers:
+            self.opened.add(by)  # those who may read a part of the one may do so of the other
 
     def _gain(self, at: int, readers: int) -> None:
         stack = [(at, readers)]

@@ -24,7 +24,7 @@ from tenfold.render.product_tile import Tile
 class Columns(NamedTuple):
     """The columns of the second operand that a panel has."""
 
-    count: str
+    number: str
     strides: Sequence[str]
     """In bytes: from row to row, from column to column."""
     packets: str
@@ -92,7 +92,7 @@ class Panel:
             return [text.value(f"select i1 {down}, i64 {x}, i64 {y}") for x, y in pairs]
 
         row, column = columns.strides
-        counts, read = chosen(columns.count, depth), chosen(column, row)
+        counts, read = chosen(columns.number, depth), chosen(column, row)
         written = chosen(arithmetic.parts * arithmetic.wide.itemsize, self.tile.row_bytes)
 
         def element(place: str, target: str) -> Sequence[str]:

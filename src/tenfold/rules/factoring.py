@@ -5,6 +5,7 @@ words of the same sum: words that begin or end alike are one word around a lette
 itself, where that is cheaper. Small sums are searched as a whole, larger ones until `STATES` have
 been looked at; then what is best of those is taken.
 
+>>> from tenfold.rules.words import ONE
 >>> a, b, c = (Letter((number, "N"), 8, 8) for number in range(3))
 >>> cost, words = best((Word(ONE, (a, b)), Word(ONE, (a, c))))
 >>> cost.multiply_adds, [[letter.name for letter in word.letters] for word in words]
@@ -16,64 +17,20 @@ been looked at; then what is best of those is taken.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
-from tenfold.rules.chains import chain
+from tenfold.rules.chains import NONE, chain
+from tenfold.rules.words import Coefficient, Letter, Word, paired, sum_of
 
-STATES = 96
-"""The sums that are looked at for one sum, at most."""
+EFFORT = 150
+"""The letters of sums that are looked at before a search follows only what promises most."""
 LARGEST = 64
 """The words of a sum that is searched at all."""
 SUBSETS = 5
 """Of so many words that begin alike every selection is tried; of more only all together."""
-
-
-Name = tuple[int, str]
-"""A number that nothing else has, and a form, in which alone letters may differ."""
-
-
-class Coefficient(NamedTuple):
-    """What a word is multiplied by: a sign, and scalars by number, in order."""
-
-    sign: int = 1
-    scalars: tuple[int, ...] = ()
-
-    def times(self, other: Coefficient) -> Coefficient:
-        """Return the product of two."""
-        scalars = tuple(sorted((*self.scalars, *other.scalars)))
-        return Coefficient(self.sign * other.sign, scalars)
-
-    def without(self, other: Coefficient) -> Coefficient:
-        """Return what is left when the scalars of another are taken out."""
-        left = Counter(self.scalars) - Counter(other.scalars)
-        return Coefficient(self.sign * other.sign, tuple(sorted(left.elements())))
-
-
-ONE = Coefficient()
-
-
-class Letter(NamedTuple):
-    """A matrix that is multiplied: one with a name, or the sum of some words."""
-
-    name: Name | None
-    rows: int
-    columns: int
-    words: tuple[Word, ...] = ()
-
-
-class Word(NamedTuple):
-    """A product of letters with a coefficient."""
-
-    coefficient: Coefficient
-    letters: tuple[Letter, ...]
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The lengths of the chain."""
-        return (self.letters[0].rows, *(letter.columns for letter in self.letters))
 
 
 class Cost(NamedTuple):
@@ -85,104 +42,139 @@ class Cost(NamedTuple):
 
     def plus(self, other: Cost) -> Cost:
         """Return the cost of both."""
-        return Cost(*(one + another for one, another in zip(self, other, strict=True)))
+        return Cost(
+            self.multiply_adds + other.multiply_adds,
+            self.products + other.products,
+            self.sums + other.sums,
+        )
 
 
-def sum_of(words: tuple[Word, ...]) -> Letter:
-    """Return the letter that is a sum of words; they are of one shape."""
-    return Letter(None, words[0].letters[0].rows, words[0].letters[-1].columns, words)
-
-
-def best(words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
-    """Return the least cost that was found, and the words that have it."""
-    return _Search(STATES if len(words) <= LARGEST else 0).of(words)
+def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
+    """Return the least cost that was found, and the words that have it; with `halves` half of a
+    product counts where the other half is known.
+    """
+    return _Search(halves).of(words)
 
 
 class _Search:
     """One search: what is known of the sums that have been looked at."""
 
-    def __init__(self, states: int) -> None:
-        self.known: dict[tuple[Word, ...], tuple[Cost, tuple[Word, ...]]] = {}
-        self.left = states
+    def __init__(self, halves: bool) -> None:
+        self.halves = halves
+        self.sums: dict[tuple[Word, ...], tuple[Cost, tuple[Word, ...]]] = {}
+        self.words: dict[Word, tuple[Cost, Word]] = {}
+        self.left = EFFORT
 
     def of(self, words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
-        """Return what `best` returns."""
-        if words in self.known:
-            return self.known[words]
-        self.left -= 1
+        """Return what `best` returns. When enough has been looked at, only the factoring that
+        promises most is followed.
+        """
+        if words in self.sums:
+            return self.sums[words]
+        self.left -= sum(len(word.letters) for word in words)
         found = self._as_it_is(words)
-        self.known[words] = found
-        for other in _factored(words) if self.left > 0 else ():
+        self.sums[words] = found
+        for other in _factored(words, all_of_them=self.left > 0):
+            found = min(found, self.of(other), key=_cost)
             if self.left <= 0:
                 break
-            found = min(found, self.of(other), key=lambda each: each[0])
-        self.known[words] = found
+        self.sums[words] = found
         return found
 
     def _as_it_is(self, words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
         """The cost of each word by itself; sums in it are searched."""
         total, made = Cost(sums=len(words) - 1), []
         for word in words:
-            letters = []
-            for letter in word.letters:
-                if letter.words:
-                    cost, inner = self.of(letter.words)
-                    total, letter = total.plus(cost), letter._replace(words=inner)
-                letters.append(letter)
-            multiply_adds = chain(word.lengths)[0] if len(letters) > 1 else 0
-            total = total.plus(Cost(multiply_adds, len(letters) - 1))
-            made.append(word._replace(letters=tuple(letters)))
+            known = self.words.get(word)
+            if known is None:
+                known = self.words[word] = self._one(word)
+            made.append(known[1])
+        for word, _ in paired(words, halves=self.halves):
+            total = total.plus(self.words[word][0])
         return total, tuple(made)
 
+    def _one(self, word: Word) -> tuple[Cost, Word]:
+        """The cost of a word, and the word with its sums as they cost least."""
+        if len(word.letters) == 1 and not word.letters[0].words:
+            return Cost(), word
+        halves = word.halves if self.halves else NONE
+        total, letters = Cost(chain(word.lengths, halves)[0], len(word.letters) - 1), []
+        for letter in word.letters:
+            if letter.words:
+                cost, inner = self.of(letter.words)
+                total, letter = total.plus(cost), letter._replace(words=inner)
+            letters.append(letter)
+        return total, word._replace(letters=tuple(letters))
 
-def _factored(words: tuple[Word, ...]) -> Iterator[tuple[Word, ...]]:
-    """Yield the sums in which some words that begin alike, or end alike, have become one."""
+
+def _cost(found: tuple[Cost, tuple[Word, ...]]) -> Cost:
+    return found[0]
+
+
+def _factored(words: tuple[Word, ...], *, all_of_them: bool) -> Iterator[tuple[Word, ...]]:
+    """Yield the sums in which some words that begin alike, or end alike, have become one; first
+    those which save the products by the largest matrices.
+    """
+    if len(words) <= LARGEST:
+        for _, chosen, count, end in sorted(_shared_ends(words, all_of_them=all_of_them)):
+            yield _joined(words, chosen, count, end)
+    for place, word in enumerate(words):
+        for spliced in _spliced(word):
+            yield (*words[:place], spliced, *words[place + 1 :])
+
+
+def _shared_ends(
+    words: tuple[Word, ...], *, all_of_them: bool
+) -> Iterator[tuple[int, tuple[int, ...], int, int]]:
+    """Yield what words have in common: (minus the elements of the matrices that are saved, their
+    places, the letters, at which end).
+    """
     for end in (0, -1):
         groups: dict[Letter, list[int]] = {}
         for place, word in enumerate(words):
             if len(word.letters) > 1:
                 groups.setdefault(word.letters[end], []).append(place)
         for group in groups.values():
-            for chosen in _selections(group):
-                shortest = _alike([words[place].letters for place in chosen], end)
-                for count in range(shortest, 0, -1):
-                    yield _joined(words, chosen, count, end)
-    for place, word in enumerate(words):
-        for spliced in _spliced(word):
-            yield (*words[:place], spliced, *words[place + 1 :])
+            for chosen in _selections(group, all_of_them=all_of_them):
+                rows = [words[place].letters[:: 1 + 2 * end] for place in chosen]
+                saved = 0
+                for count in range(1, _alike(rows) + 1):
+                    letter = rows[0][count - 1]
+                    saved += letter.rows * letter.columns
+                    yield -saved * (len(chosen) - 1), chosen, count, end
 
 
 def _spliced(word: Word) -> Iterator[Word]:
     """Yield the word with a sum in it that is one word: its letters join the chain."""
     for at, letter in enumerate(word.letters):
-        for inner in _factored(letter.words) if letter.words else ():
+        for inner in _factored(letter.words, all_of_them=False) if letter.words else ():
             if len(inner) == 1:
                 (one,) = inner
                 letters = (*word.letters[:at], *one.letters, *word.letters[at + 1 :])
                 yield Word(word.coefficient.times(one.coefficient), letters)
 
 
-def _selections(group: list[int]) -> Iterator[tuple[int, ...]]:
+def _selections(group: list[int], *, all_of_them: bool) -> Iterator[tuple[int, ...]]:
     if len(group) > 1:
         yield tuple(group)
-    if len(group) <= SUBSETS:
+    if len(group) <= SUBSETS and all_of_them:
         for size in range(len(group) - 1, 1, -1):
             yield from combinations(group, size)
 
 
-def _alike(rows: list[tuple[Letter, ...]], end: int) -> int:
-    """How many letters are the same at that end; one of each row is left over."""
-    turned = rows if end == 0 else [row[::-1] for row in rows]
-    most = min(map(len, rows)) - 1
-    first = turned[0]
+def _alike(rows: Sequence[tuple[Letter, ...]]) -> int:
+    """How many letters are the same at the beginning; one of each row is left over."""
+    most, first = min(map(len, rows)) - 1, rows[0]
     return next(
-        (i for i in range(most) if any(row[i] != first[i] for row in turned)),
+        (i for i in range(most) if any(row[i] != first[i] for row in rows)),
         most,
     )
 
 
 def _shared(coefficients: list[Coefficient]) -> Coefficient:
     """Return the scalars that all coefficients have, and the sign of the first."""
+    if not all(each.scalars for each in coefficients):
+        return Coefficient(coefficients[0].sign)
     counts = (Counter(each.scalars) for each in coefficients)
     shared = reduce(lambda one, other: one & other, counts)
     return Coefficient(coefficients[0].sign, tuple(sorted(shared.elements())))

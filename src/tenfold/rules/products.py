@@ -4,7 +4,8 @@ Takes the largest expression around a node that is made of products, sums, scale
 conjugates which nobody else needs, in one floating dtype; reads it as words (`rules/factoring.py`),
 hands on the cheapest sum of them: chains in the best order, what is alike factored out, the rest
 distributed. Scales, signs, transposes and conjugates go into the flags of `gemm`, and what is
-added is where the next product is accumulated.
+added is where the next product is accumulated. Where half of a product is known, as of `x @ x.T`
+and `tril(x) @ y`, half is computed.
 
 >>> import tenfold as tn
 >>> x, u = tn.ones((8, 8)), tn.ones((8,))
@@ -16,67 +17,72 @@ added is where the next product is accumulated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 from tenfold.ir.op import Kind
 from tenfold.ir.pattern import pattern, variables
-from tenfold.ir.rewriting import Rewriting
+from tenfold.ir.rewriting import Operator, Rewriting
 from tenfold.ir.rule import Match, Rule
 from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
+from tenfold.ops.diagonals import diagonal
 from tenfold.ops.gemm import gemm
+from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
+from tenfold.ops.reduce import sum as sum_over
 from tenfold.rules.factoring import best
 from tenfold.rules.products_made import made
-from tenfold.rules.products_read import DTYPES, belongs, joins, read, score
+from tenfold.rules.products_read import DTYPES, UPDATES, belongs, joins, leaves, read, score
 
 
-class _Surroundings:
-    """What is known of a graph as it was written: who reads a node, if one node does."""
+class _Known:
+    """What is known of a graph while it is rewritten."""
 
-    def __init__(self, work: Rewriting) -> None:
-        self.readers: dict[int, int] = {}
-        self.made: set[int] = set()
-        """What the rules have made: nothing is to be gained there."""
-        several: set[int] = set()
+    def __init__(self) -> None:
         self.products = False
-        for at, inputs in enumerate(work.written):
-            self.products = self.products or work.ops[at] in (matmul, gemm)
-            for i in inputs:
-                several.update([i] if i in self.readers else [])
-                self.readers[i] = at
-        for i in several:
-            del self.readers[i]
+        self.seen = 0
+        """The nodes among which products have been looked for."""
+        self.letters: dict[int, frozenset[int]] = {}
+        """For the top of each expression that has been read or made, what it was made of then: as
+        long as it is the same, nothing is to be gained."""
+
+    def has_products(self, ops: Sequence[Operator]) -> bool:
+        """Whether there is a product anywhere, written or made by a rule."""
+        if not self.products and self.seen < len(ops):
+            self.products = any(op in (matmul, *UPDATES) for op in islice(ops, self.seen, None))
+            self.seen = len(ops)
+        return self.products
 
 
-_known: WeakKeyDictionary[Rewriting, _Surroundings] = WeakKeyDictionary()
+_all_known: WeakKeyDictionary[Rewriting, _Known] = WeakKeyDictionary()
 
 
-def _around(work: Rewriting) -> _Surroundings:
-    found = _known.get(work)
+def _known(work: Rewriting) -> _Known:
+    found = _all_known.get(work)
     if found is None:
-        found = _known[work] = _Surroundings(work)
+        found = _all_known[work] = _Known()
     return found
 
 
 def whole(match: Match) -> bool:
     """Whether the root is the top of an expression that may have a product in it."""
-    work = match.root.work
-    around = _around(work)
-    if not around.products or match.root.at in around.made or not belongs(match.root):
+    root = match.root
+    if not _known(root.work).has_products(root.work.ops) or not belongs(root):
         return False
-    reader = _reader(match.root)
-    return reader is None or not (belongs(reader) and joins(match.root))
+    reader = _reader(root)
+    return reader is None or not (belongs(reader) and joins(root))
 
 
 def _reader(term: Term) -> Term | None:
-    """The one node that reads a term, if it is as it was written."""
-    at = _around(term.work).readers.get(term.at)
-    if at is None or not term.alone or not term.work.needed(at):
+    """The one node that reads a term."""
+    if not term.alone:
         return None
-    return Term(term.work, at)
+    readers = list(islice(term.work.readers(term.at), 2))
+    return Term(term.work, readers[0]) if len(readers) == 1 else None
 
 
 def _mapped(root: Term) -> bool:
@@ -85,17 +91,30 @@ def _mapped(root: Term) -> bool:
     return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
 
 
+def _read_in_part(root: Term) -> bool:
+    """Whether what reads a term may do with a part of it: a half of the whole would be more."""
+    reader = _reader(root)
+    return reader is not None and reader.op in (index, diagonal, sum_over)
+
+
 def _cheaper(match: Match) -> Term | None:
     root = match.root
+    letters = _known(root.work).letters
+    made_of = leaves(root)
+    if letters.get(root.at) == made_of:
+        return None
+    letters[root.at] = made_of
     words = read(root)
     if words is None:
         return None
-    work, before = root.work, len(root.work.nodes)
-    looked = work.looked
-    by = made(match, best(words)[1], accumulated=not _mapped(root))
-    work.looked = looked  # numbers are operands before and after: any may stand there
-    _around(work).made.update(range(before, len(work.nodes)))
-    return by if score(by) < score(root) else None
+    looked = root.work.looked
+    halves = not _read_in_part(root)
+    by = made(match, best(words, halves=halves)[1], accumulated=not _mapped(root), halves=halves)
+    root.work.looked = looked  # numbers are operands before and after: any may stand there
+    if score(by) >= score(root):
+        return None
+    letters[by.at] = made_of
+    return by
 
 
 def _begins_with_rows(match: Match) -> bool:

@@ -49,7 +49,7 @@ def _base(work: Rewriting, output: int) -> int | None:
         (at,) = work.inputs[at]
     fewer = work.nodes[output].type.size < work.nodes[at].type.size
     alone = work.held[at] and work.uses[at] == 1
-    return at if takes and fewer and alone and _parts(work.ops[at]) else None
+    return at if takes and fewer and alone and isinstance(work.ops[at], Op) else None
 
 
 def _moves(op: Operator) -> bool:
@@ -76,9 +76,11 @@ def _below(work: Rewriting, base: int) -> set[int]:
         at = -heappop(left)  # users have come before their inputs: these stand before them
         if reads[at] != work.uses[at] or not (same[at] or reads[at] == 1):
             continue
-        if not (_parts(work.ops[at]) or _moves(work.ops[at])):
+        takes_apart = _parts(work.ops[at]) or _moves(work.ops[at])
+        if takes_apart or at == base:  # of another operation a rule may make one that is
+            found.add(at)
+        if not takes_apart:
             continue
-        found.add(at)
         if work.ops[at] is matmul:  # of one operand all is read
             continue
         elementwise = same[at] and _elementwise(work.ops[at])

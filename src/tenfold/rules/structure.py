@@ -1,8 +1,9 @@
 """Structure: matrices of which it is visible what they are: diagonal, identity, outer products.
 
 Takes a product with such a matrix, or with sums and multiples of them, hands on scalings, products
-of vectors, or the other operand itself: the matrix is not made. Class linear-algebra: a 0 times a
-NaN, or the sign of a zero, is not computed.
+of vectors, or the other operand itself: the matrix is not made. "Diagonal" may be a promise; a
+diagonal beside the main one scales rows, or columns, that are moved. Class linear-algebra: a 0
+times a NaN, or the sign of a zero, is not computed.
 
 >>> print(STRUCTURE[1])
 diagonal-times: matmul(diagonal_matrix(x), y) => ... when is_main (linear-algebra)
@@ -20,7 +21,10 @@ from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye
-from tenfold.ops.diagonals import diagonal_matrix
+from tenfold.ops.diagonals import diagonal, diagonal_matrix
+from tenfold.ops.padding import pad
+from tenfold.ops.promises import declared, verified
+from tenfold.rules.matrices import promise_of
 from tenfold.rules.movement import taken, with_new
 
 x, y = variables("x y")
@@ -56,6 +60,32 @@ def _scaled(match: Match, scale: Term, other: Term, *, before: bool) -> Term:
     return match.make(multiply, scale, other)
 
 
+def _moved(match: Match, matrix: Term, other: Term, *, before: bool) -> Term | None:
+    """A diagonal beside the main one times another matrix: rows of that, or columns, are scaled,
+    and moved by the offset; what they leave is 0.
+    """
+    (scale,), (offset,) = matrix.inputs, matrix.params
+    axes = len(other.shape)
+    if len(scale.shape) != 1 or axes > 2 or scale.size == 0 or 0 in other.shape:
+        return None
+    axis = 0 if before else axes - 1
+    away = offset if before else -offset  # above 0: what comes first is left out
+    picks = list(whole_axes(other.shape))
+    picks[axis] = (max(away, 0), scale.size, 1)
+    made = _scaled(match, scale, taken(match, other, tuple(picks)), before=before)
+    around = [(0, 0)] * axes
+    around[axis] = (max(-away, 0), max(away, 0))
+    zero = {"i": 0, "u": 0, "f": 0.0, "c": 0j}[kind_of(made.dtype)]
+    return match.make(pad, made, params=(tuple(around), "constant", zero))
+
+
+def _promised(match: Match, matrix: Term, other: Term, *, before: bool) -> Term:
+    """A matrix that was promised to be diagonal times another."""
+    last = len(matrix.shape) - 2
+    on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
+    return _scaled(match, on_it, other, before=before)
+
+
 def _outer(match: Match, column: Term, row: Term, other: Term, *, before: bool) -> Term | None:
     """An outer product u v^T times a matrix W: u (v^T W); or W times it: (W u) v^T."""
     if len(column.shape) != 2 or column.shape[1] != 1 or len(row.shape) not in (1, 2):
@@ -79,8 +109,11 @@ def _unmade(match: Match, matrix: Term, other: Term, depth: int, *, before: bool
     if _is_identity(matrix):
         return other
     if matrix.op is diagonal_matrix:
-        main = matrix.params == (0,)
-        return _scaled(match, matrix.inputs[0], other, before=before) if main else None
+        if matrix.params != (0,):
+            return _moved(match, matrix, other, before=before)
+        return _scaled(match, matrix.inputs[0], other, before=before)
+    if promise_of(matrix) == "diagonal":
+        return _promised(match, matrix, other, before=before)
     if depth == DEEPEST or matrix.op not in COMBINED or not matrix.alone:
         return None
     inner = partial(_unmade, match, other=other, depth=depth + 1, before=before)
@@ -120,7 +153,7 @@ COMBINED = (add, subtract, multiply, negative)
 
 
 def _combined(match: Match, *, before: bool) -> Term | None:
-    """The product with a matrix that is combined of others."""
+    """The product with a matrix that is combined of others, or is diagonal in another way."""
     first, second = match.root.inputs
     matrix, other = (first, second) if before else (second, first)
     dtype = match.root.dtype
@@ -165,10 +198,13 @@ STRUCTURE = (
             partial(_combined, before=before),
             exactness="linear-algebra",
         )
-        for op in COMBINED
+        for op, of in (
+            *((op, op.name) for op in COMBINED),
+            *((diagonal_matrix, "off-diagonal"), (declared, "declared"), (verified, "verified")),
+        )
         for name, product, before in (
-            (f"{op.name}-times", pattern(op) @ x, True),
-            (f"times-{op.name}", x @ pattern(op), False),
+            (f"{of}-times", pattern(op) @ x, True),
+            (f"times-{of}", x @ pattern(op), False),
         )
     ),
 )

@@ -1,0 +1,1 @@
+"""What bench/algebra.py measures, and with what: experiments, BLAS by hand, layers, planning."""

@@ -1,0 +1,168 @@
+"""What optimising costs: planning structures that were never seen, and rewriting a long graph.
+
+Takes nothing; hands on rows for the table: the median and the worst time, in milliseconds, to
+rewrite and plan an expression of 20 operations, without compiling; how many functions of Tenfold's
+Python run when a structure is evaluated again; seconds to rewrite 10^5 nodes.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import numpy as np
+from kernel_work.measure import Row
+
+import tenfold as tn
+from tenfold import _native, pipeline
+from tenfold.ir.graph import Graph
+from tenfold.ir.rewrite import rewrite
+from tenfold.plan.plan import plan_of
+from tenfold.rules.active import active
+
+OPERATIONS, NEW, KNOWN = 20, 60, 20
+"""Operations of an expression, expressions of each kind, and how many are planned before."""
+NODES = 100_000
+MOST_MILLISECONDS, MOST_SECONDS = 3.0, 5.0
+KINDS = ("elementwise", "products", "mixed")
+THINKS = ("/tenfold/ir/", "/tenfold/rules/", "/tenfold/plan/", "/tenfold/render/")
+"""Where Python thinks: no function of these runs when a structure is known."""
+
+Pool = list[tn.Array]
+Choice = Callable[[random.Random, tn.Array, Pool], tn.Array]
+MAPS: tuple[Choice, ...] = (
+    lambda _, x, __: tn.exp(x),
+    lambda _, x, __: tn.tanh(x),
+    lambda choose, x, __: x * choose.uniform(2, 3),
+    lambda choose, x, pool: tn.maximum(x, choose.choice(pool)),
+    lambda choose, x, pool: x * choose.choice(pool),
+    lambda choose, x, pool: x - choose.choice(pool),
+)
+PRODUCTS: tuple[Choice, ...] = (
+    lambda choose, x, pool: x @ choose.choice(pool),
+    lambda choose, x, pool: choose.choice(pool) @ x,
+    lambda choose, x, pool: x + choose.choice(pool),
+    lambda choose, x, pool: choose.choice(pool) - x,
+    lambda choose, x, __: x * choose.uniform(2, 3),
+    lambda _, x, __: x.T,
+)
+CHOICES = {"elementwise": MAPS, "products": PRODUCTS, "mixed": MAPS + PRODUCTS}
+
+
+def expression(kind: str, seed: int) -> tn.Array:
+    """An expression of `OPERATIONS` operations on five square matrices; a seed, a structure."""
+    choose = random.Random(seed)
+    order = choose.randrange(16, 48)
+    pool = [tn.asarray(np.full((order, order), 0.01 * n)).wait() for n in range(5)]
+    x = choose.choice(pool)
+    for _ in range(OPERATIONS):
+        x = choose.choice(CHOICES[kind])(choose, x, pool)
+    return x
+
+
+def planned(x: tn.Array) -> float:
+    """Milliseconds to rewrite and plan an expression."""
+    begin = time.perf_counter()
+    graph = pipeline.optimised(pipeline.expression([x]))[0]
+    plan_of(graph)
+    return (time.perf_counter() - begin) * 1e3
+
+
+def new_structures(kind: str) -> Row:
+    """The time that structures take which were never seen."""
+    for seed in range(KNOWN):
+        planned(expression(kind, -1 - seed))
+    times = [planned(expression(kind, seed)) for seed in range(NEW)]
+    median = statistics.median(times)
+    return {
+        "name": f"planning-{kind}",
+        "group": "planning",
+        "title": f"planning {OPERATIONS} new operations, {kind}, worst {max(times):.2f} ms",
+        "wrong": {},
+        "milliseconds": {"tenfold": median},
+        "worst": max(times),
+        "verdicts": [
+            {
+                "required": f"median <= {MOST_MILLISECONDS:g} ms",
+                "found": median,
+                "met": median <= MOST_MILLISECONDS,
+            }
+        ],
+    }
+
+
+def thinking(work: Callable[[], object]) -> int:
+    """How many functions of Tenfold's rules, planner and renderer run meanwhile."""
+    count = 0
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        if event == "call" and any(part in frame.f_code.co_filename for part in THINKS):
+            count += 1
+
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def again() -> Row:
+    """Evaluating structures a second time, with new values."""
+    found, begin = [], time.perf_counter()
+    for kind in KINDS:
+        for seed in range(5):
+            expression(kind, seed).wait()
+            second = expression(kind, seed)
+            found.append(thinking(second.wait))
+    return {
+        "name": "planning-again",
+        "group": "planning",
+        "title": "planning what is known: functions of Python run",
+        "wrong": {},
+        "milliseconds": {"tenfold": (time.perf_counter() - begin) * 1e3},
+        "verdicts": [{"required": "none", "found": max(found), "met": not any(found)}],
+    }
+
+
+def long_graph() -> tn.Array:
+    """A graph of `NODES` nodes: products, sums, scales and maps, some of which rules take away."""
+    a, b = (tn.asarray(np.eye(4) * n).wait() for n in (1, 2))
+    x, nodes = a, 0
+    while nodes < NODES:
+        for _ in range(20):
+            x = tn.tanh(x * 1 + b) - a * 0.5
+        x = (x @ a).T + 2 * (b @ x)
+        nodes += 20 * 7 + 6
+    return x
+
+
+def rewriting() -> Row:
+    """Seconds to rewrite a long graph."""
+    with tn.options(pending_depth=0):
+        graph = Graph.of([_native.node_of(long_graph())])
+    begin = time.perf_counter()
+    _, report = rewrite(graph, active())
+    seconds = time.perf_counter() - begin
+    return {
+        "name": "rewriting",
+        "group": "planning",
+        "title": f"rewriting {len(graph):,} nodes, {len(report.firings):,} rewrites",
+        "wrong": {},
+        "milliseconds": {"tenfold": seconds * 1e3},
+        "verdicts": [
+            {"required": f"< {MOST_SECONDS:g} s", "found": seconds, "met": seconds < MOST_SECONDS}
+        ],
+    }
+
+
+def rows() -> Iterator[Row]:
+    """All rows."""
+    yield from map(new_structures, KINDS)
+    yield again()
+    yield rewriting()
