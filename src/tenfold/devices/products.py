@@ -214,7 +214,7 @@ def _vectors(form: Form, width: int) -> ProductStep | None:
     axes = len(form.stack.lengths)
     arithmetic, sums = Arithmetic(form.dtype, width), len(form.sums.lengths)
     kernel = DotProduct(arithmetic, beside, axes, form.conjugated, sums)
-    sizes = (*_stack_sizes(form), form.k, form.first[1], form.second[0])
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
 
@@ -277,7 +277,7 @@ def _packets(form: Form, width: int, update: Update | None = None) -> ProductSte
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
     kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
     strides = (*form.first, *form.second, *([form.third] if added else []))
-    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *strides)
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
 
@@ -319,5 +319,9 @@ def _step(
 
 
 def _stack_sizes(form: Form) -> tuple[int, ...]:
-    """The axes of the stack, then those that are contracted besides k."""
-    return tuple(number for axis in (*form.stack.axes, *form.sums.axes) for number in axis)
+    return tuple(number for axis in form.stack.axes for number in axis)
+
+
+def _sum_sizes(form: Form) -> tuple[int, ...]:
+    """The axes that are contracted besides k."""
+    return tuple(number for axis in form.sums.axes for number in axis)

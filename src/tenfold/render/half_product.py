@@ -26,7 +26,8 @@ from tenfold.render.blocked_product import BlockedProduct, Writer
 from tenfold.render.loops import counted, integer, larger, smaller, where
 from tenfold.render.packet import Packet, Text, type_text
 from tenfold.render.product import advanced, carrying, times, zeros
-from tenfold.render.product_unit import Rounds, Unit
+from tenfold.render.product_panel import Columns
+from tenfold.render.product_unit import Rounds, Slab, Unit
 
 # What a kernel says of its half. Table.
 HALVES = {
@@ -244,13 +245,13 @@ class _SecondTriangle(_Triangle):
             depths = ("0", integer(text, "add", unit.first_column, unit.columns))
         super().unit(unit._replace(depths=depths))
 
-    def copy(self, unit: Unit, source: str, start: str, depth: str, packets: str) -> None:
+    def copy(self, unit: Unit, slab: Slab, columns: Columns) -> None:
         """Copy a slab, and put zeros where the matrix is 0 beside the diagonal."""
-        super().copy(unit, source, start, depth, packets)
+        super().copy(unit, slab, columns)
         text, tile, parts = self.text, self.tile, self.arithmetic.parts
-        before = integer(text, "sub", unit.first_column, start)
-        begin = _within(text, before, depth)
-        end = _within(text, integer(text, "add", before, unit.columns), depth)
+        before = integer(text, "sub", unit.first_column, slab.start)
+        begin = _within(text, before, slab.depth)
+        end = _within(text, integer(text, "add", before, unit.columns), slab.depth)
         lanes, nothing = tile.lanes, zeros(self.arithmetic.wide, tile.lanes)
 
         def row(at: str) -> None:

@@ -1,6 +1,6 @@
 """Units: the names that the text of a product has for a block, and for a slab of it.
 
-Takes nothing, hands on two records that `blocked_product.py` fills and `half_product.py` changes.
+Takes nothing, hands on three records that `blocked_product.py` fills and `half_product.py` changes.
 
 >>> Rounds("%row", "%start", "%depth", "%corner", "%panel", "%step").depth
 '%depth'
@@ -32,6 +32,25 @@ class Unit(NamedTuple):
     """Of each packet of a panel the lanes that it has, where the processor has masks."""
     depths: tuple[str, str]
     """Where k begins and ends."""
+
+
+class Slab(NamedTuple):
+    """Names of what is known of the slab that is added to the sums."""
+
+    first: str
+    """Whether nothing has been added before."""
+    last: str
+    """Whether nothing will be added after."""
+    round: str = ""
+    """The first index of what is contracted besides k, if there is anything."""
+    rounds: str = ""
+    """Of how many indices of it there are rows."""
+    start: str = ""
+    """The first k."""
+    depth: str = ""
+    """How many there are."""
+    direct: str = ""
+    """Whether rows of the second operand are read where they lie, and are not copied."""
 
 
 class Rounds(NamedTuple):
