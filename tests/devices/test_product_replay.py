@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -151,4 +152,36 @@ def test_number_of_threads_changes_no_bit_of_a_replay(calls: list[str]) -> None:
                 found.append(np.asarray(c - 0.75 * (a @ b)))
     for each in found:
         assert_equal_bits(each, found[0])
+    assert calls == []
+
+
+def test_products_of_parts_follow_the_array_that_moves(calls: list[str]) -> None:
+    random = np.random.default_rng(0)
+    one, other, number = random.normal(size=(60, 60)), random.normal(size=(60, 60)), [0.5, -1.5]
+    a, b, s = map(tn.asarray, (one, other, np.asarray(number * 30)))
+    target, wanted = tn.asarray(one) + 0.0, one.copy()
+    for i in range(0, 48, 6):
+        found = s[i] * (a[i : i + 4, :5] @ b[i : i + 5, :6]) - a[i : i + 4, 3:9]
+        right = number[0] * (one[i : i + 4, :5] @ other[i : i + 5, :6]) - one[i : i + 4, 3:9]
+        np.testing.assert_allclose(found, right, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose((a[i] @ b)[2], one[i] @ other[:, 2], rtol=1e-12, atol=1e-12)
+        target[i : i + 6, i : i + 6] += 2.0 * (a[i : i + 6, :7] @ b[:7, :6])
+        wanted[i : i + 6, i : i + 6] += 2.0 * (one[i : i + 6, :7] @ other[:7, :6])
+    np.testing.assert_allclose(target, wanted, rtol=1e-12, atol=1e-12)
+    assert calls == []
+
+
+def test_threads_replay_one_plan_at_once(calls: list[str]) -> None:
+    values = np.random.default_rng(0).normal(size=(8, 3, 9, 9))
+    wanted = [2.5 * (a @ b) - c for a, b, c in values]
+
+    def work(number: int) -> bool:
+        for _ in range(50):
+            a, b, c = map(tn.asarray, values[number])
+            if not np.allclose(np.asarray(2.5 * (a @ b) - c), wanted[number]):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
     assert calls == []
