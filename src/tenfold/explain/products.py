@@ -45,6 +45,7 @@ def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
     """How a gemm is computed, with what it adds row by row."""
     row = node.type.shape[1] * node.type.dtype.itemsize
     update = update_of(node.params, node.type.dtype, row)
+    update = update._replace(half=update.half.replace("either", "lower"))  # found when it runs
     x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
     return update_step(x1, x2, update, width=register_bytes())
 
