@@ -297,11 +297,13 @@ class _Binding:
         return self.last[self.plan.items[item].position] == item
 
     def _quickly(self, kernel: Source) -> None:
-        """Have launches of what was quickly compiled counted: after some it is compiled again."""
+        """Have launches of what was quickly compiled counted: after some it is compiled again, all
+        kernels of a plan at once, so that Python plans once more and no oftener.
+        """
         left, cpu = uses_left(kernel), str(get("cpu"))
         if left < 0:
             return
-        self.runs = left if self.runs < 0 else min(self.runs, left)
+        self.runs = max(self.runs, left)
 
         def used() -> tuple[Value, ...]:
             note_use(kernel, cpu)
