@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from itertools import islice
 from typing import Any
 
 from tenfold import _native
@@ -87,10 +86,14 @@ class Rewriting:
         self.looked = False
         """Whether the value of a scalar has been looked at, beyond what every rule may know of it:
         with another number the rules might do otherwise."""
+        self.notes: dict[Any, Any] = {}
+        """What rules have found out that stays true while the graph is rewritten."""
         self._forward: dict[int, int] = {}
         self._made: dict[tuple[Any, ...], int] = {}
         self._known: dict[Node, int] | None = None
         self._readers: dict[int, list[int]] = {}
+        self._gone: list[int] = []
+        """What has been replaced, in that order."""
         self._entered, self._moved = 0, 0
         """How many nodes have been entered among the readers, and how many replacements."""
 
@@ -122,15 +125,15 @@ class Rewriting:
 
     def readers(self, at: int) -> Iterator[int]:
         """Yield the nodes that read a node and are needed, the newest first."""
-        table, forward = self._readers, self._forward
+        table = self._readers
         for reader in range(self._entered, len(self.nodes)):
             for i in dict.fromkeys(self.refresh(reader)):
                 table.setdefault(i, []).append(reader)
         self._entered = len(self.nodes)
-        for gone in list(islice(forward, self._moved, None)):
+        for gone in self._gone[self._moved :]:
             if gone in table:
                 table.setdefault(self.find(gone), []).extend(table.pop(gone))
-        self._moved = len(forward)
+        self._moved = len(self._gone)
         seen: set[int] = set()
         for reader in reversed(table.get(at, [])):
             if reader not in seen and self.needed(reader) and at in self.refresh(reader):
@@ -156,6 +159,7 @@ class Rewriting:
         """Put `by` in the place of `at`, for all its readers and for those who hold it."""
         readers, hidden = self.uses[at], not self.held[by]
         self._forward[at] = by
+        self._gone.append(at)
         self.held[by] = self.held[by] or self.held[at]
         self._gain(by, readers)
         self._lose(at, readers)
