@@ -192,7 +192,7 @@ def test_rule_against_accumulating_is_named_with_it() -> None:
 
 def test_optimised_stage_shows_each_firing_with_what_was_before_and_after() -> None:
     a, b = (tn.asarray(np.ones((2, 3)), device="cpu") for _ in range(2))
-    text = (-(-a) * 1 + tn.exp(b) * tn.exp(b)).explain("optimised")
+    text = (tn.negative(-a) * 1 + tn.exp(b) * tn.exp(b)).explain("optimised")
     assert "3 rewrites: negative-twice 1, multiply-one 1, equal 1" in text
     assert "negative-twice at %2: negative(negative(%0)) => %0" in text
     assert "multiply-one at %4: multiply(%0, 1) => %0" in text

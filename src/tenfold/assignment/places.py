@@ -81,9 +81,9 @@ def advance(target: Array, value: Any) -> None:
     """
     before = _native.node_of(target)
     count, most = before.assignments, _failed.get(id(target), MOST_PENDING)
-    if MOST_PENDING <= count < MOST_SHARING and isinstance(value, Array):
-        if shares(before, _native.node_of(value)):
-            return
+    few = MOST_PENDING <= count < MOST_SHARING
+    if few and isinstance(value, Array) and shares(before, _native.node_of(value)):
+        return
     if count >= most:
         if pipeline.compute([before]) is None:
             _failed.pop(id(target), None)

@@ -55,18 +55,19 @@ def _products(value: Node) -> set[Key]:
     waiting = [value]
     while waiting and len(seen) <= MOST_NODES:
         node = waiting.pop()
-        op, inputs = node.op, node.inputs
-        if node.pending and isinstance(op, Op) and op.multiply_adds is not None:
-            if not any(each.pending for each in inputs) and _is_large(node, op, inputs):
-                found.add((op, repr(node.params), *inputs))
+        inputs = node.inputs
+        if not any(each.pending for each in inputs) and _is_large(node, inputs):
+            found.add((node.op, repr(node.params), *inputs))
         new = [each for each in inputs if each not in seen]
         seen.update(new)
         waiting += new
     return found
 
 
-def _is_large(node: Node, op: Op[...], inputs: tuple[Node, ...]) -> bool:
-    assert op.multiply_adds is not None, "it is asked for"
+def _is_large(node: Node, inputs: tuple[Node, ...]) -> bool:
+    op = node.op if node.pending else None
+    if not isinstance(op, Op) or op.multiply_adds is None:
+        return False
     return op.multiply_adds(tuple(each.type for each in inputs), *node.params) >= LEAST
 
 
