@@ -49,7 +49,7 @@ def compute(nodes: Sequence[Node]) -> Exception | None:
 
 def _computed(nodes: Sequence[Node]) -> Exception | None:
     """Compute nodes, by a plan that is known if there is one."""
-    options = _options()
+    options = options_key()
     if _replayed(nodes, options):
         return None
     pending = [node for node in nodes if node.pending]
@@ -115,11 +115,11 @@ def _hand_over(source: Node, target: Node) -> None:
 
 def expression(arrays: Sequence[Array]) -> Graph:
     """Stage one: the nodes below some arrays, as they were written."""
-    return Graph.of([_native.node_of(array) for array in arrays], _options())
+    return Graph.of([_native.node_of(array) for array in arrays], options_key())
 
 
-def _options() -> tuple[int, ...]:
-    """What stands for the options and rules in force in the keys of plans."""
+def options_key() -> tuple[int, ...]:
+    """Return what stands for the options and rules in force in the keys of plans."""
     return (settings.fingerprint(), *active.fingerprint())
 
 

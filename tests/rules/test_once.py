@@ -80,7 +80,7 @@ def expression(random: Random) -> tn.Array:
     pool = [
         *matrices,
         tn.declare(orthogonal, "orthogonal"),
-        tn.declare(matrices[0] * 1, "symmetric"),
+        tn.declare(matrices[0] + matrices[0].T, "symmetric"),
         tn.linalg.diagonal(matrices[1]) * tn.eye(LENGTH),
         tn.eye(LENGTH),
     ]
@@ -105,3 +105,21 @@ def test_second_optimisation_changes_nothing(fast: bool) -> None:
         with tn.options(fast=fast):
             first, second = again(expression(Random(seed)))
         assert second == {}, (seed, first)
+
+
+def value(seed: int) -> np.ndarray | None:
+    """Return what an expression comes to; None where a matrix in it is singular."""
+    try:
+        return np.asarray(expression(Random(seed)))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def test_values_are_those_of_what_was_written() -> None:
+    for seed in range(90):
+        found = value(seed)
+        with tn.options(optimise=False):
+            wanted = value(seed)
+        if found is not None and wanted is not None:
+            bound = 1e-6 * np.max(abs(wanted), initial=0)
+            assert np.max(abs(found - wanted), initial=0) <= bound, seed

@@ -14,6 +14,7 @@ from tenfold.devices.reference import Reference
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
 from tenfold.ir.rule import RuleSet
+from tenfold.ops.gemm import gemm
 from tenfold.rules.active import active, lines, optimised
 from tenfold.testing import assert_equal_bits
 
@@ -136,6 +137,66 @@ def test_rules_that_undo_each_other_name_each_other() -> None:
 def test_rule_that_feeds_itself_is_named() -> None:
     with pytest.raises(tn.errors.RunError, match="rule 'grow' feeds itself"):
         rewritten(tn.exp(A), tn.Rule("grow", pattern.exp(x), pattern.exp(x) + 0.5))
+
+
+def test_three_rules_in_a_circle_are_named() -> None:
+    circle = (
+        tn.Rule("first", pattern.exp(x), pattern.sin(x)),
+        tn.Rule("second", pattern.sin(x), pattern.cos(x)),
+        tn.Rule("third", pattern.cos(x), pattern.exp(x)),
+    )
+    with pytest.raises(
+        tn.errors.RunError, match="'first' and 'second' and 'third' undo each other"
+    ):
+        rewritten(tn.exp(A), *circle)
+
+
+def test_rule_that_makes_ever_more_of_what_it_matches_is_named() -> None:
+    double = tn.Rule("double", pattern.exp(x), pattern.exp(x + 1) * pattern.exp(x - 1))
+    with pytest.raises(tn.errors.RunError, match="rule 'double' feeds itself: still changing"):
+        rewritten(tn.exp(A), double)
+
+
+def test_rule_against_a_built_in_one_is_named_with_it() -> None:
+    rule = tn.Rule("negate", pattern.abs(x), pattern.abs(pattern.negative(pattern.negative(x))))
+    with (
+        tn.rules.using(rule),
+        pytest.raises(tn.errors.RunError, match="'negate' and 'negative-twice' undo each other"),
+    ):
+        optimised(graph_of(abs(A)))
+
+
+def test_rule_against_the_order_of_a_chain_is_named_with_it() -> None:
+    rule = tn.Rule("right", (x @ y) @ z, x @ (y @ z), exactness="linear-algebra")
+    row = tn.ones((1, 2))
+    with (
+        tn.rules.using(rule),
+        pytest.raises(tn.errors.RunError, match="'products-chain' and 'right' undo each other"),
+    ):
+        optimised(graph_of(row @ A @ B))
+
+
+def test_rule_against_accumulating_is_named_with_it() -> None:
+    rule = tn.Rule(
+        "apart",
+        pattern(gemm, x, y, z, params=("N", "N", 1, 0, 1)),
+        lambda match: match["x"].array @ match["y"].array + match["z"].array,
+        exactness="linear-algebra",
+    )
+    with (
+        tn.rules.using(rule),
+        pytest.raises(tn.errors.RunError, match="'apart' and 'products-sum' undo each other"),
+    ):
+        optimised(graph_of(A @ B + A))
+
+
+def test_optimised_stage_shows_each_firing_with_what_was_before_and_after() -> None:
+    a, b = (tn.asarray(np.ones((2, 3)), device="cpu") for _ in range(2))
+    text = (tn.negative(-a) * 1 + tn.exp(b) * tn.exp(b)).explain("optimised")
+    assert "3 rewrites: negative-twice 1, multiply-one 1, equal 1" in text
+    assert "negative-twice at %2: negative(negative(%0)) => %0" in text
+    assert "multiply-one at %4: multiply(%0, 1) => %0" in text
+    assert "equal at %7: exp(%5) => %6" in text
 
 
 def test_replacement_that_reads_what_it_replaces_is_refused() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.assignment import windows
+from tenfold.assignment.shared import shares
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
@@ -35,6 +36,8 @@ MOST_READ = _native.MOST_READ
 """Assignments, of any Arrays, that may be pending one upon the other below what is assigned."""
 
 
+MOST_SHARING = 16
+"""As MOST_PENDING, where each computes the same product: together they compute it once."""
 MOST_FAILED = 256
 """As MOST_PENDING, where one has failed: what can be done is done the next time."""
 _failed: dict[int, int] = {}
@@ -78,6 +81,9 @@ def advance(target: Array, value: Any) -> None:
     """
     before = _native.node_of(target)
     count, most = before.assignments, _failed.get(id(target), MOST_PENDING)
+    few = MOST_PENDING <= count < MOST_SHARING
+    if few and isinstance(value, Array) and shares(before, _native.node_of(value)):
+        return
     if count >= most:
         if pipeline.compute([before]) is None:
             _failed.pop(id(target), None)

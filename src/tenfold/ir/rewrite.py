@@ -245,9 +245,9 @@ class _Rewrite:
         self.firings.append(Firing(name, work.place(at), *texts))
         self.fuel -= 1
         if self.fuel < 0:
-            last = [firing.rule for firing in self.firings[-FUEL_BASE // 2 :]]
-            names = " and ".join(repr(name) for name in sorted(set(last)))
-            several = len(set(last)) > 1
+            last = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {MERGED}
+            names = " and ".join(repr(name) for name in sorted(last))
+            several = len(last) > 1
             what = f"rules {names} undo each other" if several else f"rule {names} feeds itself"
             rule_text = f"{what}: still changing after {len(self.firings)} rewrites"
             raise RunError("rewrite", rule_text, remedy="remove one with tn.rules.remove(name)")

@@ -86,12 +86,16 @@ class Rewriting:
         self.looked = False
         """Whether the value of a scalar has been looked at, beyond what every rule may know of it:
         with another number the rules might do otherwise."""
+        self.notes: dict[Any, Any] = {}
+        """What rules have found out that stays true while the graph is rewritten."""
         self._forward: dict[int, int] = {}
         self._gone: list[int] = []
         """What has been replaced, in order."""
         self._made: dict[tuple[Any, ...], int] = {}
         self._known: dict[Node, int] | None = None
         self._readers: dict[int, list[int]] = {}
+        self._gone: list[int] = []
+        """What has been replaced, in that order."""
         self._entered, self._moved = 0, 0
         """How many nodes have been entered among the readers, and how many replacements."""
 
@@ -157,6 +161,7 @@ class Rewriting:
         """Put `by` in the place of `at`, for all its readers and for those who hold it."""
         readers, hidden = self.uses[at], not self.held[by]
         self._forward[at] = by
+        self._gone.append(at)
         self.held[by] = self.held[by] or self.held[at]
         self._gain(by, readers)
         self._lose(at, readers)

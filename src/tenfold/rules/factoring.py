@@ -147,9 +147,10 @@ def _shared_ends(
 def _spliced(word: Word) -> Iterator[Word]:
     """Yield the word with a sum in it that is one word: its letters join the chain."""
     for at, letter in enumerate(word.letters):
-        for inner in _factored(letter.words, all_of_them=False) if letter.words else ():
-            if len(inner) == 1:
-                (one,) = inner
+        for end in (0, -1) if letter.words else ():
+            rows = [inner.letters[:: 1 + 2 * end] for inner in letter.words]
+            for count in range(_alike(rows), 0, -1):
+                (one,) = _joined(letter.words, tuple(range(len(rows))), count, end)
                 letters = (*word.letters[:at], *one.letters, *word.letters[at + 1 :])
                 yield Word(word.coefficient.times(one.coefficient), letters)
 

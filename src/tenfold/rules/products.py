@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from weakref import WeakKeyDictionary
 
 from tenfold.ir.op import Kind
 from tenfold.ir.pattern import pattern, variables
@@ -62,18 +61,15 @@ class _Known:
     def has_products(self, ops: Sequence[Operator]) -> bool:
         """Whether there is a product anywhere, written or made by a rule."""
         if not self.products and self.seen < len(ops):
-            self.products = any(op in (matmul, *UPDATES) for op in islice(ops, self.seen, None))
+            self.products = any(ops[at] in (matmul, *UPDATES) for at in range(self.seen, len(ops)))
             self.seen = len(ops)
         return self.products
 
 
-_all_known: WeakKeyDictionary[Rewriting, _Known] = WeakKeyDictionary()
-
-
 def _known(work: Rewriting) -> _Known:
-    found = _all_known.get(work)
+    found: _Known | None = work.notes.get(_Known)
     if found is None:
-        found = _all_known[work] = _Known()
+        found = work.notes[_Known] = _Known()
     return found
 
 

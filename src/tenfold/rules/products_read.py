@@ -45,8 +45,13 @@ Words = tuple[Word, ...]
 
 def belongs(term: Term) -> bool:
     """Whether a term is an operation of an expression of matrices, all of one dtype."""
-    fits = None if term.op is None else _FITS.get(term.op)
-    return fits is not None and term.dtype in DTYPES and fits(term)
+    known = term.work.notes.setdefault(belongs, {})
+    found: bool | None = known.get(term.at)
+    if found is None:  # Types never change, so neither does the answer
+        fits = None if term.op is None else _FITS.get(term.op)
+        found = fits is not None and term.dtype in DTYPES and fits(term)
+        known[term.at] = found
+    return found
 
 
 def _product(term: Term) -> bool:
