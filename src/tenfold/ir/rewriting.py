@@ -94,8 +94,6 @@ class Rewriting:
         self._made: dict[tuple[Any, ...], int] = {}
         self._known: dict[Node, int] | None = None
         self._readers: dict[int, list[int]] = {}
-        self._gone: list[int] = []
-        """What has been replaced, in that order."""
         self._entered, self._moved = 0, 0
         """How many nodes have been entered among the readers, and how many replacements."""
 
