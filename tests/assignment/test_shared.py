@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 from tenfold.assignment.places import MOST_SHARING
+from tenfold.assignment.shared import shares
 
 N = 70
 CUBED, SQUARED = N**3, N**2
@@ -56,6 +58,14 @@ def test_solve_of_each_turn_is_computed_once() -> None:
     assert multiply_adds == alone
 
 
+def test_factors_that_are_not_computed_yet_are_the_same_ones_in_each_turn() -> None:
+    ones = tn.ones((N, N)) * 2
+    found, multiply_adds, _ = looped(6, lambda i: ones @ B + V[i])
+    wanted = (np.full((N, N), 2.0) @ b)[None] + v[:6, None, :]
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+    assert multiply_adds == CUBED
+
+
 def test_chain_that_is_shorter_by_itself_does_not_wait() -> None:
     found, multiply_adds, _ = looped(8, lambda i: A @ B @ V[i])
     np.testing.assert_allclose(found, v[:8] @ (a @ b).T, rtol=1e-10, atol=1e-10)
@@ -94,6 +104,18 @@ def test_turns_that_wait_keep_what_each_has_read() -> None:
     np.testing.assert_allclose(np.asarray(seen), wanted, rtol=1e-10, atol=1e-10)
     wanted[2] = 0
     np.testing.assert_allclose(np.asarray(x), wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_what_an_earlier_turn_has_computed_is_not_taken_for_the_same() -> None:
+    x = tn.zeros((6, N, N))
+    x[0] = A + 1
+    for i in range(1, 6):
+        assert not shares(_native.node_of(x), _native.node_of(x[i - 1] @ B / 10))
+        x[i] = x[i - 1] @ B / 10
+    wanted = [a + 1]
+    for _ in range(5):
+        wanted.append(wanted[-1] @ b / 10)
+    np.testing.assert_allclose(np.asarray(x), wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_nothing_waits_where_nothing_is_optimised() -> None:

@@ -36,8 +36,8 @@ _known: dict[Key, bool] = {}
 
 
 def shares(before: Node, value: Node) -> bool:
-    """Whether what is assigned has a product or solve, of values that are there, which is part of
-    what was assigned last, and takes fewer multiply-adds together with it than by itself.
+    """Whether what is assigned has a product or solve which is part of what was assigned last too,
+    and takes fewer multiply-adds together with it than by itself.
     """
     op, inputs = before.op, before.inputs
     if not before.pending or op is None or op.writes is None or len(inputs) < 2:
@@ -45,22 +45,26 @@ def shares(before: Node, value: Node) -> bool:
     mine = _products(value)
     if not mine or mine.isdisjoint(_products(inputs[1])):
         return False
-    return before.assignments > 1 or _is_less([inputs[1], value])
+    earlier = inputs[0].op if inputs[0].pending else None
+    waits = earlier is not None and earlier.writes is not None  # it has been weighed for that one
+    return waits or _is_less([inputs[1], value])
 
 
 def _products(value: Node) -> set[Key]:
-    """Return the products and solves of values that are there: what they are of what."""
+    """Return the large products and solves below a value: which operation of which nodes. What an
+    earlier assignment computes is not looked through.
+    """
     found: set[Key] = set()
     seen: set[Node] = {value}
     waiting = [value]
     while waiting and len(seen) <= MOST_NODES:
         node = waiting.pop()
         inputs = node.inputs
-        if not any(each.pending for each in inputs) and _is_large(node, inputs):
+        if _is_large(node, inputs):
             found.add((node.op, repr(node.params), *inputs))
-        new = [each for each in inputs if each not in seen]
+        new = [each for each in inputs if each.pending and each not in seen]
         seen.update(new)
-        waiting += new
+        waiting += [each for each in new if not each.op or each.op.writes is None]
     return found
 
 
