@@ -61,6 +61,11 @@ def part(n: int) -> int:
     return max(n // 5, 1)
 
 
+def small(n: int) -> int:
+    """The order of matrices that are multiplied as often as they have rows."""
+    return max(3 * n // 10, 1)
+
+
 # What stands for the shape of an input: n by n, n by k, k by n, n, ...
 SHAPES: dict[str, Callable[[int], tuple[int, ...]]] = {
     "square": lambda n: (n, n),
@@ -71,7 +76,7 @@ SHAPES: dict[str, Callable[[int], tuple[int, ...]]] = {
     "shorter": lambda n: (n - 1,),
     "quarter": lambda n: (n // 2, n // 2),
     "half": lambda n: (n // 2, n),
-    "tenth": lambda n: (n // 10, n // 10),
+    "small": lambda n: (small(n), small(n)),
     "three": lambda n: (3, n),
 }
 
@@ -358,8 +363,8 @@ EXPERIMENTS = (
         "square, square, three", loop_assigned, loop_assigned_by_hand, lambda n: n**3, "n^3",
         jax=lambda xp: lambda *inputs: xp.stack(loop(xp)(*inputs))),
     experiment("loops", "loop-elements",
-        "for i in range(n/10): c[i] = (A @ B)[i, i], A, B (n/10, n/10)",
-        "tenth, tenth", elements, elements_by_hand, lambda n: (n // 10)**2, "(n/10)^2",
+        "for i in range(m): c[i] = (A @ B)[i, i], A, B (m, m), m = 3n/10",
+        "small, small", elements, elements_by_hand, lambda n: small(n)**2, "m^2",
         jax=lambda xp: lambda a, b: xp.stack([(a @ b)[i, i] for i in range(len(a))])),
     # Parts of sums and products.
     experiment("parts", "element-sum", "(A + B)[2, 2]", "square, square",
@@ -442,10 +447,10 @@ EXPERIMENTS = (
         tenfold=declared("triangular", solves)),
     experiment("systems", "solve-diagonal", "solve(diag(d), B)", "entries, tall",
         lambda xp: lambda d, b: xp.linalg.solve(xp.diag(d), b),
-        lambda _: lambda d, b: b / d[:, None], lambda n: n * part(n), "n k"),
+        lambda _: lambda d, b: b / d[:, None], lambda _: 0, "0"),
     experiment("systems", "solve-diagonal-declared", "solve(D, B), D declared diagonal",
         "diagonal, tall",
-        solves, lambda _: lambda d, b: b / np.diagonal(d)[:, None], lambda n: n * part(n), "n k",
+        solves, lambda _: lambda d, b: b / np.diagonal(d)[:, None], lambda _: 0, "0",
         tenfold=declared("diagonal", solves)),
     experiment("systems", "inverse-definite", "inv(S) @ B, S declared positive-definite",
         "definite, tall",
@@ -460,6 +465,6 @@ EXPERIMENTS = (
         inverts, lambda by: lambda a, b: by.product(a.T, b),
         lambda n: n * n * part(n), "n^2 k", tenfold=declared("orthogonal", inverts)),
     experiment("systems", "inverse-diagonal", "inv(D) @ B, D declared diagonal", "diagonal, tall",
-        inverts, lambda _: lambda d, b: b / np.diagonal(d)[:, None], lambda n: n * part(n), "n k",
+        inverts, lambda _: lambda d, b: b / np.diagonal(d)[:, None], lambda _: 0, "0",
         tenfold=declared("diagonal", inverts)),
 )  # fmt: skip

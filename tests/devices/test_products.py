@@ -319,7 +319,7 @@ def test_the_longest_of_the_contracted_axes_is_walked() -> None:
     x1, x2 = np.zeros((3, 7, 40)), np.zeros((40, 3, 9))
     step = step_of("tensordot", (((0, 2), (1, 0)),), x1, x2, 32)
     named = dict(zip(step.kernel.sizes, step.sizes, strict=True))
-    assert (named["k"], named["length 0 of sums"]) == (40, 3)
+    assert (named["k"], named["length of sum 0"]) == (40, 3)
     assert step.multiply_adds == 7 * 9 * 120
     assert "summed over 1 more" in str(step)
     beside = step_of(

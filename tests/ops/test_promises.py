@@ -143,3 +143,33 @@ def test_declare_refuses() -> None:
     )
     with pytest.raises(tn.errors.ShapeError, match="declare: matrices of 2 x 3 are not square"):
         tn.declare(tn.zeros((2, 3)), "diagonal")
+
+
+def test_promise_holds_for_every_use_of_an_array_that_somebody_holds() -> None:
+    values = np.tril(np.random.default_rng(0).standard_normal((100, 100)))
+    other = tn.asarray(np.eye(100))
+    for declared in (
+        tn.declare(tn.asarray(values), "triangular"),
+        tn.declare(tn.asarray(values) * 1.0, "triangular"),
+        tn.declare(tn.declare(tn.asarray(values) + 0.0, "symmetric"), "triangular"),
+    ):
+        counts = []
+        for _ in range(3):
+            with tn.profile() as p:
+                found = np.asarray(declared @ other)
+            counts.append((p.multiply_adds, np.array_equal(found, values)))
+        assert counts == [(100 * 101 // 2 * 100, True)] * 3
+        assert np.array_equal(np.asarray(declared), values)
+
+
+def test_what_is_promised_of_an_old_value_stays_when_its_array_is_written_over() -> None:
+    values = np.tril(np.random.default_rng(0).standard_normal((100, 100)))
+    x, other = tn.asarray(values), tn.asarray(np.eye(100))
+    declared = tn.declare(x, "triangular")
+    for turn in range(1, 4):
+        x += declared @ other
+        x.wait()
+        assert np.array_equal(np.asarray(declared @ other), values)
+        np.testing.assert_allclose(np.asarray(x), (turn + 1) * values, rtol=1e-12)
+    declared += 1
+    assert np.array_equal(np.asarray(declared), values + 1)

@@ -19,7 +19,9 @@ from tenfold.devices.reference import Reference
 from tenfold.dtypes import kind_of
 from tenfold.ir.graph import Graph, type_text
 from tenfold.ops import factors, promises
+from tenfold.ops.diagonal_solves import solve_diagonal
 from tenfold.ops.gemm import gemm
+from tenfold.ops.half_products import syrk, trmm
 from tenfold.ops.triangles import triangular_solve
 from tenfold.rules.active import optimised
 from tenfold.testing import (
@@ -103,15 +105,25 @@ def number(x: tn.Array, value: int) -> complex:
 LEAVES = {"m": (3, 4), "t": (2, 3, 4), "u": (3, 1), "v": (12,), "s": (), "e": (0, 3)}
 LEAVES |= {"w": (4, 3), "r": (2, 4, 3)}
 LEAVES |= {"a": (3, 3), "d": (3, 3), "g": (2, 3, 3)}  # far from singular
+LEAVES |= {
+    "h": (100, 70),
+    "k": (100, 70),
+    "p": (70, 100),
+    "q": (70, 70),
+    "z": (100, 100),
+}  # worth halving
 FUNCTIONS = {name: getattr(tn, name) for name in tn.__all__ if not name.startswith("_")} | {
     "np": np,
     "twice": read_twice,
     "number": number,
     "factors": factors.factors,
     "gemm": gemm,
+    "syrk": syrk,
+    "trmm": trmm,
     "solved": factors.solve_factored,
     "inverse": factors.inv_factored,
     "determinant": factors.det_factored,
+    "divided": solve_diagonal,
     "verified": promises.verified,
     "logarithm": factors.logarithm_of,
     "substituted": lambda x, y, *params: _native.apply(triangular_solve.id, (x, y), params),

@@ -35,6 +35,7 @@ from tenfold.dtypes import kind_of
 from tenfold.ir.op import Params
 from tenfold.ir.shape import Shape
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, scalars_of, third_of, turned
+from tenfold.ops.half_products import resolved
 from tenfold.storage import dense
 
 
@@ -53,6 +54,7 @@ def accumulate(
     if x3 is not None and not in_place:
         x3 = _rows_beside(x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape))
     update = update_of(node.params, type_.dtype, None if x3 is None else factor_of(x3))
+    update = update._replace(half=resolved(update.half, (x1, x2)))
     step = decided(factor_of(x1), factor_of(x2), update, register_bytes())
     program = program_of(step.kernel, step.multiply_adds)
     *_, sign, scales, added = node.params
@@ -70,11 +72,13 @@ def accumulate(
 
 
 def update_of(params: Params, dtype: np.dtype, x3: Factor | None) -> Update:
-    """Return what becomes of the product of a gemm, to which x3 of its shape is added, or none."""
-    first, second, *_ = params
+    """Return what becomes of the product of a gemm, a syrk or a trmm, to which x3 of its shape is
+    added, or none.
+    """
+    first, second, *half, _, _, _ = params
     real = kind_of(dtype) != "c"
     conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return Update(conjugated, x3)
+    return Update(conjugated, x3, *half)
 
 
 @lru_cache

@@ -1,8 +1,9 @@
 """Bound products: what a replay is given so that it launches a product without Python.
 
 Takes what is multiplied and how its operands lie, hands on a BoundProduct; None where a replay
-calls Python: for operands that are converted or copied first, for library calls, which hold BLAS
-to one thread, and for scalars that native code does not multiply as NumPy does.
+calls Python: for operands that are converted or copied first, for a triangle whose side the values
+tell, for library calls, which hold BLAS to one thread, and for scalars that native code does not
+multiply as NumPy does.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import FLOAT64
@@ -106,6 +107,8 @@ def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
     arrays = (x for x in operands[:2] if x is not None)
     x1, x2 = map(accumulate.turned_factor, arrays, node.params[:2])
     update = accumulate.update_of(node.params, type_.dtype, x3)
+    if update.half.endswith("either"):
+        return None  # the values tell the side
     step = accumulate.decided(x1, x2, update, multiply.register_bytes())
     scales = _scales(node, range(2, third), range(third + 1, len(operands)))
     return None if scales is None else (step, third, scales)

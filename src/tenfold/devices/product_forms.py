@@ -100,19 +100,17 @@ class Form:
         """The product of the transposes in the other order: the result's transpose; of one column,
         where something is added.
         """
-        stack, sums = (
-            axes._replace(first=axes.second, second=axes.first) for axes in (self.stack, self.sums)
-        )
+        stack = self.stack._replace(first=self.stack.second, second=self.stack.first)
         return replace(
             self,
             stack=stack,
-            sums=sums,
             m=self.n,
             n=self.m,
             first=self.second[::-1],
             second=self.first[::-1],
             third=0,
             swapped=not self.swapped,
+            sums=Stack(self.sums.lengths, self.sums.second, self.sums.first),
         )
 
 
@@ -135,10 +133,6 @@ def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> 
     if lies(rows, row, columns, column):
         return "row"
     return "column" if lies(columns, column, rows, row) else "any"
-
-
-BESIDE = 8
-"""Elements beside each other from which they are walked before a longer axis is."""
 
 
 def form_of(contraction: Contraction, x1: Factor, x2: Factor, x3: Factor | None = None) -> Form:
@@ -177,10 +171,15 @@ def stack_axes(
     return first, second
 
 
+BESIDE = 8
+"""Elements beside each other from which they are walked before a longer axis is."""
+
+
 def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Axis]:
     """Return the contracted axes: the one that is k, and before it those that cannot be walked as
-    one with it, in the order in which `x1` lies. The longest is k, or one of some length along
-    which the elements of both lie beside each other.
+    one with it, in the order in which `x1` lies. The longest is k, or rather one of some length
+    along which elements lie beside each other: those of both, or of x2, which may be copied one by
+    one.
     """
     axes = [
         (x1.shape[one], x1.strides[one], x2.strides[other])
@@ -191,8 +190,12 @@ def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Ax
     found = _merged(sorted(axes, key=lambda axis: -abs(axis[1]))).axes
     if not found:
         return NONE, (1, 0, 0)
-    beside = (x1.dtype.itemsize,) * 2
-    k = max(found, key=lambda axis: (axis[1:] == beside and axis[0] >= BESIDE, axis[0]))
+
+    def rank(axis: Axis) -> tuple[int, int]:
+        beside = [stride == x1.dtype.itemsize for stride in axis[1:]]
+        return (sum(beside) * beside[1] if axis[0] >= BESIDE else 0), axis[0]
+
+    k = max(found, key=rank)
     found.remove(k)
     return _merged(found), k
 

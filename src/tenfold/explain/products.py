@@ -47,6 +47,7 @@ def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
     strides = tuple(dtype.itemsize * stride for stride in row_major(shape))
     x3 = Factor(shape, strides, dtype) if node.params[-1] else None
     update = update_of(node.params, dtype, x3)
+    update = update._replace(half=update.half.replace("either", "lower"))  # found when it runs
     x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
     return update_step(x1, x2, update, width=register_bytes())
 

@@ -42,7 +42,21 @@ class Graph:
 
         `options` are numbers that stand for the options in force: with them, `structure` is there.
         """
-        return cls(*_native.walk(outputs, options))
+        nodes, inputs, uses, held, places, dying, structure = _native.walk(outputs, options)
+        left = [at for at, is_held in enumerate(held) if is_held]
+        while left:
+            at = left.pop()
+            op = nodes[at].op
+            if op is None or not op.promise or at in places or not inputs[at]:
+                continue
+            (base,) = inputs[at]
+            held[at] = False
+            if dying:
+                dying[base] = False
+            if nodes[base].pending and not held[base]:
+                held[base] = True
+                left.append(base)
+        return cls(nodes, inputs, uses, held, places, dying, structure)
 
     def __len__(self) -> int:
         return len(self.nodes)

@@ -179,6 +179,9 @@ class Op(Operation[P]):
     """Python's operator for it, such as "+"."""
     view: bool = False
     """Whether its result is a view of its first input, that writes through."""
+    promise: bool = False
+    """Whether it says something of its operand and computes nothing. It is given no value where
+    others read it, so that what it says is not lost: who holds it holds its operand."""
     undo: Callable[[Array, Array], Array] | None = None
     """For a view of all elements in another form: `undo(values of the view, input)` gives them in
     the form of the input."""

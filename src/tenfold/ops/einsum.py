@@ -81,8 +81,15 @@ def _multiplied(writer: Writer, terms: list[Term], output: Labels) -> Term:
 
 def _common(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
     """Return the operands as Arrays of their common dtype, and that; Python scalars are weak."""
-    if all(type(x) is Array for x in operands) and len({x.dtype for x in operands}) == 1:
-        return list(operands), operands[0].dtype
+    if operands and type(operands[0]) is Array:
+        dtype = operands[0].dtype
+        if not [x for x in operands if type(x) is not Array or x.dtype is not dtype]:
+            return list(operands), dtype
+    return _converted(operands)
+
+
+def _converted(operands: Sequence[Any]) -> tuple[list[Array], np.dtype]:
+    """Return operands of several dtypes, or of other classes, in their common dtype."""
     arrays = [array(operand) for operand in operands]
     types = [typed(operand) for operand in operands]
     dtype = promote(types)
@@ -123,9 +130,9 @@ def einsum(subscripts: str, /, *operands: Any, optimize: Any = True) -> Array:
         raise _no_text(subscripts)
     arrays, dtype = _common(operands)
     values: list[Any] = arrays
-    for step in recipe_of(subscripts, dtype, tuple([x.shape for x in arrays])).steps:
-        inputs = tuple([values[place] for place in step.places])
-        values.append(_native.apply(step.op.id, inputs, step.params))
+    for op, places, params in recipe_of(subscripts, dtype, tuple([x.shape for x in arrays])).steps:
+        inputs = tuple([values[place] for place in places])
+        values.append(_native.apply(op.id, inputs, params))
     result: Array = values[-1]
     return result
 

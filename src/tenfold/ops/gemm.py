@@ -43,7 +43,8 @@ def _stack(types: Sequence[Type]) -> Shape:
     return broadcast(types[0].shape[:-2], types[1].shape[:-2])
 
 
-def _rule(types: tuple[Type, ...], *params: Any) -> Inferred:
+def inferred(types: tuple[Type, ...], *params: Any) -> Inferred:
+    """Return the Type of a gemm, and the dtypes of its operands."""
     m, _, n = _lengths(types, params)
     dtype = promote(types)
     return Inferred((((*_stack(types), m, n), dtype),), (dtype,) * len(types))
@@ -79,7 +80,8 @@ def scalars_of(
     return found[0], found[1]
 
 
-def _reference(*given: Any) -> np.ndarray:
+def computed(*given: Any) -> np.ndarray:
+    """Return NumPy's value of a gemm of operands and params."""
     inputs, params = given[:-5], given[-5:]
     alpha, beta = scalars_of(inputs, params, inputs[0].dtype)
     x1, x2 = (
@@ -92,8 +94,8 @@ def _reference(*given: Any) -> np.ndarray:
 
 
 @operation(
-    rule=_rule,
-    reference=_reference,
+    rule=inferred,
+    reference=computed,
     multiply_adds=_multiply_adds,
     accumulates=lambda *params: 2 + params[3] if params[4] else None,
     kind=Kind.COMPLEX,

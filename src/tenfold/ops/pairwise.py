@@ -37,7 +37,7 @@ from tenfold.ops.subscripts import Labels
 
 Axes = list[Labels]
 """Of an array: the labels that each axis walks as one, none where it has length 1."""
-LONG = 32
+LONG = 16
 """Elements beside each other from which no longer axis is preferred to them."""
 
 
@@ -169,7 +169,7 @@ class Writer:
         runs = self._runs(term, own)
         if not runs:
             return [], ()
-        best = max(runs, key=lambda run: product(self.shape(run)))
+        best = max(reversed(runs), key=lambda run: product(self.shape(run)))
         if product(self.shape(runs[-1])) >= LONG:
             best = runs[-1]
         rest = sorted((label for label in own if label not in best), key=order.index)

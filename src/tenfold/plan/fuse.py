@@ -21,6 +21,7 @@ from tenfold.ir.shape import Shape, product
 from tenfold.plan.access import ELSEWHERE, FIXED, Access, broadcast, identity, placed, seen_through
 from tenfold.plan.cut import LARGEST_BODY, LOAD, STORE, Bodies, weight_of
 from tenfold.plan.items import Item
+from tenfold.plan.scattered import is_copied
 
 INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "constant")
 """The kinds that are computed where they are read."""
@@ -141,6 +142,8 @@ class Fusion:
     def _is_window(self, number: int) -> bool:
         """Whether a root is nothing but a view of something in memory: nothing is computed."""
         if self.items[number].kind != "view":
+            return False
+        if is_copied(self.graph, self.items, self.users[number], number):
             return False
         while self.items[number].kind == "view":
             (number,) = self.items[number].inputs

@@ -6,7 +6,7 @@ rows; sums of a tile stay in registers through a slab. Where a block is only a t
 rows of the second operand can be read as packets, they are read where they lie. The last tile of
 rows is moved up to end with the last row, so some sums may be made twice; a panel that is cut by
 the last column is copied with zeros beside it. Where several axes are contracted that cannot be
-walked as one, slabs of the innermost follow each other for each index of the others.
+walked as one, a slab has the innermost for some indices of the others, or a part of it for one.
 
 Any strides will do. The text depends on dtype, processor and tile, not on lengths.
 
@@ -22,14 +22,13 @@ product x1 @ x2 of float32, stack of 1 axes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import NamedTuple
 
 from tenfold.dtypes import INT64
-from tenfold.render.loops import counted, integer, smaller, where
+from tenfold.render.loops import counted, integer, larger, smaller, where
 from tenfold.render.packet import Packet, type_text
 from tenfold.render.product import (
     advanced,
@@ -38,14 +37,18 @@ from tenfold.render.product import (
     given,
     module,
     read_stack,
+    read_sums,
     rounds_of,
     stack_sizes,
     stacked,
+    sum_sizes,
     summed,
     times,
     zeros,
 )
+from tenfold.render.product_panel import Columns, Panel
 from tenfold.render.product_tile import Tile
+from tenfold.render.product_unit import Rounds, Slab, Unit
 
 DIRECT_TILES = 2
 """Up to so many tiles of rows a panel is not worth copying."""
@@ -83,7 +86,8 @@ class BlockedProduct:
         """What the launch gives as sizes, in order; strides are in bytes."""
         names = "m, n, k, row of x1, column of x1, row of x2, column of x2"
         added = ("row of x3",) * self.added
-        return (*stack_sizes(self.axes, self.sums, 2 + self.added), *names.split(", "), *added)
+        stack, sums = stack_sizes(self.axes, 2 + self.added), sum_sizes(self.sums)
+        return (*stack, *sums, *names.split(", "), *added)
 
     @property
     def scratch(self) -> int:
@@ -100,43 +104,28 @@ class BlockedProduct:
         """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
         which the rows are.
         """
-        return _Writer(self).module()
+        return Writer(self).module()
 
 
-class _Unit(NamedTuple):
-    """Names of what a unit of work knows: lengths, strides in bytes, pointers to its corner."""
+class Writer:
+    """Writes the text of a BlockedProduct; that of a part of one (`half_product.py`) has methods of
+    its own in the place of some.
+    """
 
-    m: str
-    n: str
-    k: str
-    rows: str
-    first_row: str
-    columns: str
-    full: str
-    """Whether the panel has all its columns."""
-    strides: tuple[str, ...]
-    x1: str
-    x2: str
-    result: str
-    x3: str
-    masks: list[str]
-    """Of each packet of a panel the lanes that it has, where the processor has masks."""
-
-
-class _Writer:
-    """Writes the text of a BlockedProduct."""
+    reads_in_place = True
+    """Whether rows of the second operand may be read where they lie."""
 
     def __init__(self, kernel: BlockedProduct) -> None:
         self.kernel, self.tile = kernel, kernel.tile
         self.arithmetic = self.tile.arithmetic
-        self.packet = type_text(self.arithmetic.wide, self.tile.lanes)
-        self.packet_bytes = self.tile.lanes * self.arithmetic.wide.itemsize
-        self.alignment = min(64, self.packet_bytes)
         self.text = text = self.arithmetic.text()
+        self.panels = Panel(text, self.tile)
+        self.packet, self.packet_bytes = self.panels.packet, self.panels.packet_bytes
+        self.alignment = self.panels.alignment
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
         begin = (3 + kernel.added) * kernel.axes
-        self.stack = read_stack(text, kernel.axes, operands=2 + kernel.added)
-        self.further = read_stack(text, kernel.sums, begin)
+        self.stack = read_stack(text, kernel.axes, 2 + kernel.added)
+        self.further = read_sums(text, kernel.sums, begin)
         found = given(text, "%sizes", begin + 3 * kernel.sums, 7 + kernel.added)
         self.lengths, self.strides = found[:3], tuple(found[3:])
         self.panel = "%scratch"
@@ -155,11 +144,11 @@ class _Writer:
     def module(self) -> str:
         """Write everything."""
         text = self.text
-        counted(text, "%begin", "%end", 1, lambda index: self._unit(self._place(index)))
+        counted(text, "%begin", "%end", 1, lambda index: self.unit(self._place(index)))
         text.line("ret i64 0")
         return module(text, str(self.kernel))
 
-    def _place(self, index: str) -> _Unit:
+    def _place(self, index: str) -> Unit:
         """Find the block of a unit of work: panels of columns change fastest."""
         text, tile, (m, n, k) = self.text, self.tile, self.lengths
         itemsize = self.arithmetic.dtype.itemsize
@@ -169,10 +158,11 @@ class _Writer:
         x1, x2, *third = stacked(text, index, self.stack, [*self.pointers[:2], *self.pointers[3:]])
         left = integer(text, "sub", n, first_column)
         result = times(text, self.pointers[2], index, matrix)
-        return _Unit(
+        return Unit(
             *(m, n, k),
             rows=smaller(text, integer(text, "sub", m, first_row), tile.block),
             first_row=first_row,
+            first_column=first_column,
             columns=smaller(text, left, tile.columns),
             full=text.value(f"icmp sge i64 {left}, {tile.columns}"),
             strides=self.strides,
@@ -181,6 +171,7 @@ class _Writer:
             result=times(text, result, first_column, itemsize),
             x3=times(text, third[0], first_column, itemsize) if third else "",
             masks=self._masks(left) if self.arithmetic.masks else [],
+            depths=("0", k),
         )
 
     def _masks(self, columns: str) -> list[str]:
@@ -204,152 +195,134 @@ class _Writer:
         digit = integer(text, "urem", index, parts)
         return integer(text, "udiv", index, parts), integer(text, "mul", digit, part)
 
-    def _unit(self, unit: _Unit) -> None:
-        """Go through the slabs of k, for each index of what else is contracted."""
+    def unit(self, unit: Unit) -> None:
+        """Go through what is contracted besides k, as many indices at a time as fill a slab."""
         text = self.text
         if not self.further:
-            return self._slabs(unit, ("true", "true"))
+            self._slabs(unit, Slab("true", "true"))
+            return
         rounds = rounds_of(text, self.further)
-        final = integer(text, "sub", rounds, 1)
+        fitting = integer(text, "udiv", str(self.tile.slab), larger(text, unit.k, 1))
+        together = larger(text, fitting, 1)
 
-        def one(index: str) -> None:
-            x1, x2 = stacked(text, index, self.further, (unit.x1, unit.x2))
-            ends = (text.value(f"icmp eq i64 {index}, {at}") for at in ("0", final))
-            self._slabs(unit._replace(x1=x1, x2=x2), (next(ends), next(ends)))
+        def some(index: str) -> None:
+            left = integer(text, "sub", rounds, index)
+            first = text.value(f"icmp eq i64 {index}, 0")
+            last = text.value(f"icmp sle i64 {left}, {together}")
+            self._slabs(unit, Slab(first, last, index, smaller(text, left, together)))
 
-        return counted(text, "0", rounds, 1, one)
+        counted(text, "0", rounds, together, some)
 
-    def _slabs(self, unit: _Unit, ends: tuple[str, str]) -> None:
-        """Go through the slabs of k; also where k is 0, because the sums must be stored. `ends`:
-        whether nothing has been added before, and whether nothing will be after.
-        """
+    def _slabs(self, unit: Unit, around: Slab) -> None:
+        """Go through the slabs of k; also where there are none, because the sums must be stored."""
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
-        slabs = text.intrinsic("llvm.smax.i64", "i64", [("i64", unit.k), ("i64", "1")])
+        begin, end = unit.depths
+        slabs = larger(text, end, integer(text, "add", begin, 1))
         beside = text.value(f"icmp eq i64 {unit.strides[3]}, {arithmetic.dtype.itemsize}")
         uncut = text.value(f"and i1 {beside}, {unit.full}")
         packets = beside if arithmetic.masks else uncut
+        columns = Columns(unit.columns, unit.strides[2:4], packets, unit.masks)
         direct = "false"
-        if arithmetic.memory == arithmetic.wide:
+        if arithmetic.memory == arithmetic.wide and self.reads_in_place:
             low = text.value(f"icmp sle i64 {unit.rows}, {DIRECT_TILES * tile.rows}")
             direct = text.value(f"and i1 {low}, {uncut}")
 
-        def slab(start: str) -> None:
-            depth = smaller(text, integer(text, "sub", unit.k, start), tile.slab)
-            source = times(text, unit.x2, start, unit.strides[2])
-            copied = text.value(f"xor i1 {direct}, true")
-            where(text, copied, lambda: self._copy(unit, source, depth, packets))
-            panel = text.value(f"select i1 {direct}, ptr {source}, ptr {self.panel}")
-            step = text.value(f"select i1 {direct}, i64 {unit.strides[2]}, i64 {tile.row_bytes}")
+        def one(start: str) -> None:
             reached = integer(text, "add", start, tile.slab)
-            first = text.value(f"icmp eq i64 {start}, 0")
-            last = text.value(f"icmp sge i64 {reached}, {unit.k}")
-            limits = [
-                text.value(f"and i1 {here}, {there}")
-                for here, there in zip((first, last), ends, strict=True)
-            ]
-            self._tiles(unit, start, depth, (panel, step), limits)
-
-        counted(text, "0", slabs, tile.slab, slab)
-
-    def _copy(self, unit: _Unit, source: str, depth: str, packets: str) -> None:
-        """Copy rows of the second operand to the panel, as packets or one by one."""
-        either(
-            self.text,
-            packets,
-            lambda: self._copy_packets(unit, source, depth),
-            lambda: self._copy_scalars(unit, source, depth),
-        )
-
-    def _panel_rows(self, depth: str, store: Callable[[str, int, str], None]) -> None:
-        """For each packet of each row of the panel: `store(row, packet, its place)`."""
-        text, tile = self.text, self.tile
-
-        def one(row: str) -> None:
-            line = times(text, self.panel, row, tile.row_bytes)
-            for i in range(tile.packets):
-                store(row, i, advanced(text, line, i * self.packet_bytes))
-
-        counted(text, "0", depth, 1, one)
-
-    def _copy_packets(self, unit: _Unit, source: str, depth: str) -> None:
-        text, tile, arithmetic = self.text, self.tile, self.arithmetic
-
-        def copy(row: str, i: int, written: str) -> None:
-            read = times(text, source, row, unit.strides[2])
-            place = advanced(text, read, i * tile.lanes * arithmetic.memory.itemsize)
-            mask = unit.masks[i] if unit.masks else None
-            self._keep(arithmetic.load(text, place, tile.lanes, mask), written)
-
-        self._panel_rows(depth, copy)
-
-    def _keep(self, value: str, place: str) -> None:
-        self.text.line(f"store {self.packet} {value}, ptr {place}, align {self.alignment}")
-
-    def _copy_scalars(self, unit: _Unit, source: str, depth: str) -> None:
-        """Copy element by element beside zeros, along the axis with the shorter stride."""
-        text, arithmetic = self.text, self.arithmetic
-        nothing = zeros(arithmetic.wide, self.tile.lanes)
-        self._panel_rows(depth, lambda _, __, place: self._keep(nothing, place))
-        moduli = [
-            text.intrinsic("llvm.abs.i64", "i64", [("i64", stride), ("i1", "false")])
-            for stride in unit.strides[2:]
-        ]
-        down = text.value(f"icmp slt i64 {moduli[0]}, {moduli[1]}")
-
-        def chosen(one: str | int, other: str | int) -> list[str]:
-            pairs = ((one, other), (other, one))
-            return [text.value(f"select i1 {down}, i64 {x}, i64 {y}") for x, y in pairs]
-
-        counts, read = chosen(unit.columns, depth), chosen(unit.strides[3], unit.strides[2])
-        written = chosen(arithmetic.parts * arithmetic.wide.itemsize, self.tile.row_bytes)
-
-        def element(place: str, into: str) -> Sequence[str]:
-            for part in range(arithmetic.parts):
-                scalar = advanced(text, place, part * arithmetic.memory.itemsize)
-                value = arithmetic.load(text, scalar, 1)
-                target = advanced(text, into, part * arithmetic.wide.itemsize)
-                text.line(f"store {type_text(arithmetic.wide, 1)} {value}, ptr {target}")
-            return advanced(text, place, read[1]), advanced(text, into, written[1])
-
-        def line(index: str) -> None:
-            begun = (
-                times(text, source, index, read[0]),
-                times(text, self.panel, index, written[0]),
+            first = text.value(f"icmp eq i64 {start}, {begin}")
+            last = text.value(f"icmp sge i64 {reached}, {end}")
+            slab = around._replace(
+                first=text.value(f"and i1 {first}, {around.first}"),
+                last=text.value(f"and i1 {last}, {around.last}"),
+                start=start,
+                depth=smaller(text, integer(text, "sub", end, start), tile.slab),
+                direct=direct,
             )
-            carrying(text, counts[1], [("ptr", pointer) for pointer in begun], element)
+            copied = text.value(f"xor i1 {direct}, true")
+            where(text, copied, lambda: self.copy(unit, slab, columns))
+            self._tiles(unit, slab)
 
-        counted(text, "0", counts[0], 1, line)
+        counted(text, begin, slabs, tile.slab, one)
 
-    def _tiles(
-        self, unit: _Unit, start: str, depth: str, slab: tuple[str, str], ends: Sequence[str]
-    ) -> None:
-        """Go through the tiles of rows of a block with one slab: a panel, and the bytes from row to
-        row. `ends`: whether it is the first, and whether it is the last.
-        """
+    def copy(self, unit: Unit, slab: Slab, columns: Columns) -> None:
+        """Copy a slab of the second operand to the panel."""
+        text = self.text
+
+        def one(index: str | None) -> None:
+            _, source = self._corners(unit, slab, index)
+            self.panels.copy(columns, source, slab.depth, self._panel(slab, index))
+
+        if slab.rounds:
+            counted(text, "0", slab.rounds, 1, one)
+        else:
+            one(None)
+
+    def _corners(self, unit: Unit, slab: Slab, index: str | None) -> tuple[str, str]:
+        """Return where a slab begins in both operands, for an index of what else is contracted."""
+        text, found = self.text, [unit.x1, unit.x2]
+        if index is not None:
+            found = stacked(text, integer(text, "add", slab.round, index), self.further, found)
+        x1, x2 = found
+        source = times(text, x2, slab.start, unit.strides[2])
+        return times(text, x1, slab.start, unit.strides[1]), source
+
+    def _panel(self, slab: Slab, index: str | None) -> str:
+        """Return where the rows of the panel begin for an index of what else is contracted."""
+        if index is None:
+            return self.panel
+        rows = integer(self.text, "mul", slab.depth, index)
+        return times(self.text, self.panel, rows, self.tile.row_bytes)
+
+    def _tiles(self, unit: Unit, slab: Slab) -> None:
+        """Go through the tiles of rows of a block with one slab."""
         text, tile = self.text, self.tile
-        first, last = ends
         lowest = integer(text, "sub", unit.m, tile.rows)
-        source = times(text, unit.x1, start, unit.strides[1])
 
         def rows(row: str) -> None:
             begin = integer(text, "add", unit.first_row, row)
             at = smaller(text, begin, lowest)
             kept = times(text, self.sums, row, tile.row_bytes * self.arithmetic.parts)
-            begun = self._begun(kept, first)
-            corner = times(text, source, at, unit.strides[0])
+            begun = self._begun(kept, slab.first)
             if self.kernel.added:
-                where(text, last, lambda: self._fetch(unit, at))
-            sums = self._inner(corner, unit.strides, slab, depth, begun)
+                where(text, slab.last, lambda: self._fetch(unit, at))
+            sums = self._summed_over(unit, slab, at, begun)
 
             def keep() -> None:
                 for i, value in enumerate(sums):
-                    self._keep(value, advanced(text, kept, i * self.packet_bytes))
+                    self.panels.keep(value, advanced(text, kept, i * self.packet_bytes))
 
-            either(text, last, lambda: self._finish(unit, at, begin, sums), keep)
+            either(text, slab.last, lambda: self._finish(unit, at, begin, sums), keep)
 
-        counted(text, "0", unit.rows, tile.rows, rows)
+        counted(text, self.first_tile(unit), unit.rows, tile.rows, rows)
 
-    def _fetch(self, unit: _Unit, row: str) -> None:
+    def _summed_over(self, unit: Unit, slab: Slab, row: str, begun: list[str]) -> list[str]:
+        """Add the products of a slab to the sums of a tile, for each index of what else is
+        contracted.
+        """
+        text = self.text
+
+        def one(index: str | None, sums: list[str]) -> list[str]:
+            x1, source = self._corners(unit, slab, index)
+            copied, stride = self._panel(slab, index), unit.strides[2]
+            panel = text.value(f"select i1 {slab.direct}, ptr {source}, ptr {copied}")
+            step = text.value(f"select i1 {slab.direct}, i64 {stride}, i64 {self.tile.row_bytes}")
+            corner = times(text, x1, row, unit.strides[0])
+            return self.summed(unit, Rounds(row, slab.start, slab.depth, corner, panel, step), sums)
+
+        if not slab.rounds:
+            return one(None, begun)
+
+        def following(index: str, *sums: str) -> Sequence[str]:
+            return [integer(text, "add", index, 1), *one(index, list(sums))]
+
+        carried = [("i64", "0"), *((self.packet, value) for value in begun)]
+        return carrying(text, slab.rounds, carried, following)[1:]
+
+    def first_tile(self, _unit: Unit) -> str:
+        """The row of a block with which its tiles begin."""
+        return "0"
+
+    def _fetch(self, unit: Unit, row: str) -> None:
         """Have what is added to a tile on its way while the tile is summed."""
         text, tile = self.text, self.tile
         line = times(text, unit.x3, row, unit.strides[-1])
@@ -371,21 +344,14 @@ class _Writer:
             values.append(text.value(choice))
         return values
 
-    def _inner(
-        self,
-        corner: str,
-        strides: tuple[str, ...],
-        slab: tuple[str, str],
-        depth: str,
-        sums: list[str],
-    ) -> list[str]:
+    def summed(self, unit: Unit, rounds: Rounds, sums: list[str]) -> list[str]:
         """Add the products of a slab to the sums of a tile."""
-        panel, step = slab
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
+        strides = unit.strides
         # Every third row has a pointer; the two after it are reached by one and two strides.
         twice = integer(text, "shl", strides[0], 1)
         thrice = integer(text, "add", twice, strides[0])
-        leaders = [corner]
+        leaders = [rounds.corner]
         for _ in range(1, -(-tile.rows // 3)):
             leaders.append(advanced(text, leaders[-1], thrice))
 
@@ -404,17 +370,18 @@ class _Writer:
                     )
                     number += 1
             moved = [advanced(text, pointer, strides[1]) for pointer in pointers]
-            return [advanced(text, at, step), *moved, *totals]
+            return [advanced(text, at, rounds.step), *moved, *totals]
 
-        begun = [("ptr", pointer) for pointer in (panel, *leaders)]
+        begun = [("ptr", pointer) for pointer in (rounds.panel, *leaders)]
         begun += [(self.packet, value) for value in sums]
-        return carrying(text, depth, begun, multiply_row)[1 + len(leaders) :]
+        return carrying(text, rounds.depth, begun, multiply_row)[1 + len(leaders) :]
 
-    def _finish(self, unit: _Unit, row: str, begin: str, sums: list[str]) -> None:
+    def _finish(self, unit: Unit, row: str, begin: str, sums: list[str]) -> None:
         """Store the sums of a tile: rows of whole packets, or rows that are cut.
 
         Where something is added, rows before `begin` have been stored, and are stored no more.
         """
+        begin = self.first_stored(unit, begin)
         text, arithmetic = self.text, self.arithmetic
         row_bytes = integer(text, "mul", unit.n, arithmetic.dtype.itemsize)
         corner = times(text, unit.result, row, row_bytes)
@@ -428,7 +395,7 @@ class _Writer:
             target, other = corner, third
             for number, line in enumerate(batched(joined, self.tile.packets)):
                 write = partial(self._store_row, unit, line, target, (other, beta), cut)
-                if added and self.tile.rows > 1:
+                if self.stores_once and self.tile.rows > 1:
                     at = integer(text, "add", row, number)
                     where(text, text.value(f"icmp sge i64 {at}, {begin}"), write)
                 else:
@@ -437,6 +404,15 @@ class _Writer:
                 other = advanced(text, other, unit.strides[-1]) if added else other
 
         either(text, unit.full, lambda: store(False), lambda: store(True))
+
+    @property
+    def stores_once(self) -> bool:
+        """Whether a row that an earlier tile has stored must not be stored again."""
+        return self.kernel.added
+
+    def first_stored(self, _unit: Unit, begin: str) -> str:
+        """The row from which on a tile is stored, if it begins at `begin`."""
+        return begin
 
     def _joined(self, sums: Sequence[str], alpha: Sequence[str]) -> str:
         """Make the packet of a tile of its accumulators, conjugated and scaled."""
@@ -448,7 +424,7 @@ class _Writer:
 
     def _store_row(
         self,
-        unit: _Unit,
+        unit: Unit,
         line: Sequence[str],
         target: str,
         addend: tuple[str, Sequence[str]],
@@ -473,7 +449,7 @@ class _Writer:
         if aside:
             self._copy_ending(unit, self.ending, target)
 
-    def _copy_ending(self, unit: _Unit, source: str, target: str) -> None:
+    def _copy_ending(self, unit: Unit, source: str, target: str) -> None:
         """Copy the scalars of a row that are left of the last column."""
         text, arithmetic = self.text, self.arithmetic
         scalar = type_text(arithmetic.memory, 1)

@@ -25,9 +25,11 @@ from tenfold.render.product import (
     given,
     module,
     read_stack,
+    read_sums,
     rounds_of,
     stack_sizes,
     stacked,
+    sum_sizes,
     summed,
     times,
     zeros,
@@ -62,7 +64,7 @@ class DotProduct:
     @property
     def sizes(self) -> tuple[str, ...]:
         """What the launch gives as sizes, in order; strides are in bytes."""
-        return (*stack_sizes(self.axes, self.sums), "k", "stride of x1", "stride of x2")
+        return (*stack_sizes(self.axes), *sum_sizes(self.sums), "k", "stride of x1", "stride of x2")
 
     def text(self) -> str:
         """Return its LLVM module. Buffers are x1, x2 and the result, which is contiguous."""
@@ -77,7 +79,7 @@ class _Writer:
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3)
         self.stack = read_stack(text, kernel.axes)
-        self.sums = read_stack(text, kernel.sums, 3 * kernel.axes)
+        self.sums = read_sums(text, kernel.sums, 3 * kernel.axes)
         self.length, *strides = given(text, "%sizes", 3 * (kernel.axes + kernel.sums), 3)
         itemsize = self.arithmetic.dtype.itemsize
         self.strides: Sequence[str | int] = (itemsize, itemsize) if kernel.beside else strides

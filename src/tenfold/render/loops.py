@@ -32,6 +32,11 @@ def smaller(text: Text, x: str, y: str | int) -> str:
     return text.intrinsic("llvm.smin.i64", "i64", [("i64", x), ("i64", str(y))])
 
 
+def larger(text: Text, x: str, y: str | int) -> str:
+    """Add the larger of two i64."""
+    return text.intrinsic("llvm.smax.i64", "i64", [("i64", x), ("i64", str(y))])
+
+
 def counted(
     text: Text, begin: str, end: str, step: int | str, inside: Callable[[str], None]
 ) -> None:

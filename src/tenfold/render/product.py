@@ -247,16 +247,15 @@ def given(text: Text, table: str, first: int, count: int) -> list[str]:
     return [text.value(f"load {type_}, ptr {place}") for place in places]
 
 
-def stack_sizes(axes: int, sums: int = 0, operands: int = 2) -> tuple[str, ...]:
-    """Name what the launch gives of a stack, axis by axis, the slowest first; then of what is
-    contracted besides k.
-    """
-    numbered = [(f" {axis}", operands) for axis in range(axes)]
-    numbered += [(f" {axis} of sums", 2) for axis in range(sums)]
+def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
+    """Name what the launch gives of a stack, axis by axis, the slowest first."""
     return tuple(
         name
-        for which, count in numbered
-        for name in (f"length{which}", *(f"stride{which} of x{i + 1}" for i in range(count)))
+        for axis in range(axes)
+        for name in (
+            f"length {axis}",
+            *(f"stride {axis} of x{operand + 1}" for operand in range(operands)),
+        )
     )
 
 
@@ -277,15 +276,27 @@ def stacked(
     return found
 
 
-def read_stack(text: Text, axes: int, begin: int = 0, operands: int = 2) -> list[list[str]]:
-    """Load what `stack_sizes` names from the size `begin` on, for `stacked`."""
+def read_stack(text: Text, axes: int, operands: int = 2) -> list[list[str]]:
+    """Load what `stack_sizes` names, for `stacked`."""
     each = 1 + operands
-    found = given(text, "%sizes", begin, each * axes)
+    found = given(text, "%sizes", 0, each * axes)
     return [found[each * axis : each * (axis + 1)] for axis in range(axes)]
 
 
+def sum_sizes(axes: int) -> tuple[str, ...]:
+    """Name what the launch gives of the axes that are contracted besides k."""
+    names = ("length", "stride of x1", "stride of x2")
+    return tuple(f"{name} of sum {axis}" for axis in range(axes) for name in names)
+
+
+def read_sums(text: Text, axes: int, first: int) -> list[list[str]]:
+    """Load what `sum_sizes` names, for `stacked`; `first` is its place among the sizes."""
+    found = given(text, "%sizes", first, 3 * axes)
+    return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
+
+
 def rounds_of(text: Text, axes: Sequence[Sequence[str]]) -> str:
-    """Return the product of the lengths of axes that `read_stack` has loaded."""
+    """Return the product of the lengths of axes that `read_sums` has loaded."""
     count = "1"
     for length, *_ in axes:
         count = integer(text, "mul", count, length)

@@ -27,6 +27,7 @@ from tenfold.ir.rule import Rule, RuleSet
 from tenfold.rules.blocks import BLOCKS
 from tenfold.rules.booleans import BOOLEANS
 from tenfold.rules.constants import CONSTANTS
+from tenfold.rules.diagonal_solves import DIAGONAL_SOLVES
 from tenfold.rules.diagonals import DIAGONALS
 from tenfold.rules.entries import ENTRIES
 from tenfold.rules.movement import MOVEMENT
@@ -53,7 +54,8 @@ class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
 _lock = Lock()  # protects _process, the numbers and _sets
 _process: Rules = (
     *(*CONSTANTS, *BOOLEANS, *MOVEMENT, *POSITIONS, *REPLACED),
-    *(*DIAGONALS, *BLOCKS, *SOLVES, *STRUCTURE, *ENTRIES, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
+    *(*DIAGONALS, *BLOCKS, *SOLVES, *DIAGONAL_SOLVES, *STRUCTURE),
+    *(*ENTRIES, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
 )
 _numbers = count(1)
 _process_number = 0

@@ -20,12 +20,14 @@ from tenfold.ir.shape import Shape, broadcast, whole_axes
 from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.contract import matmul, tensordot
-from tenfold.ops.gemm import gemm
+from tenfold.ops.diagonals import tril, triu
+from tenfold.ops.half_products import place_of, trmm
 from tenfold.ops.reduce import sum as sum_over
 from tenfold.rules.diagonals import lies, on_diagonal
 from tenfold.rules.matrices import in_form, swap
 from tenfold.rules.movement import fewer, taken, with_new
 from tenfold.rules.picks import Picks, aligned, kept, normal
+from tenfold.rules.products_read import UPDATES
 
 x, y = variables("x y")
 
@@ -34,10 +36,16 @@ def _factors(match: Match) -> tuple[Term, Term]:
     """The two operands of the product that the root reads, in their form."""
     product = match.root.inputs[0]
     first, second = product.inputs[:2]
-    if product.op is not gemm:
+    if product.op not in UPDATES:
         return first, second
     forms = product.params[:2]
-    return in_form(match, first, forms[0]), in_form(match, second, forms[1])
+    factors = [in_form(match, first, forms[0]), in_form(match, second, forms[1])]
+    if product.op is trmm:  # what lies beside the triangle need not be 0
+        place, side = place_of(product.params[2])
+        if side != "either":
+            op = tril if side == "lower" else triu
+            factors[place] = match.make(op, factors[place], params=(0,))
+    return factors[0], factors[1]
 
 
 def _about(match: Match, made: Term, part: Callable[[Term], Term]) -> Term | None:
@@ -45,7 +53,7 @@ def _about(match: Match, made: Term, part: Callable[[Term], Term]) -> Term | Non
     an operand which broadcasts to the product.
     """
     product = match.root.inputs[0]
-    if product.op is not gemm:
+    if product.op not in UPDATES:
         return made
     *_, sign, scales, added = product.params
     numbers, others = product.inputs[2 : 2 + scales], product.inputs[2 + scales :]
@@ -209,7 +217,10 @@ ENTRIES = (
             ("diagonal", pattern.diagonal, _diagonal_of_product),
             ("sum", pattern.sum, _sum_of_product),
         )
-        for product, factors in (("product", pattern.matmul(x, y)), ("gemm", pattern(gemm)))
+        for product, factors in (
+            ("product", pattern.matmul(x, y)),
+            *((op.name, pattern(op)) for op in UPDATES),
+        )
     ),
     Rule(
         "trace-product",

@@ -5,6 +5,7 @@ words of the same sum: words that begin or end alike are one word around a lette
 itself, where that is cheaper. Small sums are searched as a whole, larger ones until `STATES` have
 been looked at; then what is best of those is taken.
 
+>>> from tenfold.rules.words import ONE
 >>> a, b, c = (Letter((number, "N"), 8, 8) for number in range(3))
 >>> cost, words = best((Word(ONE, (a, b)), Word(ONE, (a, c))))
 >>> cost.multiply_adds, [[letter.name for letter in word.letters] for word in words]
@@ -21,7 +22,8 @@ from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
 
-from tenfold.rules.chains import chain
+from tenfold.rules.chains import NONE, chain
+from tenfold.rules.words import Coefficient, Letter, Word, paired, sum_of
 
 EFFORT = 150
 """The letters of sums that are looked at before a search follows only what promises most."""
@@ -29,55 +31,6 @@ LARGEST = 64
 """The words of a sum that is searched at all."""
 SUBSETS = 5
 """Of so many words that begin alike every selection is tried; of more only all together."""
-
-
-Name = tuple[int, str]
-"""A number that nothing else has, and a form, in which alone letters may differ."""
-
-
-class Coefficient(NamedTuple):
-    """What a word is multiplied by: a sign, and scalars by number, in order."""
-
-    sign: int = 1
-    scalars: tuple[int, ...] = ()
-
-    def times(self, other: Coefficient) -> Coefficient:
-        """Return the product of two."""
-        if not other.scalars:
-            return Coefficient(self.sign * other.sign, self.scalars)
-        scalars = tuple(sorted((*self.scalars, *other.scalars)))
-        return Coefficient(self.sign * other.sign, scalars)
-
-    def without(self, other: Coefficient) -> Coefficient:
-        """Return what is left when the scalars of another are taken out."""
-        if not other.scalars:
-            return Coefficient(self.sign * other.sign, self.scalars)
-        left = Counter(self.scalars) - Counter(other.scalars)
-        return Coefficient(self.sign * other.sign, tuple(sorted(left.elements())))
-
-
-ONE = Coefficient()
-
-
-class Letter(NamedTuple):
-    """A matrix that is multiplied: one with a name, or the sum of some words."""
-
-    name: Name | None
-    rows: int
-    columns: int
-    words: tuple[Word, ...] = ()
-
-
-class Word(NamedTuple):
-    """A product of letters with a coefficient."""
-
-    coefficient: Coefficient
-    letters: tuple[Letter, ...]
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The lengths of the chain."""
-        return (self.letters[0].rows, *(letter.columns for letter in self.letters))
 
 
 class Cost(NamedTuple):
@@ -96,20 +49,18 @@ class Cost(NamedTuple):
         )
 
 
-def sum_of(words: tuple[Word, ...]) -> Letter:
-    """Return the letter that is a sum of words; they are of one shape."""
-    return Letter(None, words[0].letters[0].rows, words[0].letters[-1].columns, words)
-
-
-def best(words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
-    """Return the least cost that was found, and the words that have it."""
-    return _Search().of(words)
+def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
+    """Return the least cost that was found, and the words that have it; with `halves` half of a
+    product counts where the other half is known.
+    """
+    return _Search(halves).of(words)
 
 
 class _Search:
     """One search: what is known of the sums that have been looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, halves: bool) -> None:
+        self.halves = halves
         self.sums: dict[tuple[Word, ...], tuple[Cost, tuple[Word, ...]]] = {}
         self.words: dict[Word, tuple[Cost, Word]] = {}
         self.left = EFFORT
@@ -137,15 +88,17 @@ class _Search:
             known = self.words.get(word)
             if known is None:
                 known = self.words[word] = self._one(word)
-            total = total.plus(known[0])
             made.append(known[1])
+        for word, _ in paired(words, halves=self.halves):
+            total = total.plus(self.words[word][0])
         return total, tuple(made)
 
     def _one(self, word: Word) -> tuple[Cost, Word]:
         """The cost of a word, and the word with its sums as they cost least."""
         if len(word.letters) == 1 and not word.letters[0].words:
             return Cost(), word
-        total, letters = Cost(chain(word.lengths)[0], len(word.letters) - 1), []
+        halves = word.halves if self.halves else NONE
+        total, letters = Cost(chain(word.lengths, halves)[0], len(word.letters) - 1), []
         for letter in word.letters:
             if letter.words:
                 cost, inner = self.of(letter.words)

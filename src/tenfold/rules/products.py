@@ -4,7 +4,8 @@ Takes the largest expression around a node that is made of products, sums, scale
 conjugates which nobody else needs, in one floating dtype; reads it as words (`rules/factoring.py`),
 hands on the cheapest sum of them: chains in the best order, what is alike factored out, the rest
 distributed. Scales, signs, transposes and conjugates go into the flags of `gemm`, and what is
-added is where the next product is accumulated.
+added is where the next product is accumulated. Where half of a product is known, as of `x @ x.T`
+and `tril(x) @ y`, half is computed.
 
 >>> import tenfold as tn
 >>> x, u = tn.ones((8, 8)), tn.ones((8,))
@@ -28,11 +29,14 @@ from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
+from tenfold.ops.diagonals import diagonal
 from tenfold.ops.gemm import gemm
+from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
+from tenfold.ops.reduce import sum as sum_over
 from tenfold.rules.factoring import best
 from tenfold.rules.products_made import made
-from tenfold.rules.products_read import DTYPES, alike, belongs, joins, leaves, read, score
+from tenfold.rules.products_read import DTYPES, UPDATES, alike, belongs, joins, leaves, read, score
 
 
 class _Known:
@@ -49,7 +53,7 @@ class _Known:
     def has_products(self, ops: Sequence[Operator]) -> bool:
         """Whether there is a product anywhere, written or made by a rule."""
         if not self.products and self.seen < len(ops):
-            self.products = any(op in (matmul, gemm) for op in islice(ops, self.seen, None))
+            self.products = any(op in (matmul, *UPDATES) for op in islice(ops, self.seen, None))
             self.seen = len(ops)
         return self.products
 
@@ -87,6 +91,12 @@ def _mapped(root: Term) -> bool:
     return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
 
 
+def _read_in_part(root: Term) -> bool:
+    """Whether what reads a term may do with a part of it: a half of the whole would be more."""
+    reader = _reader(root)
+    return reader is not None and reader.op in (index, diagonal, sum_over)
+
+
 def _cheaper(match: Match) -> Term | None:
     root = match.root
     letters = _known(root.work).letters
@@ -98,7 +108,8 @@ def _cheaper(match: Match) -> Term | None:
     if words is None:
         return None
     looked = root.work.looked
-    by = made(match, best(words)[1], accumulated=not _mapped(root))
+    halves = len(root.shape) <= 2 and not _read_in_part(root)
+    by = made(match, best(words, halves=halves)[1], accumulated=not _mapped(root), halves=halves)
     root.work.looked = looked  # numbers are operands before and after: any may stand there
     if score(by) >= score(root):
         return None

@@ -3,23 +3,29 @@
 Takes words (`rules/factoring.py`) whose letters are nodes and their forms, hands on the node of
 their sum: products in the order that their chains say, each accumulated into what is there, the
 rest elementwise. A product with a scale, a sign, a conjugate or something added is a `gemm`;
-vectors are scaled and added elementwise.
+vectors are scaled and added elementwise. A matrix times its own transpose is a `syrk`, a product
+with a triangle a `trmm`; a product beside its own transpose is made once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
+from tenfold.dtypes import kind_of
+from tenfold.ir.op import Op
 from tenfold.ir.rule import Match
 from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, gemm
+from tenfold.ops.half_products import MIRRORED, OTHER, half_of_forms, place_of, syrk, trmm
 from tenfold.ops.movement import permute_dims
-from tenfold.rules.chains import Tree, chain
-from tenfold.rules.factoring import ONE, Coefficient, Letter, Word
+from tenfold.rules.chains import NONE, Tree, chain, is_symmetric, is_triangular
+from tenfold.rules.products_read import triangle_for_half
+from tenfold.rules.words import ONE, Coefficient, Letter, Word, opposite, paired
 
 
 class _Operand(NamedTuple):
@@ -27,6 +33,15 @@ class _Operand(NamedTuple):
 
     term: Term
     form: str = "N"
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """The rows and columns of a matrix in that form."""
+        rows, columns = self.term.shape
+        return (columns, rows) if self.form in TRANSPOSED else (rows, columns)
+
+
+EMPTY: Mapping[int, _Operand] = MappingProxyType({})
 
 
 class _Addend(NamedTuple):
@@ -36,16 +51,32 @@ class _Addend(NamedTuple):
     coefficient: Coefficient = ONE
 
 
-def made(match: Match, words: Sequence[Word], *, accumulated: bool) -> Term:
+def made(match: Match, words: Sequence[Word], *, accumulated: bool, halves: bool = True) -> Term:
     """Return the node of a sum of words. If not `accumulated`, what is no product is added after
-    all products, elementwise: by whoever reads the sum.
+    all products, elementwise: by whoever reads the sum. With `halves` half of a product is made
+    where that is enough.
     """
-    return _Maker(match).sum(words, accumulated=accumulated)
+    return _Maker(match, halves).sum(words, accumulated=accumulated)
+
+
+def _update(half: str) -> Op[...]:
+    """The operation of a product of which some half is enough."""
+    if not half:
+        return gemm
+    return syrk if half in MIRRORED else trmm
+
+
+def _extent(tree: Tree) -> tuple[int, int]:
+    """From which matrix of a chain to one beyond which a tree goes."""
+    if isinstance(tree, int):
+        return tree, tree + 1
+    first, last = _extent(tree[0])
+    return first, 2 * last - first if tree[1] is None else _extent(tree[1])[1]
 
 
 class _Maker:
-    def __init__(self, match: Match) -> None:
-        self.match, self.work = match, match.root.work
+    def __init__(self, match: Match, halves: bool) -> None:
+        self.match, self.work, self.halves = match, match.root.work, halves
 
     def sum(self, words: Sequence[Word], *, accumulated: bool = True) -> Term:
         """Make the sum of words; all but one product are accumulated into what is there."""
@@ -58,24 +89,39 @@ class _Maker:
         if accumulated and addends:
             there = addends if len(addends) == 1 else [_Addend(self.added(addends))]
             addends = []
-        for word in words:
-            if len(word.letters) > 1:
-                there = self.accumulated(word, there)
-        return self.added([*addends, *there])
+        several: list[_Addend] = []
+        for word, form in paired(words, halves=self.halves):
+            if form:
+                several += self.with_transpose(word, form)
+            elif len(word.letters) > 1:
+                left, right = self.factors(word)
+                if mirrored := self.mirrored(left, right, word.coefficient):
+                    several.append(mirrored)
+                else:
+                    there = self.accumulated(left, right, word.coefficient, there)
+        return self.added([*addends, *there, *several])
 
-    def accumulated(self, word: Word, there: list[_Addend]) -> list[_Addend]:
-        """Add a product to what is there: in one operation, if that is a matrix."""
+    def with_transpose(self, word: Word, form: str) -> list[_Addend]:
+        """Make a product once that is added to its own transpose or adjoint."""
         left, right = self.factors(word)
+        (once,) = self.accumulated(left, right, word.coefficient, [])
+        other = self.plain(_Operand(once.term, form))
+        return [once, _Addend(other, once.coefficient)]
+
+    def accumulated(
+        self, left: _Operand, right: _Operand, by: Coefficient, there: list[_Addend]
+    ) -> list[_Addend]:
+        """Add a product to what is there: in one operation, if that is a matrix."""
         if not self.is_matrix(left, right):
-            return [*there, _Addend(self.product(left, right), word.coefficient)]
-        if not there and word.coefficient == ONE:
+            return [*there, _Addend(self.product(left, right), by)]
+        if not there and by == ONE:
             return [_Addend(self.product(left, right))]
         third = there[0] if there else None
-        return [_Addend(self.gemm(left, right, word.coefficient, third))]
+        return [_Addend(self.gemm(left, right, by, third))]
 
     def factors(self, word: Word) -> tuple[_Operand, _Operand]:
         """Make all products of a word but the last one; no recursion, chains may be long."""
-        order = chain(word.lengths)[1]
+        order = chain(word.lengths, word.halves if self.halves else NONE)[1]
         found: dict[int, _Operand] = {}
         stack: list[tuple[Tree, bool]] = [(order, False)]
         results: list[_Operand] = []
@@ -83,19 +129,32 @@ class _Maker:
             tree, entered = stack.pop()
             if isinstance(tree, int):
                 if tree not in found:
-                    found[tree] = self.operand(word.letters[tree])
+                    found[tree] = self.operand(word.letters[tree], word, found)
                 results.append(found[tree])
-            elif not entered:
-                stack += [(tree, True), (tree[1], False), (tree[0], False)]
-            elif stack:
+                continue
+            left_tree, right_tree = tree
+            if not entered:
+                stack.append((tree, True))
+                stack += [(part, False) for part in (right_tree, left_tree) if part is not None]
+                continue
+            if right_tree is None:
+                middle = _extent(left_tree)[1]
+                form = opposite(word.letters[middle - 1], word.letters[middle])
+                results.append(_Operand(results[-1].term, form))
+            if stack:
                 right, left = results.pop(), results.pop()
                 results.append(_Operand(self.product(left, right)))
         left, right = results
         return left, right
 
-    def operand(self, letter: Letter) -> _Operand:
-        """Make what a letter stands for."""
+    def operand(
+        self, letter: Letter, word: Word | None = None, found: Mapping[int, _Operand] = EMPTY
+    ) -> _Operand:
+        """Make what a letter stands for; of a word whose letters at some places are made."""
         if letter.words:
+            for place, made in found.items():
+                if word is not None and (form := opposite(word.letters[place], letter)):
+                    return _Operand(made.term, form)
             return _Operand(self.sum(letter.words))
         assert letter.name is not None, "what is no sum has a name"
         at, form = letter.name
@@ -112,20 +171,56 @@ class _Maker:
     def product(self, left: _Operand, right: _Operand) -> Term:
         """Make a product, and nothing else of it."""
         conjugated = left.form in CONJUGATED or right.form in CONJUGATED
-        if conjugated and self.is_matrix(left, right):
+        if self.half(left, right) or (conjugated and self.is_matrix(left, right)):
             return self.gemm(left, right, ONE, None)
         return self.match.make(matmul, self.plain(left), self.plain(right))
 
+    def half(self, left: _Operand, right: _Operand) -> str:
+        """Return which half of a product is enough, where it is worth it; nothing for most."""
+        if not self.halves or len(left.term.shape) != 2 or len(right.term.shape) != 2:
+            return ""
+        rows, inner = left.lengths
+        columns = right.lengths[1]
+        if left.term == right.term and is_symmetric(rows, inner):
+            return half_of_forms(left.form + right.form)
+        for operand, place, lines in ((left, "first", columns), (right, "second", rows)):
+            order, others = operand.lengths
+            if order == others and is_triangular(order, lines):
+                found = triangle_for_half(operand.term)
+                if found is not None:
+                    turned = operand.form in TRANSPOSED
+                    return f"{place} {OTHER[found.side] if turned else found.side}"
+        return ""
+
     def gemm(self, left: _Operand, right: _Operand, by: Coefficient, third: _Addend | None) -> Term:
-        """Make a product with its scale, and what it is added to."""
-        scalars = self.numbers(by)
-        inputs = [left.term, right.term, *scalars]
+        """Make a product with its scale, and what it is added to; half of it where that is enough.
+
+        Nothing is added to a symmetric half.
+        """
+        half, scalars = self.half(left, right), self.numbers(by)
+        factors, op = [left.term, right.term], _update(half)
+        if op is trmm:
+            place, _ = place_of(half)
+            triangle = triangle_for_half(factors[place])
+            assert triangle is not None, "it has been seen"
+            factors[place] = triangle.matrix
+        inputs = [*factors, *scalars]
         added = 0
         if third is not None:
             inputs += [third.term, *self.numbers(third.coefficient)]
             added = third.coefficient.sign
-        params = (left.form, right.form, by.sign, len(scalars), added)
-        return self.match.make(gemm, *inputs, params=params)
+        halves = (half,) if half else ()
+        params = (left.form, right.form, *halves, by.sign, len(scalars), added)
+        return self.match.make(op, *inputs, params=params)
+
+    def mirrored(self, left: _Operand, right: _Operand, by: Coefficient) -> _Addend | None:
+        """Make a product with its own transpose or adjoint; None where it is none."""
+        half = self.half(left, right)
+        if half not in MIRRORED:
+            return None
+        if half == "hermitian" and any(kind_of(each.dtype) == "c" for each in self.numbers(by)):
+            return _Addend(self.gemm(left, right, ONE, None), by)
+        return _Addend(self.gemm(left, right, by, None))
 
     def numbers(self, coefficient: Coefficient) -> list[Term]:
         """Return the scalars of a coefficient."""

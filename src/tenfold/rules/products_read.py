@@ -22,9 +22,10 @@ from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
 from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import gemm
+from tenfold.ops.half_products import TRIANGULAR, syrk, trmm
 from tenfold.ops.movement import permute_dims
-from tenfold.rules.factoring import ONE, Coefficient, Letter, Word, sum_of
-from tenfold.rules.matrices import swapped
+from tenfold.rules.matrices import Triangle, swapped, triangle_of
+from tenfold.rules.words import ONE, Coefficient, Letter, Word, sum_of, turned
 
 DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
 MOST_WORDS = 12
@@ -35,6 +36,9 @@ MOST_TURNED = 1 << 17
 """The letters that are transposed or conjugated while an expression is read: a long chain that is
 transposed at every step is left as it was written.
 """
+
+UPDATES = (gemm, syrk, trmm)
+"""The products that have their scales and what they are added to."""
 
 Words = tuple[Word, ...]
 
@@ -103,8 +107,8 @@ def parts(term: Term) -> Sequence[Term]:
         found = _scaled(term)
         assert found is not None, "it belongs"
         return found[:1]
-    if term.op is gemm:
-        _, _, _, scales, added = term.params
+    if term.op in UPDATES:
+        *_, scales, added = term.params
         return (*term.inputs[:2], *(term.inputs[2 + scales : 3 + scales] if added else ()))
     return term.inputs
 
@@ -226,7 +230,14 @@ def _leaf(term: Term) -> Words:
     rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
     of = _untransposed(term)
     form = "N" if of == term else "T"
-    return (Word(ONE, (Letter((of.at, form), rows, columns),)),)
+    triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
+    return (Word(ONE, (Letter((of.at, form), rows, columns, (), triangular),)),)
+
+
+def triangle_for_half(term: Term) -> Triangle | None:
+    """Return the triangle that holds a matrix, where a product may do with it."""
+    found = triangle_of(term)
+    return None if found is None or found.side == "diagonal" else found
 
 
 def _untransposed(term: Term) -> Term:
@@ -268,40 +279,10 @@ def _times(first: Words, second: Words) -> Words:
     )
 
 
-_FLAGS = {"N": (0, 0), "T": (1, 0), "J": (0, 1), "C": (1, 1)}
-_FORMS = {flags: form for form, flags in _FLAGS.items()}
-
-
-def turned(words: Words, form: str, *, real: bool) -> Words:
-    """Return the words of the transpose, the conjugate, or both."""
-    if form == "N":
-        return words
-    return tuple(
-        word._replace(
-            letters=tuple(
-                _turned_letter(letter, form, real)
-                for letter in (word.letters[::-1] if _FLAGS[form][0] else word.letters)
-            )
-        )
-        for word in words
-    )
-
-
-def _turned_letter(letter: Letter, form: str, real: bool) -> Letter:
-    rows, columns = letter.rows, letter.columns
-    if _FLAGS[form][0]:
-        rows, columns = columns, rows
-    if letter.words:
-        return Letter(None, rows, columns, turned(letter.words, form, real=real))
-    assert letter.name is not None, "what is no sum has a name"
-    at, before = letter.name
-    (one, conjugated), (other, again) = _FLAGS[before], _FLAGS[form]
-    return Letter((at, _FORMS[one ^ other, 0 if real else conjugated ^ again]), rows, columns)
-
-
 def score(root: Term) -> tuple[int, int]:
     """Return the multiply-adds of the expression that ends at a term, and what else it takes:
-    operations, where a transpose is next to nothing.
+    operations, where a transpose is next to nothing. A syrk or trmm, which is never read again,
+    counts where it has been made for this expression.
     """
     work = root.work
     multiply_adds = others = 0
@@ -316,7 +297,7 @@ def score(root: Term) -> tuple[int, int]:
             multiply_adds += op.multiply_adds(types, *term.params)
         others += 1 if op is permute_dims else 4
         for each in parts(term):
-            new = work.uses[each.at] == 0 and belongs(each)
+            new = work.uses[each.at] == 0 and (belongs(each) or each.op in UPDATES)
             if each not in seen and (new or joins(each)):
                 seen.add(each)
                 stack.append(each)

@@ -1,0 +1,69 @@
+"""Units: the names that the text of a product has for a block, and for a slab of it.
+
+Takes nothing, hands on three records that `blocked_product.py` fills and `half_product.py` changes.
+
+>>> Rounds("%row", "%start", "%depth", "%corner", "%panel", "%step").depth
+'%depth'
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Unit(NamedTuple):
+    """Names of what a unit of work knows: lengths, strides in bytes, pointers to its corner."""
+
+    m: str
+    n: str
+    k: str
+    rows: str
+    first_row: str
+    first_column: str
+    columns: str
+    full: str
+    """Whether the panel has all its columns."""
+    strides: tuple[str, ...]
+    x1: str
+    x2: str
+    result: str
+    x3: str
+    masks: list[str]
+    """Of each packet of a panel the lanes that it has, where the processor has masks."""
+    depths: tuple[str, str]
+    """Where k begins and ends."""
+
+
+class Slab(NamedTuple):
+    """Names of what is known of the slab that is added to the sums."""
+
+    first: str
+    """Whether nothing has been added before."""
+    last: str
+    """Whether nothing will be added after."""
+    round: str = ""
+    """The first index of what is contracted besides k, if there is anything."""
+    rounds: str = ""
+    """Of how many indices of it there are rows."""
+    start: str = ""
+    """The first k."""
+    depth: str = ""
+    """How many there are."""
+    direct: str = ""
+    """Whether rows of the second operand are read where they lie, and are not copied."""
+
+
+class Rounds(NamedTuple):
+    """Names of what is multiplied in a slab for a tile."""
+
+    row: str
+    """The first of the tile."""
+    start: str
+    """The first k of the slab."""
+    depth: str
+    """How many there are."""
+    corner: str
+    """Where the tile's rows of x1 begin in the slab."""
+    panel: str
+    step: str
+    """Where rows of the second operand are, and the bytes from one to the next."""
