@@ -84,7 +84,7 @@ class SmallProduct:
         """What the launch gives as sizes, in order; strides are in bytes."""
         strides = ("row of x1", "column of x1", "row of x2", "column of x2")
         return (
-            *stack_sizes(self.axes, operands=2 + self.added),
+            *stack_sizes(self.axes, 2 + self.added),
             *strides,
             *("row of x3",) * self.added,
         )
@@ -103,7 +103,7 @@ class _Writer:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
-        self.stack = read_stack(text, kernel.axes, operands=2 + kernel.added)
+        self.stack = read_stack(text, kernel.axes, 2 + kernel.added)
         first = (3 + kernel.added) * kernel.axes
         found: list[str | int] = [*given(text, "%sizes", first, 4 + kernel.added)]
         for number, layout in enumerate(kernel.layouts):

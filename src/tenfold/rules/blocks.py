@@ -7,7 +7,7 @@ of the blocks, joined. A 0 times a NaN is not computed.
 >>> x, zero = tn.ones((2, 2)), tn.zeros((2, 2))
 >>> blocks = tn.concat([tn.concat([x, zero], axis=1), tn.concat([zero, x], axis=1)])
 >>> with tn.profile() as p:
-...     y = (blocks @ tn.ones((4, 4))).wait()
+...     y = (blocks @ tn.asarray([[1.0] * 4, [2.0] * 4, [3.0] * 4, [4.0] * 4])).wait()
 >>> p.multiply_adds
 32
 """
