@@ -28,6 +28,7 @@ class Blas:
 
     def __init__(self, dtype: str) -> None:
         self.dtype = np.dtype(dtype)
+        self.double = self.dtype == np.float64
         letter = LETTERS[self.dtype.name]
         self.blas = {name: getattr(blas, letter + name) for name in BLAS}
         self.lapack = {name: getattr(lapack, letter + name) for name in LAPACK}
@@ -99,8 +100,9 @@ class Blas:
         return onto
 
     def dot(self, x: Matrix, y: Matrix) -> Any:
-        """The product of two vectors."""
-        return self.blas["dot"](x, y)
+        """The product of two vectors, which SciPy gives as a float of Python's."""
+        found = self.blas["dot"](x, y)
+        return found if self.double else self.dtype.type(found)
 
 
 BLAS = ("gemm", "gemv", "ger", "dot", "syrk", "trmm", "trsm")
