@@ -1,4 +1,4 @@
-"""LAPACK by our pool beside numpy.linalg and SciPy: where devices/factorise.py changes over.
+"""Linear algebra by LAPACK, without Python between its calls, beside numpy.linalg and SciPy.
 
 Run: python bench/lapack.py [float64 or complex128] [operation ...]. Positive definite matrices, one
 or a stack. Everything has one thread, but for `pool`, where a stack is shared out to two. Times are
@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
 
 import tenfold as tn
-from tenfold.devices import factored, factorisations
 
 SHAPES = [
     *((n, n) for n in (4, 16, 64, 100, 128, 180, 256, 360, 500, 700, 1000)),
@@ -26,24 +26,26 @@ SHAPES = [
     *((10, 64, 64), (100, 64, 64), (20, 128, 128), (8, 256, 256)),
 ]
 CASES: dict[str, tuple[Callable[..., object], Callable[..., object]]] = {
-    "cholesky": (lambda x: factorisations.cholesky(x, False), np.linalg.cholesky),
-    "inv": (factorisations.inverse, np.linalg.inv),
+    "cholesky": (tn.linalg.cholesky, np.linalg.cholesky),
+    "inv": (tn.linalg.inv, np.linalg.inv),
     "solve": (
-        lambda x: factorisations.solve(x, x[..., :1]),
+        lambda x: tn.linalg.solve(x, x[..., :1]),
         lambda x: np.linalg.solve(x, x[..., :1]),
     ),
-    "det": (factorisations.determinant, np.linalg.det),
-    "qr": (lambda x: factorisations.qr(x, "reduced"), np.linalg.qr),
-    "eigh": (factorisations.eigh, np.linalg.eigh),
+    "det": (tn.linalg.det, np.linalg.det),
+    "slogdet": (lambda x: tn.eval(*tn.linalg.slogdet(x))[0], np.linalg.slogdet),
+    "qr": (lambda x: tn.linalg.qr(x).Q, np.linalg.qr),
+    "eigh": (lambda x: tn.linalg.eigh(x).eigenvectors, np.linalg.eigh),
     "svd": (
-        lambda x: factorisations.svd(x, False),
+        lambda x: tn.linalg.svd(x, full_matrices=False).U,
         lambda x: np.linalg.svd(x, full_matrices=False),
     ),
-    "eigvalsh": (factored.spectrum, np.linalg.eigvalsh),
-    "svdvals": (factorisations.singular_values, np.linalg.svdvals),
-    "lu": (factored.lu, scipy.linalg.lu),
+    "eigvalsh": (tn.linalg.eigvalsh, np.linalg.eigvalsh),
+    "eigvals": (tn.linalg.eigvals, np.linalg.eigvals),
+    "svdvals": (tn.linalg.svdvals, np.linalg.svdvals),
+    "lu": (lambda x: tn.linalg.lu(x).U, scipy.linalg.lu),
     "triangular_solve": (
-        lambda x: factored.triangular_solve(x, x[..., :1], "lower", False),
+        lambda x: tn.linalg.triangular_solve(x, x[..., :1]),
         lambda x: scipy.linalg.solve_triangular(x, x[..., :1], lower=True, check_finite=False),
     ),
 }
@@ -65,10 +67,11 @@ def best(works: list[Callable[[], object]], least: float = 0.4) -> list[float]:
 
 def on(threads: int, work: Callable[..., object], x: np.ndarray) -> Callable[[], None]:
     """Return what computes with so many threads of our pool."""
+    given = tn.asarray(x)
 
     def run() -> None:
         with tn.options(threads=threads):
-            work(x)
+            work(given).wait()  # type: ignore[attr-defined]  # an Array
 
     return run
 
@@ -93,7 +96,7 @@ def main(dtype: str = "float64", *names: str) -> None:
             for shape in SHAPES:
                 x = definite(shape, dtype)
                 stack = 2 if len(shape) > 2 else 1
-                alone, pool, numpy = best([on(1, ours, x), on(stack, ours, x), on(1, numpys, x)])
+                alone, pool, numpy = best([on(1, ours, x), on(stack, ours, x), partial(numpys, x)])
                 times = f"{alone:10.1f} {pool:10.1f} {numpy:10.1f}"
                 ratios = f"{numpy / alone:7.2f} {numpy / pool:5.2f}"
                 print(f"{name:10} {'x'.join(map(str, shape)):>15} {times} {ratios}", flush=True)

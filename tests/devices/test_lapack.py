@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +10,11 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.devices import blas, factorisations, factorise, lapack, reference
-from tenfold.dtypes import DTYPES
+from tenfold import _native
+from tenfold.devices import blas, factorise, lapack, recipe, reference
+from tenfold.devices.program import program_of
+from tenfold.dtypes import FLOAT64
+from tenfold.ops import linalg
 from tenfold.render.library_call import LibraryCall, Routine
 
 FLOATING = ["float32", "float64", "complex64", "complex128"]
@@ -49,14 +53,18 @@ def equal(found: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.fixture
 def by_lapack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every matrix is LAPACK's, and NumPy is not asked."""
+    """NumPy is not asked."""
 
     def refused(node: Any, inputs: Any) -> None:
         raise AssertionError(f"{node.name} was left to NumPy")
 
-    for op, way in factorise.WAYS.items():
-        monkeypatch.setitem(factorise.WAYS, op, way._replace(alone=0))
     monkeypatch.setattr(reference, "run_op", refused)
+
+
+def shared(x: np.ndarray) -> tn.Array:
+    """An array that lies as the ndarray does."""
+    x.flags.writeable = False
+    return tn.asarray(x)
 
 
 DTYPE = pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -68,25 +76,24 @@ LAYOUT = pytest.mark.parametrize("layout", LAYOUTS)
 @SHAPE
 @LAYOUT
 @pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.usefixtures("by_lapack")
 def test_cholesky_equals_numpy(shape: Any, dtype: str, layout: str, upper: bool) -> None:
     x = LAYOUTS[layout](definite(shape, dtype))
-    found = factorisations.cholesky(x, upper)
-    assert found is not None
-    equal(found[0], np.linalg.cholesky(x, upper=upper))
-    other = np.tril(found[0], -1) if upper else np.triu(found[0], 1)
+    found = np.asarray(tn.linalg.cholesky(shared(x), upper=upper))
+    equal(found, np.linalg.cholesky(x, upper=upper))
+    other = np.tril(found, -1) if upper else np.triu(found, 1)
     np.testing.assert_array_equal(other, np.zeros_like(other))
 
 
 @DTYPE
 @SHAPE
 @LAYOUT
+@pytest.mark.usefixtures("by_lapack")
 def test_inv_and_det_equal_numpy(shape: Any, dtype: str, layout: str) -> None:
     x = LAYOUTS[layout](definite(shape, dtype))
-    found = factorisations.inverse(x)
-    assert found is not None
-    equal(found[0], np.linalg.inv(x))
+    equal(np.asarray(tn.linalg.inv(shared(x))), np.linalg.inv(x))
     y = LAYOUTS[layout](numbers(shape, dtype))  # of either sign
-    equal(factorisations.determinant(y)[0], np.asarray(np.linalg.det(y)))
+    equal(np.asarray(tn.linalg.det(shared(y))), np.asarray(np.linalg.det(y)))
 
 
 @DTYPE
@@ -95,60 +102,78 @@ def test_inv_and_det_equal_numpy(shape: Any, dtype: str, layout: str) -> None:
     [
         *(((5, 5), (5,)), ((5, 5), (5, 3)), ((4, 5, 5), (5,)), ((5, 5), (4, 5, 2))),
         *(((4, 1, 3, 3), (5, 3, 2)), ((3, 3), (3, 3)), ((1, 1), (1,)), ((70, 4, 4), (4, 1))),
+        *(((3, 3), (6, 3, 1)), ((3, 3), (2, 4, 3, 1))),
     ],
     ids=str,
 )
 @LAYOUT
+@pytest.mark.usefixtures("by_lapack")
 def test_solve_equals_numpy(left: Any, right: Any, dtype: str, layout: str) -> None:
     a = LAYOUTS[layout](definite(left, dtype))
     b = numbers(right, dtype, 1)
     b = b if b.ndim < 2 else LAYOUTS[layout](b)
-    found = factorisations.solve(a, b)
-    assert found is not None
-    equal(found[0], np.linalg.solve(a, b))
+    expected = np.linalg.solve(a, b)
+    for reassociate in (False, True):  # one matrix of several right sides is factored apart
+        with tn.options(reassociate=reassociate):
+            equal(np.asarray(tn.linalg.solve(shared(a), shared(b))), expected)
 
 
-@DTYPE
+@pytest.mark.parametrize("dtype", FLOATING)
 @LAYOUT
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("shape", [*SHAPES, (5, 3), (3, 5), (2, 6, 4), (2, 4, 6)], ids=str)
+@pytest.mark.usefixtures("by_lapack")
 def test_qr_equals_numpy(shape: Any, dtype: str, layout: str, mode: Any) -> None:
     x = LAYOUTS[layout](numbers(shape, dtype))
-    found = factorisations.qr(x, mode)
-    assert found is not None
-    for mine, numpys in zip(found, np.linalg.qr(x, mode), strict=True):
-        equal(mine, numpys)
+    for mine, numpys in zip(tn.linalg.qr(shared(x), mode=mode), np.linalg.qr(x, mode), strict=True):
+        equal(np.asarray(mine), numpys)
 
 
-@DTYPE
+@pytest.mark.parametrize("dtype", FLOATING)
 @LAYOUT
 @SHAPE
+@pytest.mark.usefixtures("by_lapack")
 def test_eigh_decomposes(shape: Any, dtype: str, layout: str) -> None:
     x = definite(shape, dtype)
-    found = factorisations.eigh(LAYOUTS[layout](x))
-    assert found is not None
-    values, vectors = found
+    given = shared(LAYOUTS[layout](x))
+    values, vectors = map(np.asarray, tn.linalg.eigh(given))
     equal(values, np.linalg.eigvalsh(x))
+    equal(np.asarray(tn.linalg.eigvalsh(given)), np.linalg.eigvalsh(x))
     equal((vectors * values[..., None, :]) @ adjoint(vectors), x)
 
 
-@DTYPE
+@pytest.mark.parametrize("dtype", FLOATING)
 @LAYOUT
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("shape", [*SHAPES, (5, 3), (3, 5), (2, 6, 4), (2, 4, 6)], ids=str)
+@pytest.mark.usefixtures("by_lapack")
 def test_svd_decomposes(shape: Any, dtype: str, layout: str, full: bool) -> None:
     x = numbers(shape, dtype)
-    found = factorisations.svd(LAYOUTS[layout](x), full)
-    assert found is not None
+    given = shared(LAYOUTS[layout](x))
+    found = [np.asarray(each) for each in tn.linalg.svd(given, full_matrices=full)]
     expected = np.linalg.svd(x, full_matrices=full)
     for mine, numpys in zip(found, expected, strict=True):
         assert (mine.shape, mine.dtype) == (numpys.shape, numpys.dtype)
     u, s, vh = found
     equal(s, expected.S)
+    equal(np.asarray(tn.linalg.svdvals(given)), expected.S)
     inner = s.shape[-1]
     equal((u[..., :inner] * s[..., None, :]) @ vh[..., :inner, :], x)
     for basis in (adjoint(u) @ u, vh @ adjoint(vh)):
         equal(basis, np.zeros_like(basis) + np.eye(basis.shape[-1], dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATING)
+@LAYOUT
+@SHAPE
+@pytest.mark.usefixtures("by_lapack")
+def test_eigvals_equal_numpy(shape: Any, dtype: str, layout: str) -> None:
+    x = numbers(shape, dtype)
+    found = np.asarray(tn.linalg.eigvals(shared(LAYOUTS[layout](x))))
+    expected = np.linalg.eigvals(x).astype(found.dtype)
+    np.testing.assert_allclose(
+        np.sort_complex(found), np.sort_complex(expected), rtol=1e-3, atol=1e-3
+    )
 
 
 MAKERS: dict[str, Callable[[tn.Array], Any]] = {
@@ -208,45 +233,46 @@ def test_results_are_operands_of_kernels() -> None:
 
 
 @OPERATION
-def test_a_stack_on_two_threads_and_on_one_equals_numpy(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("by_lapack")
+def test_a_stack_on_two_threads_and_on_one_equals_numpy(name: str) -> None:
     x = definite((64, 20, 20), "float64")
-    with tn.options(device="reference"):
-        expected = computed(MAKERS[name](tn.asarray(x)))
-    calls: list[tuple[Routine, ...]] = []
-
-    def watched(routines: tuple[Routine, ...], *given: Any, **named: Any) -> bool:
-        calls.append(routines)
-        return lapack.run(routines, *given, **named)
-
-    monkeypatch.setattr(factorise, "STACK", 0)
-    monkeypatch.setattr(factorisations, "run", watched)
+    functions = {"solve": lambda x: np.linalg.solve(x, np.ones(20, np.float32))}
+    made = functions.get(name, getattr(np.linalg, name))(x)
+    expected = made if isinstance(made, tuple) else (made,)
     for threads in (1, 2, 7):
-        calls.clear()
         with tn.options(threads=threads):
             found = computed(MAKERS[name](tn.asarray(x)))
-        assert bool(calls) == (threads > 1)
         for mine, numpys in zip(found, expected, strict=True):
             equal(np.abs(mine), np.abs(numpys))  # a vector of eigh or svd may have either sign
 
 
-def test_which_calls_are_lapacks() -> None:
-    def pays(name: str, shape: tuple[int, ...], threads: int = 2) -> bool:
-        way = next(way for op, way in factorise.WAYS.items() if op.name == name)
-        each = shape[-1] ** 3
-        return factorise._pays(way, shape, int(np.prod(shape[:-2])), each, threads)
+def step(op: Any, shape: tuple[int, ...], results: int = 1) -> lapack.Step:
+    strides = tuple(8 * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
+    type_ = _native.Type(shape, FLOAT64, "cpu")
+    found = factorise.step_of(op, (), ((shape, strides, FLOAT64),), (type_,) * results)
+    assert found is not None
+    return found
 
-    assert [n for n in (4, 100, 128, 1000) if pays("inv", (n, n))] == [128, 1000]
-    assert [n for n in (4, 128, 256, 1000) if pays("cholesky", (n, n), 1)] == [256, 1000]
-    for name in ("solve", "det"):
-        assert [n for n in (4, 128, 256, 1000) if pays(name, (n, n), 1)] == [256, 1000]
-    assert not any(pays(name, (1000, 1000)) for name in ("qr", "eigh", "svd"))
-    assert all(pays(name, (50, 64, 64)) for name in MAKERS)
-    assert not any(pays(name, (50, 64, 64), threads=1) for name in MAKERS)
-    assert not any(pays(name, (3, 4, 4)) for name in MAKERS)
-    assert not pays("det", (10000, 4, 4))
-    assert not pays("inv", (lapack.LARGEST + 1, lapack.LARGEST + 1))
+
+def test_threads_follow_the_size_of_the_work() -> None:
+    with tn.options(threads=2):
+        assert lapack.threads_of(step(linalg.inv, (4, 4))) == 0  # with the GIL
+        assert lapack.threads_of(step(linalg.inv, (100, 100))) == 1
+        assert lapack.threads_of(step(linalg.inv, (50, 64, 64))) == 2
+    with tn.options(threads=1):
+        assert lapack.threads_of(step(linalg.inv, (50, 64, 64))) == 1
+
+
+def test_blas_is_held_where_it_might_start_threads() -> None:
+    assert step(linalg.inv, (5, recipe.CALM, recipe.CALM)).calm
+    assert not step(linalg.inv, (recipe.CALM + 1, recipe.CALM + 1)).calm
+
+
+def test_what_lapack_cannot_count_is_numpys() -> None:
+    order = lapack.LARGEST + 1
+    layout = ((order, order), (8 * order, 8), FLOAT64)
+    type_ = _native.Type((order, order), FLOAT64, "cpu")
+    assert factorise.step_of(linalg.inv, (), (layout,), (type_,)) is None
 
 
 @OPERATION
@@ -261,11 +287,7 @@ BAD |= {"svd": np.full((3, 3), np.nan)}
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_matrix_of_a_stack_raises_at_the_wait(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for op, way in factorise.WAYS.items():
-        monkeypatch.setitem(factorise.WAYS, op, way._replace(alone=0))
+def test_a_bad_matrix_of_a_stack_raises_at_the_wait(name: str) -> None:
     x = definite((40, 3, 3), "float64")
     x[17] = BAD[name]
     result = MAKERS[name](tn.asarray(x))
@@ -281,69 +303,63 @@ def test_a_bad_matrix_of_a_stack_raises_at_the_wait(
 def test_nan_is_handed_on_as_numpy_does() -> None:
     x = definite((3, 4, 4), "float64")
     x[1, 2, 1] = np.nan
+    a = tn.asarray(x)
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(
-            np.isnan(factorisations.determinant(x)[0]), np.isnan(np.linalg.det(x))
-        )
-        found = factorisations.inverse(x)
-        assert found is not None
-        np.testing.assert_array_equal(np.isnan(found[0]), np.isnan(np.linalg.inv(x)))
-        for upper in (False, True):
-            factors = factorisations.cholesky(x, upper)
-            assert factors is not None
-            expected = np.linalg.cholesky(x, upper=upper)
-            np.testing.assert_array_equal(np.isnan(factors[0]), np.isnan(expected))
-    assert factorisations.svd(x, True) is None  # NumPy raises, too
+        for name in ("det", "inv", "cholesky"):
+            found, expected = getattr(tn.linalg, name)(a), getattr(np.linalg, name)(x)
+            np.testing.assert_array_equal(np.isnan(np.asarray(found)), np.isnan(expected))
+        upper = np.linalg.cholesky(x, upper=True)
+        found = tn.linalg.cholesky(a, upper=True)
+        np.testing.assert_array_equal(np.isnan(np.asarray(found)), np.isnan(upper))
+    with pytest.raises(np.linalg.LinAlgError, match="svd: SVD did not converge"):
+        tn.linalg.svd(a).S.wait()  # NumPy raises, too
 
 
 @pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.usefixtures("by_lapack")
 def test_only_one_triangle_is_read(upper: bool) -> None:
     x = definite((2, 5, 5), "float64")
     triangle = np.triu if upper else np.tril
-    half = np.where(triangle(np.ones((5, 5))), x, np.nan)
-    found = factorisations.cholesky(half, upper)
-    assert found is not None
-    equal(found[0], np.linalg.cholesky(x, upper=upper))
+    half = tn.asarray(np.where(triangle(np.ones((5, 5))), x, np.nan))
+    found = tn.linalg.cholesky(half, upper=upper)
+    equal(np.asarray(found), np.linalg.cholesky(x, upper=upper))
     if not upper:
-        values = factorisations.eigh(half)
-        assert values is not None
-        equal(values[0], np.linalg.eigvalsh(x))
+        equal(np.asarray(tn.linalg.eigh(half).eigenvalues), np.linalg.eigvalsh(x))
 
 
 def test_singular_matrices_have_determinant_zero() -> None:
-    for dtype in ("float64", "complex128"):
-        x = np.zeros((2, 3, 3), dtype)
-        with np.errstate(all="ignore"):
-            assert factorisations.determinant(x)[0].tolist() == [0, 0]
+    for dtype in FLOATING:
+        assert tn.linalg.det(tn.zeros((2, 3, 3), dtype=dtype)).tolist() == [0, 0]
 
 
-def test_determinants_neither_overflow_nor_vanish_on_the_way() -> None:
-    x = np.diag([1e200, 1e200, 1e-200, 1e-200])
-    np.testing.assert_allclose(factorisations.determinant(x)[0], 1, rtol=1e-12)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_determinants_neither_overflow_nor_vanish_on_the_way(dtype: str) -> None:
+    x = np.diag([1e200, 1e300, 1e-300, 1e-200]).astype(dtype)
+    np.testing.assert_allclose(tn.linalg.det(x).item(), 1, rtol=1e-12)
+    assert tn.linalg.det(np.diag([1e-320, 1e300, 1e20]).astype(dtype)).item() == pytest.approx(
+        1, rel=1e-3
+    )
+    assert tn.linalg.det(np.eye(400, dtype=dtype) * 1e-3).item() == 0
+    assert abs(tn.linalg.det(np.eye(400, dtype=dtype) * 1e3).item()) == np.inf
 
 
 def test_operands_are_left_as_they_are() -> None:
     x = definite((2, 6, 6), "float64")
-    x.flags.writeable = False
-    before = x.copy()
-    for compute in (
-        *(factorisations.inverse, factorisations.determinant, factorisations.eigh),
-        *(lambda x: factorisations.cholesky(x, True), lambda x: factorisations.qr(x, "reduced")),
-        *(lambda x: factorisations.svd(x, True), lambda x: factorisations.solve(x, x)),
-    ):
-        compute(x)
+    before, given = x.copy(), shared(x)
+    for make in MAKERS.values():
+        computed(make(given))
     np.testing.assert_array_equal(x, before)
 
 
 def test_the_matrices_before_a_failure_and_after_it_are_computed() -> None:
     x = np.tile(np.array([[4.0, 0.0], [0.0, 9.0]]), (5, 1, 1))
     x[3] = -1
-    factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
-    assert not lapack.run((factor,), (x,), (2,), multiply_adds=1)
+    call = LibraryCall((Routine("dpotrf", "'U n0 m0 n0 report", fails=True),), buffers=1)
+    sizes = struct.pack("3q", x.strides[0], lapack.address_of("dpotrf"), 2)
+    program = program_of(call, 1).kernel
+    assert _native.launch(program, [x.ctypes.data], sizes, b"", 0, 5, 5, 1) == 4
     for index in (0, 1, 2, 4):
         assert x[index].tolist() == [[2.0, 0.0], [0.0, 3.0]]
-    heedless = factor._replace(fails=False)
-    assert lapack.run((heedless,), (x,), (2,), multiply_adds=1)
 
 
 def test_a_call_is_one_kernel_however_many_matrices() -> None:
@@ -353,8 +369,10 @@ def test_a_call_is_one_kernel_however_many_matrices() -> None:
 
 
 def test_work_memory_begins_at_multiples_of_64_bytes() -> None:
-    float64 = DTYPES["float64"]
-    assert lapack.placed((float64, 3), (DTYPES["int32"], 17), (float64, 1)) == ((0, 64, 192), 256)
+    made = recipe.Recipe(FLOAT64, 3)
+    areas = [made.area(FLOAT64, length) for length in (3, 17, 1)]
+    assert [made.numbers[int(word[1:])] for word in areas] == [0, 64, 256]
+    assert made.scratch == 320
 
 
 def test_routines_say_how_much_memory_they_need() -> None:
@@ -373,8 +391,7 @@ def test_blas_never_gets_more_threads_than_it_had(package: str) -> None:
     assert library.get_num_threads() == before
 
 
-@OPERATION
-def test_what_stays_numpys_obeys_the_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stays_numpys_obeys_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     (library,) = [each.controller for each in blas._libraries("numpy")]
     seen = []
     run_op = reference.run_op
@@ -383,9 +400,7 @@ def test_what_stays_numpys_obeys_the_threads(name: str, monkeypatch: pytest.Monk
         seen.append(library.get_num_threads())
         return run_op(*given)
 
-    for op, way in factorise.WAYS.items():
-        monkeypatch.setitem(factorise.WAYS, op, way._replace(alone=np.inf))
     monkeypatch.setattr(reference, "run_op", watched)
     with tn.options(threads=1):
-        computed(MAKERS[name](tn.asarray(definite((80, 80), "float64"))))
+        computed(tuple(tn.linalg.eig(tn.asarray(definite((80, 80), "float64")))))
     assert seen == [1]

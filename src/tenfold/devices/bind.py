@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import BoundPlan, Node, Type, Value
-from tenfold.devices import multiply, reference
+from tenfold.devices import factorise, lapack, multiply, reference
 from tenfold.devices.bound_products import BoundProduct, bound_product
 from tenfold.devices.device import Written
 from tenfold.devices.product_forms import Factor
@@ -221,11 +221,12 @@ class _Binding:
         index = self.graph.nodes[step.position].params[0]
         whole = self.graph.nodes[self.plan.items[step.reads[0]].position]
         value = whole.value(index)
-        if value is None or value.strides:
+        if value is not None and value.strides:
             raise _NotReplayable
         source = self._slot(step.reads[0], index)
         (slot,) = self._new(made.item)
-        self._add(BoundPlan.view, slot, source, value.type, made.strides, 0)
+        type_ = whole.types[index] if value is None else value.type
+        self._add(BoundPlan.view, slot, source, type_, made.strides, 0)
 
     def _kernel(self, step: Step, launch: Launch, threads: Callable[[Launch], int]) -> None:
         over_seen = False
@@ -325,7 +326,7 @@ class _Binding:
         node = self.graph.nodes[step.position]
         inputs = [self._input(item) for item in step.reads]
         called = Called(node.op, node.params, node.operands, node.types, node.type, node.name)
-        if self._product(step, called):
+        if self._product(step, called) or self._solved(step, called):
             return
         item = step.makes[0].item
         if item in self.over:
@@ -392,6 +393,27 @@ class _Binding:
             self._add(BoundPlan.scale, scale.element, dtype, scale.negative, places)
         if over_seen:
             self._publish_what_is_there()
+
+    def _solved(self, step: Step, called: Called) -> bool:
+        """Have LAPACK called without Python; False where that cannot be."""
+        if called.op not in factorise.RECIPES:
+            return False
+        layouts = tuple([self._layout(item) for item in step.reads])
+        found = factorise.step_of(called.op, called.params, layouts, called.types)
+        if found is None or not found.calm:
+            return False
+        item, label = step.makes[0].item, step.names[0]
+        slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries
+        for slot, (type_, size) in zip(slots, found.results, strict=True):
+            self._add(BoundPlan.allocate, slot, type_, size, (), temporary and slot == slots[0])
+        programs = (program_of(found.kernel, found.work).kernel, 0)
+        self._quickly(found.kernel)
+        buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
+        work = (found.scratch, found.units, found.grain, lapack.threads_of(found), False)
+        count = reference.multiply_adds(called, layouts)
+        self._add(BoundPlan.launch, programs, 0, buffers, (), found.sizes, [], *work, label)
+        self._add(BoundPlan.product, count)
+        return True
 
     def _input(self, item: int) -> int:
         node = self.graph.nodes[self.plan.items[item].position]

@@ -371,14 +371,10 @@ def called(
         first, second = inputs
         results = (multiply(op, node.params, first, second, node.type),)
     else:
-        arrays = factorise(node, inputs)
-        ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in arrays]
-        results = tuple(dense.adopt(x, "cpu") for x in ordered)
+        results = factorise(node, inputs)
     _native.count("calls")
     _native.count("launches")
-    if op.multiply_adds is not None:
-        types = tuple(Type(x.shape, x.dtype, "cpu", dense.NAME) for x in inputs)
-        _native.count("multiply_adds", op.multiply_adds(types, *node.params))
+    _native.count("multiply_adds", reference.multiply_adds(node, inputs))
     return results
 
 

@@ -4,27 +4,24 @@ The routines are those SciPy hands to other extension modules (`scipy.linalg.cyt
 take matrices by columns and run without the GIL. The matrices of a stack are shared out to our
 pool, with BLAS held to one thread in each; a single matrix is left to BLAS and its threads.
 
->>> x = np.array([[4.0, 0.0], [2.0, 5.0]])
->>> factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
->>> run((factor,), (x[None],), (2,), multiply_adds=1)  # the upper triangle by columns
+>>> address_of("dpotrf") != 0
 True
->>> x.tolist()
-[[2.0, 0.0], [1.0, 2.0]]
 """
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from tenfold import _native
+from tenfold._native import Type, Value
 from tenfold.devices import blas
 from tenfold.devices.program import program_of
-from tenfold.render.library_call import LibraryCall, Routine
+from tenfold.render.library_call import LibraryCall
 from tenfold.settings import get
 
 QUERIES = 1024
@@ -33,6 +30,8 @@ CALL = 1 << 10
 """What calling a routine costs, in multiply-adds."""
 SHARED = 1 << 18
 """Multiply-adds of a stack from which it is shared out to threads."""
+QUICK = 1 << 14
+"""Multiply-adds of all matrices up to which a launch keeps the GIL."""
 GRAIN = 1 << 17
 """The multiply-adds of a range that is given to a thread."""
 LONE = 1 << 24
@@ -49,45 +48,66 @@ def address_of(routine: str) -> int:
     return blas.entry_point(cython_lapack, routine)
 
 
-@cache
-def _kernel(routines: tuple[Routine, ...], buffers: int) -> LibraryCall:
-    return LibraryCall(routines, buffers)
+class Step(NamedTuple):
+    """A launch but for the addresses of operands and results."""
+
+    kernel: LibraryCall
+    sizes: bytes
+    scratch: int
+    """Bytes that a thread works in."""
+    units: int
+    multiply_adds: int
+    """Of one unit."""
+    calm: bool
+    """Whether BLAS starts no threads of its own for such sizes."""
+    results: tuple[tuple[Type, int], ...]
+    """Types and bytes."""
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds of all units, and what calling the routines costs."""
+        return self.units * (self.multiply_adds + CALL)
+
+    @property
+    def grain(self) -> int:
+        """How many units are given to a thread at least."""
+        return max(1, GRAIN // (self.multiply_adds + CALL))
 
 
-def run(
-    routines: tuple[Routine, ...],
-    stacks: Sequence[np.ndarray],
-    numbers: Sequence[int],
-    *,
-    work: int = 0,
-    multiply_adds: int,
-) -> bool:
-    """Call routines on every matrix of contiguous stacks, in place; False where one fails.
+def threads_of(step: Step) -> int:
+    """Return on how many threads a step may run; 0 keeps the GIL."""
+    if step.work <= QUICK:
+        return 0
+    return int(get("threads")) if step.units > 1 and step.work >= SHARED else 1
 
-    The first axis of every array is the stack; `work` is the bytes a thread works in, and
-    `multiply_adds` those of one matrix. Raises MemoryError when there is no memory.
+
+def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
+    """Compute a step of operands; None where a matrix has no answer.
+
+    Raises MemoryError when there is no memory.
     """
-    kernel, units = _kernel(routines, len(stacks)), len(stacks[0])
-    threads, cost = int(get("threads")), multiply_adds + CALL
-    sizes = (*(stack.strides[0] for stack in stacks), *numbers)
-    alone = units == 1 or units * cost < SHARED
-    if not alone and threads > _native.threads():
+    threads = threads_of(step)
+    if threads > _native.threads():
         _native.set_threads(threads)
-    with blas.held(threads if units == 1 and multiply_adds >= LONE else 1):
-        status = _native.launch(
-            program_of(kernel, units).kernel,
-            [
-                *(stack.__array_interface__["data"][0] for stack in stacks),
-                *(address_of(routine.name) for routine in routines),
-            ],
-            struct.pack(f"{len(sizes)}q", *sizes),
-            b"",
-            work,
-            units,
-            max(1, GRAIN // cost),
-            1 if alone else threads,
-        )
-    return bool(status == 0)
+    values = tuple([Value.allocate(type_, bytes_) for type_, bytes_ in step.results])
+    places = [x.__array_interface__["data"][0] for x in arrays]
+    arguments = (
+        program_of(step.kernel, step.work).kernel,
+        (*places, *values),
+        step.sizes,
+        b"",
+        step.scratch,
+        step.units,
+        step.grain,
+        threads,
+    )
+    if step.calm:
+        status = _native.launch(*arguments)
+    else:
+        several = step.units == 1 and step.multiply_adds >= LONE
+        with blas.held(int(get("threads")) if several else 1):
+            status = _native.launch(*arguments)
+    return values if status == 0 else None
 
 
 @lru_cache(QUERIES)
@@ -110,13 +130,3 @@ def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
     function(*(ctypes.addressof(each) for each in (*given, report)))
     assert report.value == 0, f"{routine} does not know how much memory it needs"
     return int(ctypes.c_double.from_buffer(given[asked]).value)
-
-
-def placed(*areas: tuple[np.dtype, int]) -> tuple[tuple[int, ...], int]:
-    """Return from which byte on each array of (dtype, length) lies in a thread's memory, and its
-    size; all begin at multiples of 64 bytes.
-    """
-    offsets = [0]
-    for dtype, length in areas:
-        offsets.append(offsets[-1] + (length * dtype.itemsize + 63) // 64 * 64)
-    return tuple(offsets[:-1]), offsets[-1]

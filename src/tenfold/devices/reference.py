@@ -158,6 +158,14 @@ def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
     )
 
 
+def multiply_adds(node: Node | Called, operands: Sequence[Any]) -> int:
+    """Return what a call of operands of such shapes and dtypes counts as."""
+    if node.op.multiply_adds is None:
+        return 0
+    types = tuple(Type(x.shape, x.dtype, "cpu") for x in operands)
+    return node.op.multiply_adds(types, *node.params)
+
+
 def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return an operand in the dtype in which it enters; a Python int beyond int64 stays exact."""
     return x.astype(dtype) if x.dtype == object else cast_values(x, dtype)

@@ -106,7 +106,7 @@ def parts_of(packed: np.ndarray) -> Parts:
 
 
 def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return sign and logarithm of the modulus of the determinants: 0 and -inf of a singular one.
+    """Return signs and logarithms of determinants: 0 and -inf of a singular matrix.
 
     An exchange of two rows turns the sign; Cholesky's factor counts twice.
     """

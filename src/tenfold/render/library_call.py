@@ -1,9 +1,9 @@
 """Routines of LAPACK on each matrix of a stack, as kernels with the ABI of all others.
 
-A unit of work is one matrix: the routines are called one after the other on its memory. They take
+A unit of work is one matrix: the steps are taken one after the other on its memory. Routines take
 every argument by pointer: a character, a 32-bit number, 0, memory of the matrix, memory to work in,
 and where they report. What a routine reports is not 0 for a matrix without an answer; the kernel
-then returns 1 + its index.
+then returns 1 + its index. Between routines, `render/library_moves.py` copies and looks.
 
 >>> factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
 >>> print(LibraryCall((factor,), buffers=1))
@@ -12,20 +12,24 @@ library call of dpotrf, 1 buffers
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenfold.render.loops import counted, where
+from tenfold.render.library_diagonals import AllFinite, Beside, Determinant, Fails, Finite, Nonzero
+from tenfold.render.library_moves import Conjugate, Mirror, Move, Permutation, Unit
+from tenfold.render.loops import counted
 from tenfold.render.packet import Text
-from tenfold.render.product import advanced, given, module, times
+from tenfold.render.product import either, given, module, times
 
 
 class Routine(NamedTuple):
     """A routine and what it is given pointers to, in words.
 
-    `'U` is a character, `zero` 0 in any floating dtype, `n2` number 2 of the launch in 32 bits,
-    `m0` buffer 0 at the matrix of the unit, `w3` the thread's own memory from the byte on that
-    number 3 of the launch says, and `report` where the routine says how it went.
+    `'U` is a character, `zero` and `one` are numbers of any floating dtype, `n2` is number 2 of the
+    launch in 32 bits, `m0` buffer 0 at the matrix of the unit, `w3` the thread's own memory from
+    the byte on that number 3 of the launch says, `m0+n4` a place so many bytes behind another, and
+    `report` where the routine says how it went.
     """
 
     name: str
@@ -34,74 +38,98 @@ class Routine(NamedTuple):
     """Whether what it reports is a failure if it is not 0."""
 
 
+class Choice(NamedTuple):
+    """Steps where an i32 at a place is 0, and others where it is not."""
+
+    at: str
+    zero: tuple[Step, ...]
+    other: tuple[Step, ...]
+
+
+Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero
+Step = Routine | Choice | Move | Mirror | Permutation | Conjugate | Look
+
+
 @dataclass(frozen=True)
 class LibraryCall:
-    """Routines that are called for every matrix of a stack, which lies in so many buffers."""
+    """Steps that are taken for every matrix of a stack, which lies in so many buffers."""
 
-    routines: tuple[Routine, ...]
+    steps: tuple[Step, ...]
     buffers: int
 
     def __str__(self) -> str:
-        names = ", ".join(routine.name for routine in self.routines)
-        return f"library call of {names}, {self.buffers} buffers"
+        return f"library call of {', '.join(self.routines)}, {self.buffers} buffers"
+
+    @property
+    def routines(self) -> tuple[str, ...]:
+        """The names of the routines, each once."""
+        return tuple(dict.fromkeys(each.name for each in _routines(self.steps)))
 
     def text(self) -> str:
         """Return its LLVM module.
 
-        Buffers are those of the stack, then the addresses of the routines. Sizes are the bytes from
-        one matrix to the next in every buffer, then the numbers.
+        Sizes are the bytes from one matrix to the next in every buffer, then the addresses of the
+        routines, then the numbers.
         """
         text = Text()
         places = given(text, "%buffers", 0, self.buffers)
-        functions = given(text, "%buffers", self.buffers, len(self.routines))
         strides = given(text, "%sizes", 0, self.buffers)
-        pointers = self._constants(text)
-        report, failed = text.stack(4), text.stack(8)
-        pointers["report"] = report
+        addresses = given(text, "%sizes", self.buffers, len(self.routines))
+        functions = {
+            name: text.value(f"inttoptr i64 {address} to ptr")
+            for name, address in zip(self.routines, addresses, strict=True)
+        }
+        failed = text.stack(8)
         text.line(f"store i64 0, ptr {failed}")
+        unit = Unit(text, self.buffers + len(self.routines), failed)
+        for each in _routines(self.steps):
+            for word in each.arguments.split():
+                if word[0] not in "mw":
+                    unit.pointer(word)  # what is the same for all matrices is stored once
 
-        def unit(index: str) -> None:
+        def one(index: str) -> None:
+            unit.begin(index)
             for position, (place, stride) in enumerate(zip(places, strides, strict=True)):
-                pointers[f"m{position}"] = times(text, place, index, stride)
-            for routine, function in zip(self.routines, functions, strict=True):
-                words = routine.arguments.split()
-                listed = ", ".join(f"ptr {pointers[word]}" for word in words)
-                text.line(f"call void {function}({listed})")
-                if routine.fails:
-                    _checked(text, report, failed, index)
+                unit.pointers[f"m{position}"] = times(text, place, index, stride)
+            _take(unit, self.steps, functions)
 
-        counted(text, "%begin", "%end", 1, unit)
+        counted(text, "%begin", "%end", 1, one)
         text.line(f"ret i64 {text.value(f'load i64, ptr {failed}')}")
         return module(text, str(self))
 
-    def _constants(self, text: Text) -> dict[str, str]:
-        """Store what is the same for all matrices."""
-        found = {"zero": _kept(text, "<2 x double> zeroinitializer")}
-        for word in " ".join(routine.arguments for routine in self.routines).split():
-            if word[0] == "'":
-                found[word] = _kept(text, f"i8 {ord(word[1])}")
-            elif word[0] in "nw":
-                (value,) = given(text, "%sizes", self.buffers + int(word[1:]), 1)
-                found[word] = (
-                    advanced(text, "%scratch", value)
-                    if word[0] == "w"
-                    else _kept(text, f"i32 {text.value(f'trunc i64 {value} to i32')}")
-                )
-        return found
+
+def _routines(steps: tuple[Step, ...]) -> Iterator[Routine]:
+    for step in steps:
+        if isinstance(step, Routine):
+            yield step
+        elif isinstance(step, Choice):
+            yield from _routines(step.zero + step.other)
 
 
-def _checked(text: Text, report: str, failed: str, index: str) -> None:
-    """Remember a matrix whose routine has reported something else than 0."""
-    reported = text.value(f"load i32, ptr {report}")
-    bad = text.value(f"icmp ne i32 {reported}, 0")
-    where(
-        text,
-        bad,
-        lambda: text.line(f"store i64 {text.value(f'add i64 {index}, 1')}, ptr {failed}"),
+def _take(unit: Unit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:
+    for step in steps:
+        if isinstance(step, Routine):
+            _call(unit, step, functions[step.name])
+        elif isinstance(step, Choice):
+            _choose(unit, step, functions)
+        else:
+            step.add(unit)
+
+
+def _call(unit: Unit, routine: Routine, function: str) -> None:
+    listed = ", ".join(f"ptr {unit.pointer(word)}" for word in routine.arguments.split())
+    unit.text.line(f"call void {function}({listed})")
+    if routine.fails:
+        reported = unit.text.value(f"load i32, ptr {unit.pointer('report')}")
+        unit.fail_if(unit.text.value(f"icmp ne i32 {reported}, 0"))
+
+
+def _choose(unit: Unit, choice: Choice, functions: dict[str, str]) -> None:
+    number = unit.text.value(f"load i32, ptr {unit.pointer(choice.at)}")
+    zero = unit.text.value(f"icmp eq i32 {number}, 0")
+    either(
+        unit.text,
+        zero,
+        lambda: _take(unit, choice.zero, functions),
+        lambda: _take(unit, choice.other, functions),
     )
-
-
-def _kept(text: Text, value: str) -> str:
-    place = text.stack(16)
-    text.line(f"store {value}, ptr {place}")
-    return place

@@ -178,7 +178,7 @@ class Text:
             if formula is not None and FLOAT16 in (dtype, inputs[0].dtype):
                 return self._called(formula, inputs[0], dtype)
             if formula is not None:
-                return self._inlined(formula, inputs[0])
+                return self.inlined(formula, inputs[0])
         width = lanes if any(packet.lanes > 1 for packet in inputs) else 1
         texts = [self.spread(packet, width) for packet in inputs]
         made = _PRIMITIVES.get(instruction.name, _arithmetic)(
@@ -186,8 +186,8 @@ class Text:
         )
         return Packet(made, dtype, width)
 
-    def _inlined(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
-        """A formula of one packet."""
+    def inlined(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
+        """Add a formula of one packet."""
         body = Body()
         root = formula(body, body.load(0, x.dtype))
         values: dict[int, Packet] = {}
@@ -204,7 +204,7 @@ class Text:
         if name not in self.functions:
             inner = Text(baseline=True)
             inner.declared = self.declared
-            made = inner._inlined(formula, x._replace(text="%x"))
+            made = inner.inlined(formula, x._replace(text="%x"))
             inner.line(f"ret {to} {made.text}")
             head = f"define internal {to} @{name}({from_} %x) noinline"
             self.functions[name] = f"{head} {{\nentry:\n{inner}\n}}"
