@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -389,6 +392,41 @@ def test_blas_never_gets_more_threads_than_it_had(package: str) -> None:
         with blas.held(1, package):
             assert library.get_num_threads() == 1
     assert library.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["solve", "det", "slogdet", "eigvals", "eigvalsh", "svdvals", "cholesky", "lu"]
+)
+def test_another_thread_goes_on_while_lapack_works(name: str) -> None:
+    make: Callable[[tn.Array], Any] = {
+        "solve": lambda x: tn.linalg.solve(x, tn.ones(x.shape[-1])),
+        "slogdet": lambda x: tn.linalg.slogdet(x).logabsdet,
+        "lu": lambda x: tn.linalg.lu(x).U,
+    }.get(name, getattr(tn.linalg, name))
+    x = tn.asarray(definite((200, 200), "float64"))
+    make(x).wait()  # what is known is replayed
+    steps, stopped, ended = 0, threading.Event(), threading.Event()
+
+    def work() -> None:
+        for _ in range(3000):
+            make(x).wait()
+            if stopped.is_set():
+                return
+        ended.set()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(100)  # whoever holds the GIL keeps it: others go on where it is let go
+    thread = threading.Thread(target=work)
+    try:
+        thread.start()
+        while steps < 5:
+            os.sched_yield()
+            steps += 1
+        assert not ended.is_set()
+    finally:
+        sys.setswitchinterval(before)
+        stopped.set()
+        thread.join()
 
 
 def test_what_stays_numpys_obeys_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,6 +107,20 @@ def test_the_right_side_is_multiplied_first_where_that_is_narrower() -> None:
     assert counted(lambda: tn.linalg.inv(a) @ b @ c) == (2, LU + 20 * N + COLUMN)
 
 
+def test_a_product_that_is_solved_with_is_not_made() -> None:
+    a, b, c = (tn.asarray(numbers(s, seed=i)) for i, s in enumerate(((N, N), (N, N), (N,))))
+    assert counted(lambda: tn.linalg.solve(a @ b, c)) == (2, 2 * LU + 2 * COLUMN)
+    assert counted(lambda: tn.linalg.inv(a @ b) @ c) == (2, 2 * LU + 2 * COLUMN)
+    found = np.asarray(tn.linalg.solve(a @ b, c))
+    expected = np.linalg.solve(np.asarray(a) @ np.asarray(b), np.asarray(c))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_matrix_and_its_transpose_have_one_determinant() -> None:
+    a = tn.asarray(numbers((N, N)))
+    assert counted(lambda: tn.linalg.det(a.mT) + tn.linalg.det(a))[1] == LU
+
+
 def test_one_matrix_for_a_stack_of_right_sides_is_factored_once() -> None:
     a, b = tn.asarray(numbers((N, N))), tn.asarray(numbers((5, 4, N, 2)))
     assert counted(lambda: tn.linalg.solve(a, b))[1] == LU + 40 * COLUMN

@@ -135,6 +135,30 @@ def _product_of_solution(match: Match) -> Term | None:
     return _of_type(match, match.again(solution, matrix, product))
 
 
+def _solve_by_factors(match: Match) -> Term | None:
+    """(A @ C) X = B of square A and C: first A, then C; the product is not made. Not where more
+    columns are solved for than that saves, nor where Cholesky's way is seen.
+    """
+    matrix, right = match["x"], match["y"]
+    if matrix.op is not matmul or not matrix.read_once or is_definite(written(match.root)):
+        return None
+    first, second = matrix.inputs
+    alike = first.shape == second.shape == matrix.shape and len(matrix.shape) == 2
+    if not alike or not first.dtype == second.dtype == match.root.dtype:
+        return None
+    if right.size * 3 > matrix.size * 2:
+        return None
+    return _of_type(match, match.make(solve, second, match.make(solve, first, right)))
+
+
+def _determinant_of_transposed(match: Match) -> Term | None:
+    """It is that of the matrix."""
+    matrix, form, between = seen_of(match["x"])
+    if not between or form not in "NT":
+        return None
+    return _of_type(match, match.make(det, matrix))
+
+
 def _structured_solve(match: Match) -> Term | None:
     """A substitution, or a product with the transpose of an orthogonal matrix."""
     matrix, right = match["x"], match["y"]
@@ -260,9 +284,11 @@ SOLVES = (
     _rule("inverse-times", x @ y, _inverse_times),
     _rule("times-inverse", x @ y, _times_inverse),
     _rule("solution-times", x @ y, _product_of_solution),
+    _rule("solve-product", pattern.linalg_solve(x, y), _solve_by_factors),
     _rule("solve-structured", pattern.linalg_solve(x, y), _structured_solve),
     _rule("inverse-structured", pattern.linalg_inv(x), _structured_inverse),
     _rule("determinant-structured", pattern.linalg_det(x), _structured_determinant),
+    _rule("determinant-transposed", pattern.linalg_det(x), _determinant_of_transposed),
     _rule("solve-factored", pattern.linalg_solve(x, y), _factored_once),
     _rule("inverse-factored", pattern.linalg_inv(x), _factored_once),
     _rule("determinant-factored", pattern.linalg_det(x), _factored_once),
