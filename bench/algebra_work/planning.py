@@ -30,7 +30,7 @@ EVALUATIONS = 20
 NODES = 100_000
 MOST_MILLISECONDS, MOST_SECONDS = 3.0, 5.0
 KINDS = ("elementwise", "products", "mixed")
-THINKS = ("/tenfold/ir/", "/tenfold/rules/", "/tenfold/plan/", "/tenfold/render/")
+THINKS = ("/tenfold/ir/rewrit", "/tenfold/rules/", "/tenfold/plan/", "/tenfold/render/")
 """Where Python thinks: no function of these runs when a structure is known."""
 
 Pool = list[tn.Array]
