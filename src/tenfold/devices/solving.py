@@ -147,7 +147,9 @@ def _with_right(
 
 
 def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: bool) -> Step:
-    """Cholesky's factor with pivots 0, or Gauss's; each matrix as it goes."""
+    """Cholesky's factor with pivots 0, or Gauss's; each matrix as it goes. Beyond the triangle of
+    Cholesky's stands what nobody reads.
+    """
     operand, recipe, units = _one(layouts)
     n, item = recipe.order, recipe.item
     copied = recipe.square(operand.side, "m1")
@@ -159,7 +161,6 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
     if not definite:
         recipe.steps = [copied, *gauss]
     else:
-        less, beside = recipe.number(n - 1), recipe.number(n * item)
         nothing = recipe.move(
             "zero", f"m1+{last}", (recipe.dtype, recipe.dtype), (1, 0, 0), (n, 0, item)
         )
@@ -168,7 +169,6 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
             recipe.call("potrf", "'L n m1 n report", fails=False),
             # NaN passes through a comparison with 0, so LAPACK need not see it
             Finite("m1", recipe.n, recipe.dtype),
-            recipe.call("laset", f"'U {less} {less} zero zero m1+{beside} n", fails=False),
             nothing,
             Choice("report", (), (copied, *gauss)),
         ]

@@ -3,7 +3,8 @@
 `factors` takes matrices (..., n, n), hands on (..., n + 1, n) in double precision: n rows that hold
 the factors by columns, as LAPACK leaves them, and the pivots in one more row, counted from 1. Where
 the matrix was promised or seen to be positive definite and Cholesky's factorisation went, the lower
-factor stands there and the pivots are 0. Nothing is refused: a zero on the diagonal says singular.
+factor stands there, above it what nobody reads, and the pivots are 0. Nothing is refused: a zero
+on the diagonal says singular.
 
 >>> import tenfold as tn
 >>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), definite=False)
