@@ -92,7 +92,7 @@ struct Ground {
 
 class Walk {
   public:
-    Walk() : ground_(std::exchange(PerThread<Ground>::get(), {})) {
+    Walk() {
         walked_.nodes = std::move(ground_.nodes);
         walked_.edges = std::move(ground_.edges);
         walked_.outputs = std::move(ground_.outputs);
@@ -102,7 +102,7 @@ class Walk {
         inputs_.clear();
         below_.clear();
         seen_.clear();
-        if (seen_.room() <= Ground::MOST) PerThread<Ground>::get() = std::move(ground_);
+        if (seen_.room() > Ground::MOST) ground_ = {};
     }
 
     void from(Node* output) {
@@ -173,7 +173,7 @@ class Walk {
     }
 
     Walked walked_;
-    Ground ground_;
+    Ground& ground_ = PerThread<Ground>::get(); // nothing that runs in a walk walks itself
     std::vector<Frame>& stack_ = ground_.stack;
     std::vector<Ref<Node>>& inputs_ = ground_.inputs;
     std::vector<uint32_t>& below_ = ground_.below;
