@@ -11,7 +11,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.dtypes import DTYPES
-from tenfold.errors import DeviceError, DTypeError
+from tenfold.errors import DeviceError, DTypeError, UnsupportedError
 
 NUMPY_DTYPES = [name for name in DTYPES if name != "bfloat16"]
 
@@ -157,8 +157,12 @@ def test_a_name_that_is_absent_says_what_to_use(name: str, text: str) -> None:
 
 
 def test_linalg_says_so_too() -> None:
-    with pytest.raises(AttributeError, match=r"use np\.linalg\.multi_dot\(np\.asarray\(x\)\)"):
+    with pytest.raises(AttributeError, match=r"use np\.linalg\.tensorinv\(np\.asarray\(x\)\)"):
+        tn.linalg.tensorinv
+    with pytest.raises(AttributeError, match=r"write A @ B @ C, which is"):
         tn.linalg.multi_dot
+    with pytest.raises(AttributeError, match=r"write tn\.linalg\.triangular_solve"):
+        tn.linalg.solve_triangular
     with pytest.raises(AttributeError, match=r"did you mean tn\.linalg\.solve"):
         tn.linalg.solv
 
@@ -179,3 +183,13 @@ def public_functions() -> list[Any]:
 
 def test_every_public_function_has_a_docstring() -> None:
     assert [function for function in public_functions() if not function.__doc__] == []
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [(np.linalg.eig, "write tn.linalg.eig(...)"), (np.cross, "write tn.linalg.cross(...)")],
+)
+def test_a_function_that_means_something_else_names_ours(function: Any, text: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        function(*(tn.ones((3, 3)) for _ in range(2 if function is np.cross else 1)))
+    assert text in str(caught.value)

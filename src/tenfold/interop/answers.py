@@ -20,18 +20,26 @@ WRITTEN = {
     "append": "tn.concat([x, y])",
     "array": "tn.asarray(...)",
     "average": "tn.mean(x), or tn.sum(x * w) / tn.sum(w)",
+    "block": "tn.concat([tn.concat([A, B], axis=1), tn.concat([C, D], axis=1)])",
     "bool_": "tn.bool",
+    "cho_solve": "tn.linalg.solve(A, b)",
     "column_stack": "tn.stack([x, y], axis=1)",
     "copy": "copy.copy(x)",
+    "cov": "d @ d.T / (n - 1) with d = x - tn.mean(x, axis=1, keepdims=True)",
     "cumprod": "tn.cumulative_prod(x, axis=...)",
     "cumsum": "tn.cumulative_sum(x, axis=...)",
     "divmod": "divmod(x, y)",
     "dot": "x @ y",
+    "expm": "tn.asarray(scipy.linalg.expm(np.asarray(x))), which waits",
     "fabs": "abs(x)",
     "hstack": "tn.concat([x, y], axis=...)",
+    "identity": "tn.eye(n)",
     "inner": "tn.vecdot(x, y)",
     "isclose": "abs(x - y) <= tolerance",
     "load": "tn.asarray(np.load(path))",
+    "lu_factor": "tn.linalg.lu(A), or tn.linalg.solve(A, b), which shares factors",
+    "matvec": "(A @ x[..., None])[..., 0]",
+    "multi_dot": "A @ B @ C, which is multiplied in the cheapest order",
     "nan_to_num": "tn.where(tn.isnan(x), 0, x)",
     "nanmean": "tn.sum(tn.where(tn.isnan(x), 0, x)) / tn.sum(~tn.isnan(x))",
     "nansum": "tn.sum(tn.where(tn.isnan(x), 0, x))",
@@ -40,6 +48,7 @@ WRITTEN = {
     "row_stack": "tn.concat([x, y], axis=0)",
     "save": "np.save(path, x)",
     "savez": "np.savez(path, name=x)",
+    "solve_triangular": "tn.linalg.triangular_solve(A, b)",
     "vdot": "tn.vecdot(x, y)",
     "vstack": "tn.concat([x, y], axis=0)",
 }
@@ -81,7 +90,9 @@ def lacking(function: Callable[..., Any]) -> UnsupportedError:
     """Return the error, to be raised, for a NumPy function that no operation answers for."""
     name = numpy_name(function)
     remedy = f"convert first, as in {name}(np.asarray(x)), which waits"
-    written = WRITTEN.get(name.rpartition(".")[2])
+    own = name.rpartition(".")[2]
+    like = OPS.get(name.removeprefix("np.")) or OPS.get(f"linalg.{own}")
+    written = f"{public_name(like)}(...)" if like is not None else WRITTEN.get(own)
     if written:
         remedy = f"write {written}, or {remedy}"
     return UnsupportedError(name, "tenfold has no operation for it", remedy=remedy)

@@ -29,6 +29,7 @@ MODULES = {
 
 # What arrays of other libraries have and Array has not. Table.
 ATTRIBUTES = {
+    "H": "tn.conj(x.mT)",
     "conj": "tn.conj(x)",
     "copy": "copy.copy(x)",
     "cpu": "x.to_device('cpu')",

@@ -188,6 +188,8 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     """
     x = array(x)
     axes = normalize_axes(axis, x.ndim)
+    if len(axes) == 1:
+        return norm(x, ord=ord, axis=axes[0], keepdims=keepdims)
     rest = tuple(each for each in range(x.ndim) if each not in axes)
     vectors = permute_dims(x, (*rest, *axes))
     lengths = tuple(x.shape[each] for each in rest)

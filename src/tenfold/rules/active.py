@@ -31,6 +31,7 @@ from tenfold.rules.diagonal_solves import DIAGONAL_SOLVES
 from tenfold.rules.diagonals import DIAGONALS
 from tenfold.rules.entries import ENTRIES
 from tenfold.rules.movement import MOVEMENT
+from tenfold.rules.norms import NORMS
 from tenfold.rules.orders import ORDERS
 from tenfold.rules.parts import PARTS
 from tenfold.rules.positions import POSITIONS
@@ -55,7 +56,7 @@ _lock = Lock()  # protects _process, the numbers and _sets
 _process: Rules = (
     *(*CONSTANTS, *BOOLEANS, *MOVEMENT, *POSITIONS, *REPLACED),
     *(*DIAGONALS, *BLOCKS, *SOLVES, *DIAGONAL_SOLVES, *STRUCTURE),
-    *(*ENTRIES, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
+    *(*ENTRIES, *NORMS, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
 )
 _numbers = count(1)
 _process_number = 0
