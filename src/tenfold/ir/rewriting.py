@@ -127,13 +127,14 @@ class Rewriting:
         """Yield the nodes that read a node and are needed, the newest first."""
         table = self._readers
         for reader in range(self._entered, len(self.nodes)):
-            for i in dict.fromkeys(self.refresh(reader)):
+            for i in set(self.refresh(reader)):
                 table.setdefault(i, []).append(reader)
         self._entered = len(self.nodes)
-        for gone in self._gone[self._moved :]:
-            if gone in table:
-                table.setdefault(self.find(gone), []).extend(table.pop(gone))
-        self._moved = len(self._gone)
+        if self._moved < len(self._gone):
+            for gone in self._gone[self._moved :]:
+                if gone in table:
+                    table.setdefault(self.find(gone), []).extend(table.pop(gone))
+            self._moved = len(self._gone)
         seen: set[int] = set()
         for reader in reversed(table.get(at, [])):
             if reader not in seen and self.needed(reader) and at in self.refresh(reader):
@@ -291,8 +292,12 @@ class Rewriting:
                     ordered.append(at)
                 elif at not in seen:
                     seen.add(at)
+                    inputs = self.refresh(at)
+                    if not inputs:
+                        ordered.append(at)
+                        continue
                     stack.append((at, True))
-                    stack.extend((i, False) for i in reversed(self.refresh(at)) if i not in seen)
+                    stack += [(i, False) for i in inputs[::-1] if i not in seen]
         return ordered
 
     def finish(self) -> tuple[Graph, list[tuple[Node, int]]]:

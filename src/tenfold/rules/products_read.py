@@ -45,7 +45,9 @@ Words = tuple[Word, ...]
 
 def belongs(term: Term) -> bool:
     """Whether a term is an operation of an expression of matrices, all of one dtype."""
-    known = term.work.notes.setdefault(belongs, {})
+    known = term.work.notes.get(belongs)
+    if known is None:
+        known = term.work.notes[belongs] = {}
     found: bool | None = known.get(term.at)
     if found is None:  # Types never change, so neither does the answer
         fits = None if term.op is None else _FITS.get(term.op)
@@ -215,25 +217,29 @@ class _Reader:
         return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
 
 
-def leaves(root: Term) -> frozenset[int]:
-    """Return what the expression that ends at a term is made of: nodes that are no part of it."""
+def leaves(root: Term) -> tuple[frozenset[int], bool]:
+    """Return what the expression that ends at a term is made of, nodes that are no part of it; and
+    whether there is a product in it.
+    """
     found: set[int] = set()
+    products = False
     seen = {root}
     stack = [root]
     while stack:
         term = stack.pop()
-        if term != root and not joins(term):
-            found.add(_untransposed(term).at)
+        if not (term is root or joins(term)):
+            found.add(untransposed(term).at)
             continue
+        products = products or term.op in (matmul, gemm)
         new = [each for each in parts(term) if each not in seen]
         seen.update(new)
         stack += new
-    return frozenset(found)
+    return frozenset(found), products
 
 
 def _leaf(term: Term) -> Words:
     rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
-    of = _untransposed(term)
+    of = untransposed(term)
     form = "N" if of == term else "T"
     triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
     return (Word(ONE, (Letter((of.at, form), rows, columns, (), triangular),)),)
@@ -245,7 +251,7 @@ def triangle_for_half(term: Term) -> Triangle | None:
     return None if found is None or found.side == "diagonal" else found
 
 
-def _untransposed(term: Term) -> Term:
+def untransposed(term: Term) -> Term:
     """Return the matrix that a term is the transpose of, though others read that transpose too: it
     is a look at memory that is there.
     """
