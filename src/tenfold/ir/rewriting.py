@@ -172,7 +172,7 @@ class Rewriting:
         while stack:
             position, more = stack.pop()
             if not self.uses[position]:
-                stack.extend((i, 1) for i in self.refresh(position))
+                stack += [(i, 1) for i in self.refresh(position)]
             self.uses[position] += more
 
     def _lose(self, at: int, readers: int) -> None:
@@ -181,7 +181,7 @@ class Rewriting:
             position, fewer = stack.pop()
             self.uses[position] -= fewer
             if not self.uses[position]:
-                stack.extend((self.find(i), 1) for i in self.inputs[position])
+                stack += [(self.find(i), 1) for i in self.inputs[position]]
 
     def remember(self, at: int) -> None:
         """Let what would be made like this node be this node."""
@@ -200,15 +200,15 @@ class Rewriting:
 
     def make(self, op: Op[...], operands: Sequence[int | Constant], params: Params = ()) -> int:
         """Return the node of an operation on nodes and numbers: one that is there, or a new one."""
-        inputs = tuple(x if isinstance(x, Constant) else self.find(x) for x in operands)
-        shown = tuple(f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs)
+        inputs = tuple([x if isinstance(x, Constant) else self.find(x) for x in operands])
+        shown = tuple([f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs])
         key = (op, shown, repr(params))
         if self.root in inputs:
             raise _circle()
         found = self._standing(key)
         if found is not None:
             return found
-        given = tuple(x.value if isinstance(x, Constant) else self.given(x) for x in inputs)
+        given = tuple([x.value if isinstance(x, Constant) else self.given(x) for x in inputs])
         made = _native.apply(op.id, given, params)
         if type(made) is not Array:
             rule = f"{op.name} has several results"

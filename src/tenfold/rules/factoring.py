@@ -136,12 +136,13 @@ def _shared_ends(
     """
     for end in (0, -1):
         groups: dict[Letter, list[int]] = {}
-        for place, word in enumerate(words):
-            if len(word.letters) > 1:
-                groups.setdefault(word.letters[end], []).append(place)
+        lines = [word.letters[:: 1 + 2 * end] for word in words]
+        for place, letters in enumerate(lines):
+            if len(letters) > 1:
+                groups.setdefault(letters[0], []).append(place)
         for group in groups.values():
             for chosen in _selections(group, all_of_them=all_of_them):
-                rows = [words[place].letters[:: 1 + 2 * end] for place in chosen]
+                rows = [lines[place] for place in chosen]
                 saved = 0
                 for count in range(1, _alike(rows) + 1):
                     letter = rows[0][count - 1]

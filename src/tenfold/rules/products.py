@@ -48,7 +48,6 @@ from tenfold.rules.products_read import (
     untransposed,
 )
 
-
 _OPERATIONS = frozenset((matmul, *UPDATES))
 
 
