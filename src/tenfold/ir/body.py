@@ -174,7 +174,7 @@ class Body:
 
     def apply(self, name: str, dtype: np.dtype, *inputs: Element, data: Hashable = None) -> Element:
         """Return the element of a primitive, or of an elementary function by its name."""
-        return self.emit(Instruction(name, dtype, tuple(x.position for x in inputs), data))
+        return self.emit(Instruction(name, dtype, tuple([x.position for x in inputs]), data))
 
     def call(self, name: str, *inputs: Element) -> Element:
         """Return an elementary function of floating elements, by the name of its operation."""

@@ -171,24 +171,19 @@ class _Rewrite:
     def _at(self, at: int) -> bool:
         """Try the rules at one node; whether one fired."""
         work, rules = self.work, self.rules
-        ops = work.ops
-        inputs = work.refresh(at)
-        for candidate in rules.by_op.get(ops[at], ()):
-            if candidate.fits(ops, inputs) and self._try(candidate, at):
+        ops, inputs = work.ops, work.refresh(at)
+        for candidate, place in rules.fitting(ops[at], tuple([ops[i] for i in inputs])):
+            if self._try(candidate, at, at if place is None else inputs[place]):
                 return True
-        if rules.by_input and isinstance(ops[at], Op):
-            for i in inputs:
-                for candidate in rules.by_input.get(ops[i], ()):
-                    if self._try(candidate, at, i):
-                        return True
         return False
 
-    def _try(self, candidate: Candidate, at: int, through: int | None = None) -> bool:
-        """Match, ask the guard, make the replacement and put it in place; whether that was done."""
+    def _try(self, candidate: Candidate, at: int, top: int) -> bool:
+        """Match at `top`, the node itself or what it reads, ask the guard, make the replacement and
+        put it in place; whether that was done.
+        """
         work, rule = self.work, candidate.rule
         bound: dict[str, int] = {}
         inner: list[int] = []
-        top = at if through is None else through
         if candidate.names is not None:
             inputs = work.inputs[top]
             if len(inputs) != len(candidate.names):
@@ -199,7 +194,6 @@ class _Rewrite:
             return False
         match = Match(work, at, bound)
         work.root = at
-        token = ORIGIN.set(work.nodes[at].origin)
         try:
             if rule.when is not None and not rule.when(match):
                 return False
@@ -211,7 +205,6 @@ class _Rewrite:
             text = f"rule {rule.name!r} failed: {type(error).__name__}: {error}"
             raise RunError("rewrite", text, remedy="correct its guard or replacement") from error
         finally:
-            ORIGIN.reset(token)
             work.root = -1
         if by is None or by == at or self._doubles(rule, inner, by):
             return False
@@ -227,7 +220,11 @@ class _Rewrite:
         work, by = self.work, rule.replacement
         for position in inner[1:]:
             work.remember(position)
-        made = _build(by, work, bound) if isinstance(by, Pattern) else _term(by(match), work)
+        token = ORIGIN.set(work.nodes[work.root].origin)
+        try:
+            made = _build(by, work, bound) if isinstance(by, Pattern) else _term(by(match), work)
+        finally:
+            ORIGIN.reset(token)
         if isinstance(made, int) and work.ops[made] is SCALAR:
             made = Constant(work.scalar(made))
         return _everywhere(made.value, match) if isinstance(made, Constant) else made
@@ -272,10 +269,12 @@ def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner:
     if not tree.operands:
         return True
     inputs = work.refresh(at)
-    return len(inputs) == len(tree.operands) and all(
-        _bind(operand, i, work, bound, inner)
-        for operand, i in zip(tree.operands, inputs, strict=True)
-    )
+    if len(inputs) != len(tree.operands):
+        return False
+    for operand, i in zip(tree.operands, inputs, strict=True):
+        if not _bind(operand, i, work, bound, inner):
+            return False
+    return True
 
 
 def _same_scalar(work: Rewriting, first: int, second: int) -> bool:

@@ -127,13 +127,14 @@ class Rewriting:
         """Yield the nodes that read a node and are needed, the newest first."""
         table = self._readers
         for reader in range(self._entered, len(self.nodes)):
-            for i in dict.fromkeys(self.refresh(reader)):
+            for i in set(self.refresh(reader)):
                 table.setdefault(i, []).append(reader)
         self._entered = len(self.nodes)
-        for gone in self._gone[self._moved :]:
-            if gone in table:
-                table.setdefault(self.find(gone), []).extend(table.pop(gone))
-        self._moved = len(self._gone)
+        if self._moved < len(self._gone):
+            for gone in self._gone[self._moved :]:
+                if gone in table:
+                    table.setdefault(self.find(gone), []).extend(table.pop(gone))
+            self._moved = len(self._gone)
         seen: set[int] = set()
         for reader in reversed(table.get(at, [])):
             if reader not in seen and self.needed(reader) and at in self.refresh(reader):
@@ -171,7 +172,7 @@ class Rewriting:
         while stack:
             position, more = stack.pop()
             if not self.uses[position]:
-                stack.extend((i, 1) for i in self.refresh(position))
+                stack += [(i, 1) for i in self.refresh(position)]
             self.uses[position] += more
 
     def _lose(self, at: int, readers: int) -> None:
@@ -180,7 +181,7 @@ class Rewriting:
             position, fewer = stack.pop()
             self.uses[position] -= fewer
             if not self.uses[position]:
-                stack.extend((self.find(i), 1) for i in self.inputs[position])
+                stack += [(self.find(i), 1) for i in self.inputs[position]]
 
     def remember(self, at: int) -> None:
         """Let what would be made like this node be this node."""
@@ -199,15 +200,15 @@ class Rewriting:
 
     def make(self, op: Op[...], operands: Sequence[int | Constant], params: Params = ()) -> int:
         """Return the node of an operation on nodes and numbers: one that is there, or a new one."""
-        inputs = tuple(x if isinstance(x, Constant) else self.find(x) for x in operands)
-        shown = tuple(f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs)
+        inputs = tuple([x if isinstance(x, Constant) else self.find(x) for x in operands])
+        shown = tuple([f"{x.value!r}" if isinstance(x, Constant) else x for x in inputs])
         key = (op, shown, repr(params))
         if self.root in inputs:
             raise _circle()
         found = self._standing(key)
         if found is not None:
             return found
-        given = tuple(x.value if isinstance(x, Constant) else self.given(x) for x in inputs)
+        given = tuple([x.value if isinstance(x, Constant) else self.given(x) for x in inputs])
         made = _native.apply(op.id, given, params)
         if type(made) is not Array:
             rule = f"{op.name} has several results"
@@ -291,8 +292,12 @@ class Rewriting:
                     ordered.append(at)
                 elif at not in seen:
                     seen.add(at)
+                    inputs = self.refresh(at)
+                    if not inputs:
+                        ordered.append(at)
+                        continue
                     stack.append((at, True))
-                    stack.extend((i, False) for i in reversed(self.refresh(at)) if i not in seen)
+                    stack += [(i, False) for i in inputs[::-1] if i not in seen]
         return ordered
 
     def finish(self) -> tuple[Graph, list[tuple[Node, int]]]:

@@ -132,12 +132,14 @@ class Candidate(NamedTuple):
     names: tuple[str, ...] | None
     """The variables, where the operands are nothing but variables, each another."""
 
-    def fits(self, ops: Sequence[Operator], inputs: tuple[int, ...]) -> bool:
+    def fits(self, inputs: tuple[Operator, ...]) -> bool:
         """Whether the ops of a node's inputs are those that are needed."""
-        for position, op in self.needs:
-            if position >= len(inputs) or ops[inputs[position]] is not op:
-                return False
-        return True
+        return all(place < len(inputs) and inputs[place] is op for place, op in self.needs)
+
+
+Fitting = tuple[tuple[Candidate, int | None], ...]
+MOST_FITTING = 4096
+"""The ops of nodes and their inputs for which a RuleSet remembers what fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,8 @@ class RuleSet:
     """The rules by the operation at their root."""
     by_input: dict[Operator, list[Candidate]] = field(init=False, default_factory=dict)
     """The rules for any operation, by what it must read."""
+    _fitting: dict[tuple[Operator, ...], Fitting] = field(init=False, default_factory=dict)
+    """What `fitting` has found, by the ops of a node and of its inputs."""
 
     def __post_init__(self) -> None:
         for rule in self.rules:
@@ -161,16 +165,29 @@ class RuleSet:
                 if all(each.rule is not rule or each.pattern != inner for each in candidates):
                     candidates.append(Candidate(rule, inner, _needs(inner), _names(inner)))
 
+    def fitting(self, op: Operator, inputs: tuple[Operator, ...]) -> Fitting:
+        """Return the candidates for a node of `op` with inputs of these ops, in their order; each
+        with the place of the input that it matches, where it matches no node itself.
+        """
+        known = self._fitting.get((op, *inputs))
+        if known is None:
+            found: list[tuple[Candidate, int | None]] = [
+                (each, None) for each in self.by_op.get(op, ()) if each.fits(inputs)
+            ]
+            if isinstance(op, Op):
+                for place, read in enumerate(inputs):
+                    found += [(each, place) for each in self.by_input.get(read, ())]
+            known = tuple(found)
+            if len(self._fitting) < MOST_FITTING:
+                self._fitting[(op, *inputs)] = known
+        return known
+
     def may_match(self, graph: Graph, ops: Sequence[Operator]) -> bool:
         """Whether some rule fits a node at first sight."""
-        by_op, by_input = self.by_op, self.by_input
-        for op, inputs in zip(ops, graph.inputs, strict=True):
-            for candidate in by_op.get(op, ()):
-                if candidate.fits(ops, inputs):
-                    return True
-            if by_input and any(ops[i] in by_input for i in inputs):
-                return True
-        return False
+        return any(
+            self.fitting(op, tuple([ops[i] for i in inputs]))
+            for op, inputs in zip(ops, graph.inputs, strict=True)
+        )
 
 
 def _needs(tree: Operation) -> tuple[tuple[int, Operator], ...]:

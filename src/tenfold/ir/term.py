@@ -47,12 +47,12 @@ class Term:
     @property
     def shape(self) -> Shape:
         """The lengths of its axes."""
-        return self.type.shape
+        return self.work.nodes[self.at].type.shape
 
     @property
     def dtype(self) -> np.dtype:
         """Its element type."""
-        return self.type.dtype
+        return self.work.nodes[self.at].type.dtype
 
     @property
     def size(self) -> int:
@@ -73,7 +73,8 @@ class Term:
     @property
     def inputs(self) -> tuple[Term, ...]:
         """What its operation reads."""
-        return tuple(Term(self.work, at) for at in self.work.refresh(self.at))
+        work = self.work
+        return tuple([Term(work, at) for at in work.refresh(self.at)])
 
     @property
     def width(self) -> int:

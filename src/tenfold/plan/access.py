@@ -27,6 +27,8 @@ def identity(shape: Shape) -> Access:
 
 def broadcast(access: Access, shape: Shape, result: Shape) -> Access:
     """Return how an operand of `shape` is read when its `result` is read by `access`."""
+    if shape == result and 1 not in shape:
+        return access
     missing = len(result) - len(shape)
     return tuple(
         FIXED if length == 1 else access[missing + axis] for axis, length in enumerate(shape)

@@ -471,9 +471,11 @@ def _pruned(
         if i in needed:
             needed.update(body[i].inputs)
     places = {old: new for new, old in enumerate(sorted(needed))}
-    kept = tuple(
-        replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
-    )
+    kept = tuple(body)
+    if len(needed) < len(body):
+        kept = tuple(
+            replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
+        )
     return kept, tuple(
         Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
     )

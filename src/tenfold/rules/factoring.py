@@ -49,6 +49,9 @@ class Cost(NamedTuple):
         )
 
 
+NOTHING = Cost()
+
+
 def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
     """Return the least cost that was found, and the words that have it; with `halves` half of a
     product counts where the other half is known.
@@ -61,7 +64,7 @@ class _Search:
 
     def __init__(self, halves: bool) -> None:
         self.halves = halves
-        self.sums: dict[tuple[Word, ...], tuple[Cost, tuple[Word, ...]]] = {}
+        self.sums: dict[tuple[Word, ...], list[tuple[Cost, tuple[Word, ...]]]] = {}
         self.words: dict[Word, tuple[Cost, Word]] = {}
         self.left = EFFORT
 
@@ -69,42 +72,44 @@ class _Search:
         """Return what `best` returns. When enough has been looked at, only the factoring that
         promises most is followed.
         """
-        if words in self.sums:
-            return self.sums[words]
+        known = self.sums.get(words)
+        if known is not None:
+            return known[0]
         self.left -= sum(len(word.letters) for word in words)
         found = self._as_it_is(words)
-        self.sums[words] = found
+        known = self.sums[words] = [found]
         for other in _factored(words, all_of_them=self.left > 0):
             found = min(found, self.of(other), key=_cost)
             if self.left <= 0:
                 break
-        self.sums[words] = found
+        known[0] = found
         return found
 
     def _as_it_is(self, words: tuple[Word, ...]) -> tuple[Cost, tuple[Word, ...]]:
         """The cost of each word by itself; sums in it are searched."""
-        total, made = Cost(sums=len(words) - 1), []
-        for word in words:
-            known = self.words.get(word)
-            if known is None:
-                known = self.words[word] = self._one(word)
-            made.append(known[1])
-        for word, _ in paired(words, halves=self.halves):
-            total = total.plus(self.words[word][0])
-        return total, tuple(made)
+        found = [self.words.get(word) or self._one(word) for word in words]
+        costs, made = zip(*found, strict=True)
+        counted = paired(words, halves=self.halves)
+        if len(counted) < len(words):
+            cost_of = dict(zip(words, costs, strict=True))
+            costs = tuple([cost_of[word] for word, _ in counted])
+        multiply_adds, products, sums = map(sum, zip(*costs, strict=True))
+        return Cost(multiply_adds, products, sums + len(words) - 1), made
 
     def _one(self, word: Word) -> tuple[Cost, Word]:
         """The cost of a word, and the word with its sums as they cost least."""
         if len(word.letters) == 1 and not word.letters[0].words:
-            return Cost(), word
+            return NOTHING, word
         halves = word.halves if self.halves else NONE
-        total, letters = Cost(chain(word.lengths, halves)[0], len(word.letters) - 1), []
-        for letter in word.letters:
+        total, letters = Cost(chain(word.lengths, halves)[0], len(word.letters) - 1), word.letters
+        for place, letter in enumerate(letters):
             if letter.words:
                 cost, inner = self.of(letter.words)
-                total, letter = total.plus(cost), letter._replace(words=inner)
-            letters.append(letter)
-        return total, word._replace(letters=tuple(letters))
+                total, sum_ = total.plus(cost), letter._replace(words=inner)
+                letters = (*letters[:place], sum_, *letters[place + 1 :])
+        made = word if letters is word.letters else Word(word.coefficient, letters)
+        found = self.words[word] = total, made
+        return found
 
 
 def _cost(found: tuple[Cost, tuple[Word, ...]]) -> Cost:
@@ -131,12 +136,13 @@ def _shared_ends(
     """
     for end in (0, -1):
         groups: dict[Letter, list[int]] = {}
-        for place, word in enumerate(words):
-            if len(word.letters) > 1:
-                groups.setdefault(word.letters[end], []).append(place)
+        lines = [word.letters[:: 1 + 2 * end] for word in words]
+        for place, letters in enumerate(lines):
+            if len(letters) > 1:
+                groups.setdefault(letters[0], []).append(place)
         for group in groups.values():
             for chosen in _selections(group, all_of_them=all_of_them):
-                rows = [words[place].letters[:: 1 + 2 * end] for place in chosen]
+                rows = [lines[place] for place in chosen]
                 saved = 0
                 for count in range(1, _alike(rows) + 1):
                     letter = rows[0][count - 1]
@@ -166,19 +172,24 @@ def _selections(group: list[int], *, all_of_them: bool) -> Iterator[tuple[int, .
 def _alike(rows: Sequence[tuple[Letter, ...]]) -> int:
     """How many letters are the same at the beginning; one of each row is left over."""
     most, first = min(map(len, rows)) - 1, rows[0]
-    return next(
-        (i for i in range(most) if any(row[i] != first[i] for row in rows)),
-        most,
-    )
+    for place in range(most):
+        letter = first[place]
+        for row in rows:
+            if row[place] != letter:
+                return place
+    return most
 
 
 def _shared(coefficients: list[Coefficient]) -> Coefficient:
     """Return the scalars that all coefficients have, and the sign of the first."""
+    first = coefficients[0]
+    if all(each.scalars == first.scalars for each in coefficients):
+        return first
     if not all(each.scalars for each in coefficients):
-        return Coefficient(coefficients[0].sign)
+        return Coefficient(first.sign)
     counts = (Counter(each.scalars) for each in coefficients)
     shared = reduce(lambda one, other: one & other, counts)
-    return Coefficient(coefficients[0].sign, tuple(sorted(shared.elements())))
+    return Coefficient(first.sign, tuple(sorted(shared.elements())))
 
 
 def _joined(
@@ -195,8 +206,6 @@ def _joined(
     inner = sum_of(tuple(rests))
     letters = (*first.letters[:count], inner) if end == 0 else (inner, *first.letters[-count:])
     one = Word(shared, letters)
-    return tuple(
-        one if place == chosen[0] else word
-        for place, word in enumerate(words)
-        if place == chosen[0] or place not in chosen
-    )
+    left = [word for place, word in enumerate(words) if place not in chosen]
+    left.insert(chosen[0], one)  # the first of those chosen: all before it are left
+    return tuple(left)

@@ -44,7 +44,11 @@ from tenfold.rules.products_read import (
     leaves,
     read,
     score,
+    triangle_for_half,
+    untransposed,
 )
+
+_OPERATIONS = frozenset((matmul, *UPDATES))
 
 
 class _Known:
@@ -61,7 +65,7 @@ class _Known:
     def has_products(self, ops: Sequence[Operator]) -> bool:
         """Whether there is a product anywhere, written or made by a rule."""
         if not self.products and self.seen < len(ops):
-            self.products = any(ops[at] in (matmul, *UPDATES) for at in range(self.seen, len(ops)))
+            self.products = not _OPERATIONS.isdisjoint(ops[self.seen :])
             self.seen = len(ops)
         return self.products
 
@@ -105,11 +109,11 @@ def _read_in_part(root: Term) -> bool:
 def _cheaper(match: Match) -> Term | None:
     root = match.root
     letters = _known(root.work).letters
-    made_of = leaves(root)
+    made_of, products = leaves(root)
     if letters.get(root.at) == made_of:
         return None
     letters[root.at] = made_of
-    words = read(root)
+    words = read(root) if products and not _is_least(root) else None
     if words is None:
         return None
     looked = root.work.looked
@@ -122,19 +126,40 @@ def _cheaper(match: Match) -> Term | None:
     return by
 
 
+def _is_least(root: Term) -> bool:
+    """Whether it is seen at once that nothing takes less than what is written: one product of two
+    matrices that have nothing to do with each other, and what a kernel adds to it.
+    """
+    if root.op in (add, subtract) and _mapped(root):
+        one, other = root.inputs
+        if joins(other):
+            one, other = other, one
+        return joins(one) and not joins(other) and _is_plain(one)
+    return _is_plain(root)
+
+
+def _is_plain(term: Term) -> bool:
+    """Whether a term is a product of two matrices, of which nothing is known."""
+    if term.op is not matmul or any(map(joins, term.inputs)):
+        return False
+    first, second = map(untransposed, term.inputs)
+    return first != second and triangle_for_half(first) is triangle_for_half(second) is None
+
+
 def _begins_with_rows(match: Match) -> bool:
     """Whether rows that are repeated, or a stack that is made of another, are added to a product
     that nobody else needs, and no kernel passes by.
     """
     root, rows, factors = match.root, match["z"], (match["x"], match["y"])
-    product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
+    shape = root.shape
     if rows.is_scalar or min(len(each.shape) for each in factors) < 2:
         return False
-    fits = product.shape == root.shape and min(root.shape[-2:]) > 1
-    repeated = rows.shape[-1:] == root.shape[-1:] and rows.shape != root.shape
-    new = repeated or (rows.shape == root.shape and not alike(*factors))
+    if rows.shape[-1:] != shape[-1:] or (rows.shape == shape and alike(*factors)):
+        return False
+    product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
+    fits = product.shape == shape and min(shape[-2:]) > 1
     same = {each.dtype for each in (*factors, rows, root)} == {root.dtype}
-    return fits and new and same and root.dtype in DTYPES and product.alone and not _mapped(root)
+    return fits and same and root.dtype in DTYPES and product.alone and not _mapped(root)
 
 
 def _with_rows(match: Match) -> Term:

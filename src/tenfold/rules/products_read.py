@@ -45,7 +45,9 @@ Words = tuple[Word, ...]
 
 def belongs(term: Term) -> bool:
     """Whether a term is an operation of an expression of matrices, all of one dtype."""
-    known = term.work.notes.setdefault(belongs, {})
+    known = term.work.notes.get(belongs)
+    if known is None:
+        known = term.work.notes[belongs] = {}
     found: bool | None = known.get(term.at)
     if found is None:  # Types never change, so neither does the answer
         fits = None if term.op is None else _FITS.get(term.op)
@@ -132,21 +134,21 @@ class _Reader:
 
     def __init__(self, root: Term) -> None:
         self.root = root
-        self.known: dict[Term, Words] = {}
-        self.rows: dict[Term, Words] = {}
+        self.known: dict[int, Words] = {}
+        self.rows: dict[int, Words] = {}
         self.turned = 0
 
     def words(self) -> Words | None:
         """Read from the leaves to the root, which needs no recursion."""
-        stack = [self.root]
+        stack, known, rows = [self.root], self.known, self.rows
         while stack:
-            if len(self.known) + len(self.rows) > LARGEST or self.turned > MOST_TURNED:
+            if len(known) + len(rows) > LARGEST or self.turned > MOST_TURNED:
                 return None
             term = stack[-1]
-            if term != self.root and not joins(term):
-                self.known[stack.pop()] = _leaf(term)
+            if not (term is self.root or joins(term)):
+                known[stack.pop().at] = _leaf(term)
                 continue
-            missing = [x for x in parts(term) if x not in self.known and x not in self.rows]
+            missing = [x for x in parts(term) if x.at not in known and x.at not in rows]
             if missing:
                 stack += missing
                 continue
@@ -154,19 +156,19 @@ class _Reader:
             if term.op is matmul:
                 self._multiply(term)
             else:
-                self.known[term] = self._other(term)
+                known[term.at] = self._other(term)
         words = self._column(self.root)
         return words if any(len(word.letters) > 1 for word in words) else None
 
     def _column(self, term: Term) -> Words:
-        if term not in self.known:
-            self.known[term] = self._turned(term, self.rows[term], "T")
-        return self.known[term]
+        if term.at not in self.known:
+            self.known[term.at] = self._turned(term, self.rows[term.at], "T")
+        return self.known[term.at]
 
     def _row(self, term: Term) -> Words:
-        if term not in self.rows:
-            self.rows[term] = self._turned(term, self.known[term], "T")
-        return self.rows[term]
+        if term.at not in self.rows:
+            self.rows[term.at] = self._turned(term, self.known[term.at], "T")
+        return self.rows[term.at]
 
     def _turned(self, term: Term, words: Words, form: str) -> Words:
         self.turned += sum(len(word.letters) for word in words)
@@ -177,7 +179,7 @@ class _Reader:
         first = self._row(x1) if len(x1.shape) == 1 else self._column(x1)
         found = _times(first, self._column(x2))
         makes_row = (len(x1.shape), len(x2.shape)) == (1, 2)
-        (self.rows if makes_row else self.known)[term] = found
+        (self.rows if makes_row else self.known)[term.at] = found
 
     def _other(self, term: Term) -> Words:
         """The words of what is no product of two terms, from those of what it reads."""
@@ -215,25 +217,30 @@ class _Reader:
         return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
 
 
-def leaves(root: Term) -> frozenset[int]:
-    """Return what the expression that ends at a term is made of: nodes that are no part of it."""
+def leaves(root: Term) -> tuple[frozenset[int], bool]:
+    """Return what the expression that ends at a term is made of, nodes that are no part of it; and
+    whether there is a product in it.
+    """
     found: set[int] = set()
-    seen = {root}
+    products = False
+    seen: set[int] = set()
     stack = [root]
     while stack:
         term = stack.pop()
-        if term != root and not joins(term):
-            found.add(_untransposed(term).at)
+        if term.at in seen:
             continue
-        new = [each for each in parts(term) if each not in seen]
-        seen.update(new)
-        stack += new
-    return frozenset(found)
+        seen.add(term.at)
+        if not (term is root or joins(term)):
+            found.add(untransposed(term).at)
+            continue
+        products = products or term.op in (matmul, gemm)
+        stack += parts(term)
+    return frozenset(found), products
 
 
 def _leaf(term: Term) -> Words:
     rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
-    of = _untransposed(term)
+    of = untransposed(term)
     form = "N" if of == term else "T"
     triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
     return (Word(ONE, (Letter((of.at, form), rows, columns, (), triangular),)),)
@@ -245,7 +252,7 @@ def triangle_for_half(term: Term) -> Triangle | None:
     return None if found is None or found.side == "diagonal" else found
 
 
-def _untransposed(term: Term) -> Term:
+def untransposed(term: Term) -> Term:
     """Return the matrix that a term is the transpose of, though others read that transpose too: it
     is a look at memory that is there.
     """
@@ -291,19 +298,21 @@ def score(root: Term) -> tuple[int, int]:
     """
     work = root.work
     multiply_adds = others = 0
-    seen = {root}
+    seen = {root.at}
     stack = [root]
     while stack:
         term = stack.pop()
         op = term.op
         assert isinstance(op, Op), "it belongs"
         if op.multiply_adds is not None:
-            types = tuple(each.type for each in term.inputs)
+            types = tuple([each.type for each in term.inputs])
             multiply_adds += op.multiply_adds(types, *term.params)
         others += 1 if op is permute_dims else 4
         for each in parts(term):
+            if each.at in seen:
+                continue
             new = work.uses[each.at] == 0 and (belongs(each) or each.op in UPDATES)
-            if each not in seen and (new or joins(each)):
-                seen.add(each)
+            if new or joins(each):
+                seen.add(each.at)
                 stack.append(each)
     return multiply_adds, others

@@ -64,6 +64,8 @@ def _only_multiplied(term: Term) -> bool:
 
 def _inverse_in(term: Term) -> tuple[Term, str] | None:
     """Return the inverse that a factor is, and in which form it stands there."""
+    if term.op not in (inv, permute_dims, conj):
+        return None
     inverse, form, between = seen_of(term)
     if inverse.op is not inv:
         return None

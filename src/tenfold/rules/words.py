@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tenfold.rules.chains import Halves
+from tenfold.rules.chains import NONE, Halves
 
 Name = tuple[int, str]
 """A number that nothing else has, and a form, in which alone letters may differ."""
@@ -35,11 +35,11 @@ class Coefficient(NamedTuple):
         return Coefficient(self.sign * other.sign, scalars)
 
     def without(self, other: Coefficient) -> Coefficient:
-        """Return what is left when the scalars of another are taken out."""
-        left = self.scalars
-        if other.scalars:
-            left = tuple(sorted((Counter(left) - Counter(other.scalars)).elements()))
-        return Coefficient(self.sign * other.sign, left)
+        """Return what is left when the scalars of another are taken out; all of them are here."""
+        left = list(self.scalars)
+        for scalar in other.scalars:
+            left.remove(scalar)
+        return Coefficient(self.sign * other.sign, tuple(left))
 
 
 ONE = Coefficient()
@@ -66,14 +66,17 @@ class Word(NamedTuple):
     @property
     def lengths(self) -> tuple[int, ...]:
         """The lengths of the chain."""
-        return (self.letters[0].rows, *(letter.columns for letter in self.letters))
+        return (self.letters[0].rows, *[letter.columns for letter in self.letters])
 
     @property
     def halves(self) -> Halves:
         """Of which products of the chain half is known."""
         letters = self.letters
-        triangular = frozenset(at for at, letter in enumerate(letters) if letter.triangular)
-        return Halves(frozenset(_mirrored(letters)), triangular)
+        triangular = [at for at, letter in enumerate(letters) if letter.triangular]
+        mirrored = list(_mirrored(letters))
+        if not (triangular or mirrored):
+            return NONE
+        return Halves(frozenset(mirrored), frozenset(triangular))
 
 
 def sum_of(words: tuple[Word, ...]) -> Letter:
@@ -174,8 +177,8 @@ def paired(words: Sequence[Word], *, halves: bool = True) -> list[tuple[Word, st
     [(2, 'T')]
     """
     left, found = list(words), []
-    if not halves:
-        return [(word, "") for word in words]
+    if not halves or len(left) == 1:
+        return [(word, "") for word in left]
     while left:
         word = left.pop(0)
         form = ""
