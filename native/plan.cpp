@@ -226,6 +226,7 @@ class Running {
         work.units = units;
         work.grain = grain;
         work.threads = threads;
+        Holding holding(run.held, run.held_to);
         Result result = surroundings_.launch(work);
         return result.outcome == Outcome::done && result.status == 0;
     }

@@ -9,6 +9,7 @@
 
 #include "counters.h"
 #include "key.h"
+#include "library.h"
 #include "workers.h"
 
 namespace tenfold {
@@ -72,6 +73,8 @@ struct BoundPlan {
         std::string label;
         int64_t multiply_adds = -1; // of a product, which counts as a call
         std::vector<Scale> scales;  // behind the numbers
+        std::vector<Library*> held; // while it runs, to so many threads at most
+        int held_to = 1;
     };
     // A function of Python's, owned; an input is a slot, or a scalar by ~position.
     struct Call {
