@@ -310,6 +310,12 @@ void declare_plans(nb::module_& module) {
              })
         .def("scale", add_scale)
         .def("holding", add_holding)
+        .def("more",
+             [](PlanHandle& self, BoundPlan::Slot slot, int64_t first, int64_t apart,
+                int64_t numbers, int64_t multiply_adds) {
+                 std::get<BoundPlan::Run>(self.plan->instructions.back()).more = {
+                     slot, first, apart, numbers, multiply_adds};
+             })
         .def("call", add_call)
         .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
         .def("claim",

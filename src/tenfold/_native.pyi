@@ -316,6 +316,11 @@ class BoundPlan:
     def holding(self, libraries: Sequence[Library], threads: int) -> None:
         """Say which libraries are held for the last launch, to how many threads at most."""
 
+    def more(self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int) -> None:
+        """Say what is counted as well for each of so many float64 of a slot that the last launch
+        leaves other than 0, which begin `first` bytes on and lie so many apart.
+        """
+
     def count_copy(self) -> None: ...
     def claim(self, position: int) -> None:
         """Say that the value of a walked node is written over."""
