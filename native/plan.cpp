@@ -146,8 +146,20 @@ class Running {
         return timed(run.label, kernel, [&] {
             if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
                 return false;
+            if (run.more.numbers) count_more(run.more);
             return !run.finish || launch(run, run.finish, run.finished, run.finished, 1, 0);
         });
+    }
+
+    void count_more(const BoundPlan::More& more) {
+        const char* at = address(more.slot) + more.first;
+        int64_t found = 0;
+        for (int64_t i = 0; i < more.numbers; ++i, at += more.apart) {
+            double number;
+            std::memcpy(&number, at, sizeof number);
+            found += number != 0;
+        }
+        count(Counter::multiply_adds, found * more.multiply_adds);
     }
 
     void push(const BoundPlan::Scale& scale) {
@@ -226,6 +238,7 @@ class Running {
         work.units = units;
         work.grain = grain;
         work.threads = threads;
+        Holding holding(run.held, run.held_to);
         Result result = surroundings_.launch(work);
         return result.outcome == Outcome::done && result.status == 0;
     }

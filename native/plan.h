@@ -9,6 +9,7 @@
 
 #include "counters.h"
 #include "key.h"
+#include "library.h"
 #include "workers.h"
 
 namespace tenfold {
@@ -58,6 +59,14 @@ struct BoundPlan {
         bool negative;
         std::vector<int64_t> factors;
     };
+    // What is counted as well for each of so many numbers, float64, that a launch leaves other
+    // than 0 in a slot.
+    struct More {
+        Slot slot = 0;
+        int64_t first = 0, apart = 0; // bytes
+        int64_t numbers = 0;
+        int64_t multiply_adds = 0; // of each
+    };
     struct Run {
         Kernel kernel, finish; // finish: after all units, or null
         int64_t finished;      // units of `finish`
@@ -72,6 +81,9 @@ struct BoundPlan {
         std::string label;
         int64_t multiply_adds = -1; // of a product, which counts as a call
         std::vector<Scale> scales;  // behind the numbers
+        std::vector<Library*> held; // while it runs, to so many threads at most
+        int held_to = 1;
+        More more;
     };
     // A function of Python's, owned; an input is a slot, or a scalar by ~position.
     struct Call {

@@ -169,6 +169,16 @@ void declare_launch(nb::module_& module) {
     value_type = reinterpret_cast<PyTypeObject*>(nb::type<ValueHandle>().ptr());
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     nb::module_::import_("atexit").attr("register")(module.attr("_end"));
+    nb::class_<LibraryHandle>(module, "Library")
+        .def("__init__",
+             [](LibraryHandle* self, std::size_t get, std::size_t set) {
+                 new (self) LibraryHandle{&Library::of(reinterpret_cast<Library::Get>(get),
+                                                       reinterpret_cast<Library::Set>(set))};
+             })
+        .def_prop_ro("threads", [](LibraryHandle& self) { return self.library->threads(); })
+        .def("hold", [](LibraryHandle& self, int threads) { self.library->hold(threads); })
+        .def("let_go", [](LibraryHandle& self) { self.library->let_go(); })
+        .def_static("forget_holders", Library::forget_holders);
     module.def("set_threads", set_threads, "threads"_a);
     module.def("threads", threads);
     module.def("fail_allocation", fail_allocation, "n"_a);

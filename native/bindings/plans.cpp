@@ -104,6 +104,14 @@ void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negat
     std::get<BoundPlan::Run>(self.plan->instructions.back()).scales.push_back(std::move(scale));
 }
 
+// Of the last launch.
+void add_holding(PlanHandle& self, nb::iterable libraries, int threads) {
+    auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
+    for (nb::handle each : libraries)
+        run.held.push_back(nb::cast<LibraryHandle&>(each).library);
+    run.held_to = threads;
+}
+
 void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
               const std::string& label) {
     self.add(
@@ -301,6 +309,13 @@ void declare_plans(nb::module_& module) {
                  run.multiply_adds = multiply_adds;
              })
         .def("scale", add_scale)
+        .def("holding", add_holding)
+        .def("more",
+             [](PlanHandle& self, BoundPlan::Slot slot, int64_t first, int64_t apart,
+                int64_t numbers, int64_t multiply_adds) {
+                 std::get<BoundPlan::Run>(self.plan->instructions.back()).more = {
+                     slot, first, apart, numbers, multiply_adds};
+             })
         .def("call", add_call)
         .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
         .def("claim",

@@ -1,5 +1,6 @@
 // Python's handles of Values, Nodes and Types.
 #pragma once
+#include "../library.h"
 #include "../walk.h"
 #include "../workers.h"
 #include "python.h"
@@ -12,6 +13,10 @@ struct ValueHandle {
 
 struct NodeHandle {
     Ref<Node> node;
+};
+
+struct LibraryHandle {
+    Library* library; // lives for ever
 };
 
 nb::object type_to_python(Ref<Type> type);

@@ -255,6 +255,22 @@ class Structure:
     def computed(self, position: int) -> bool:
         """Whether a walked node had its value."""
 
+class Library:
+    """A library with threads of its own, by the addresses of the functions that get and set how
+    many they are. While somebody holds it they are the fewest that were asked for.
+    """
+
+    def __init__(self, get: int, set: int) -> None: ...
+    @property
+    def threads(self) -> int: ...
+    def hold(self, threads: int) -> None: ...
+    def let_go(self) -> None:
+        """The last to do so gives back the threads that it had."""
+
+    @staticmethod
+    def forget_holders() -> None:
+        """In the child of a fork: let all go."""
+
 class BoundPlan:
     """A plan as native code replays it: instructions over numbered slots for Values."""
 
@@ -295,6 +311,14 @@ class BoundPlan:
     ) -> None:
         """Say what it is given behind its numbers, 16 bytes: an element, or where there are any the
         product of factors, slots or ~positions of scalars.
+        """
+
+    def holding(self, libraries: Sequence[Library], threads: int) -> None:
+        """Say which libraries are held for the last launch, to how many threads at most."""
+
+    def more(self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int) -> None:
+        """Say what is counted as well for each of so many float64 of a slot that the last launch
+        leaves other than 0, which begin `first` bytes on and lie so many apart.
         """
 
     def count_copy(self) -> None: ...

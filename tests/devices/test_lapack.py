@@ -267,8 +267,56 @@ def test_threads_follow_the_size_of_the_work() -> None:
 
 
 def test_blas_is_held_where_it_might_start_threads() -> None:
-    assert step(linalg.inv, (5, recipe.CALM, recipe.CALM)).calm
-    assert not step(linalg.inv, (recipe.CALM + 1, recipe.CALM + 1)).calm
+    assert step(linalg.det, (5, recipe.CALM, recipe.CALM)).calm
+    assert not step(linalg.det, (recipe.CALM + 1, recipe.CALM + 1)).calm
+    assert not step(linalg.inv, (4, 4)).calm  # of several columns it does for any order
+
+
+def test_threads_of_blas_are_given_back_after_a_replay() -> None:
+    (library,) = blas.libraries()
+    before, x = library.threads, tn.asarray(definite((120, 120), "float64"))
+    for _ in range(3):
+        tn.linalg.det(x).wait()
+        assert library.threads == before
+    with pytest.raises(np.linalg.LinAlgError):
+        tn.linalg.solve(tn.zeros((120, 120)) @ x, tn.ones(120)).wait()
+    assert library.threads == before
+
+
+def test_threads_of_blas_are_given_back_whatever_threads_do_at_once() -> None:
+    (library,) = blas.libraries()
+    before, x = library.threads, tn.asarray(definite((100, 100), "float64"))
+
+    def work() -> None:
+        for _ in range(50):
+            tn.linalg.inv(x).wait()
+            with blas.held():
+                tn.linalg.det(x).wait()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert library.threads == before
+
+
+@pytest.mark.parametrize("order", [4, 120])
+def test_known_calls_of_lapack_run_no_python(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = tn.asarray(definite((order, order), "float64")), tn.ones((order, 3))
+    made = [lambda: tn.linalg.solve(x, y), lambda: tn.linalg.inv(x), lambda: tn.linalg.cholesky(x)]
+    for each in made:
+        for _ in range(20):  # until it is not compiled again
+            each().wait()
+
+    def called(*given: Any) -> None:
+        raise AssertionError("Python was called")
+
+    monkeypatch.setattr(factorise, "factorise", called)
+    monkeypatch.setattr(lapack, "launched", called)
+    monkeypatch.setattr(factorise, "launched", called)
+    for each in made:
+        each().wait()
 
 
 def test_what_lapack_cannot_count_is_numpys() -> None:
@@ -385,13 +433,13 @@ def test_routines_say_how_much_memory_they_need() -> None:
 
 @pytest.mark.parametrize("package", ["scipy", "numpy"])
 def test_blas_never_gets_more_threads_than_it_had(package: str) -> None:
-    (library,) = [each.controller for each in blas._libraries(package)]
-    before = library.get_num_threads()
+    (library,) = blas.libraries(package)
+    before = library.threads
     with blas.held(before + 5, package):
-        assert library.get_num_threads() == before
+        assert library.threads == before
         with blas.held(1, package):
-            assert library.get_num_threads() == 1
-    assert library.get_num_threads() == before
+            assert library.threads == 1
+    assert library.threads == before
 
 
 @pytest.mark.parametrize(
@@ -430,12 +478,12 @@ def test_another_thread_goes_on_while_lapack_works(name: str) -> None:
 
 
 def test_what_stays_numpys_obeys_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    (library,) = [each.controller for each in blas._libraries("numpy")]
+    (library,) = blas.libraries("numpy")
     seen = []
     run_op = reference.run_op
 
     def watched(*given: Any) -> Any:
-        seen.append(library.get_num_threads())
+        seen.append(library.threads)
         return run_op(*given)
 
     monkeypatch.setattr(reference, "run_op", watched)

@@ -377,21 +377,21 @@ def test_long_vectors_of_a_stack_are_multiplied_along_them() -> None:
 
 
 def test_blas_gets_its_threads_back() -> None:
-    libraries = [library.controller for library in blas._libraries("scipy")]
-    before = [library.get_num_threads() for library in libraries]
+    libraries = blas.libraries()
+    before = [library.threads for library in libraries]
     with blas.held():
         with blas.held():
-            assert {library.get_num_threads() for library in libraries} == {1}
-        assert {library.get_num_threads() for library in libraries} == {1}
-    assert [library.get_num_threads() for library in libraries] == before
+            assert {library.threads for library in libraries} == {1}
+        assert {library.threads for library in libraries} == {1}
+    assert [library.threads for library in libraries] == before
 
 
 def test_a_child_of_a_fork_gets_the_threads_of_blas_back() -> None:
-    libraries = [library.controller for library in blas._libraries("scipy")]
-    before = [library.get_num_threads() for library in libraries]
+    libraries = blas.libraries()
+    before = [library.threads for library in libraries]
     with blas.held():
         child = os.fork()
         if child == 0:
-            found = [library.get_num_threads() for library in libraries]
+            found = [library.threads for library in libraries]
             os._exit(0 if found == before else 1)
         assert os.waitpid(child, 0)[1] == 0

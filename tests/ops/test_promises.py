@@ -69,6 +69,39 @@ def test_promises_save_work() -> None:
     assert p.multiply_adds == n**3 // 3 + n * n
 
 
+def test_symmetric_matrices_are_tried_by_cholesky_and_what_was_done_is_counted() -> None:
+    n, gauss, cholesky = 12, 12**3 // 3, 12**3 // 6
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((n, n))
+    stack = np.stack([x @ x.T + np.eye(n), x + x.T, x + x.T + 20 * np.eye(n)])
+    right = rng.standard_normal((n, 2))
+    done = [cholesky, cholesky + gauss, cholesky]
+    cases = [*zip(stack, done, strict=True), (stack, sum(done))]
+    for values, work in cases:
+        y, columns = tn.declare(tn.asarray(values), "symmetric"), values.size // n // n * 2 * n * n
+        for _ in range(3):  # what is known is replayed
+            with tn.profile() as p:
+                found = tn.linalg.solve(y, right).wait()
+            assert p.multiply_adds == work + columns
+            np.testing.assert_allclose(found, np.linalg.solve(values, right), rtol=1e-9, atol=1e-9)
+        with tn.profile() as p, tn.options(debug=1):
+            tn.linalg.solve(y, right).wait()
+        assert p.multiply_adds == work + columns
+
+
+def test_results_of_an_indefinite_symmetric_matrix_are_those_of_gauss() -> None:
+    x = np.random.default_rng(6).standard_normal((40, 40))
+    values = x + x.T
+    declared = tn.declare(tn.asarray(values), "symmetric")
+    for make in (lambda y: tn.linalg.solve(y, x[0]), tn.linalg.det):
+        np.testing.assert_array_equal(make(declared), make(tn.asarray(values)))
+    values[3, 3] = np.nan
+    assert np.isnan(tn.linalg.det(tn.declare(tn.asarray(values), "symmetric")))
+    singular = tn.declare(tn.zeros((3, 3)), "symmetric")
+    with pytest.raises(np.linalg.LinAlgError):
+        tn.linalg.solve(singular, tn.ones(3)).wait()
+
+
 def spoiled(structure: str, at: tuple[int, int], value: float) -> np.ndarray:
     x = TRUE[structure].copy()
     x[at] = value

@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import BoundPlan, Node, Type, Value
-from tenfold.devices import factorise, lapack, multiply, reference
+from tenfold.devices import blas, factorise, lapack, multiply, reference
 from tenfold.devices.bound_products import BoundProduct, bound_product
 from tenfold.devices.device import Written
 from tenfold.devices.product_forms import Factor
@@ -400,7 +400,7 @@ class _Binding:
             return False
         layouts = tuple([self._layout(item) for item in step.reads])
         found = factorise.step_of(called.op, called.params, layouts, called.types)
-        if found is None or not found.calm:
+        if found is None:
             return False
         item, label = step.makes[0].item, step.names[0]
         slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries
@@ -413,6 +413,12 @@ class _Binding:
         count = reference.multiply_adds(called, layouts)
         self._add(BoundPlan.launch, programs, 0, buffers, (), found.sizes, [], *work, label)
         self._add(BoundPlan.product, count)
+        held = lapack.held_to(found)
+        if held:
+            self._add(BoundPlan.holding, blas.libraries(), held)
+        more = factorise.counted_by_pivots(called)
+        if more:
+            self._add(BoundPlan.more, slots[0], *more)
         return True
 
     def _input(self, item: int) -> int:

@@ -3,7 +3,8 @@
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_blas`): C
 functions that take every argument by pointer, 32-bit integers, matrices by columns, and need no
 GIL. SciPy is imported at the first use. A routine that starts threads of its own would compete with
-our pool, so while library calls run its library is held to one thread: `with held():`. NumPy has a
+our pool, so while library calls run its library is held to one thread: by `with held():` in Python,
+and by the core in a replay (`native/library.h`), which count their holders together. NumPy has a
 copy of its own.
 
 >>> address_of("dgemm") != 0
@@ -20,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tenfold.devices import forks
+from tenfold._native import Library
 
 
 @cache
@@ -43,66 +44,45 @@ def entry_point(module: Any, routine: str) -> int:
     return found
 
 
-class _Library:
-    """One BLAS and who holds it: how many there are, and the threads it had before."""
-
-    def __init__(self, controller: Any) -> None:
-        self.controller = controller
-        self.lock = forks.lock()  # protects both
-        self.holders = 0
-        self.threads = 0
-
-    def enter(self, threads: int) -> None:
-        """Hold it to so many threads at most."""
-        with self.lock:
-            present = self.controller.get_num_threads()
-            if self.holders == 0:
-                self.threads = present
-            if threads < present:
-                self.controller.set_num_threads(threads)
-            self.holders += 1
-
-    def leave(self) -> None:
-        """Let it go, if nobody else holds it."""
-        with self.lock:
-            self.holders = max(0, self.holders - 1)
-            if self.holders == 0:
-                self.release()
-
-    def release(self) -> None:
-        """Give it its threads back."""
-        if self.controller.get_num_threads() != self.threads:
-            self.controller.set_num_threads(self.threads)
-
-    def forget(self) -> None:
-        """In the child of a fork: the launches of other threads are gone."""
-        if self.holders > 0:
-            self.holders = 0
-            self.release()
-
-
-_known: dict[str, _Library] = {}
-"""By the path of its file; two packages may share one."""
+FUNCTIONS = {
+    "openblas": ("openblas_get_num_threads", "openblas_set_num_threads"),
+    "openmp": ("omp_get_max_threads", "omp_set_num_threads"),
+    "mkl": ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+    "blis": ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
+    "flexiblas": ("flexiblas_get_num_threads", "flexiblas_set_num_threads"),
+}
+"""What gets and sets the threads of a library; OpenBLAS may have been built for OpenMP's."""
+AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64_", "_64")]
+"""What builds of OpenBLAS have around the names of their functions."""
 
 
 @cache
-def _libraries(package: str) -> tuple[_Library, ...]:
-    """Return the BLAS of a package: its own copy, or all that are loaded."""
+def libraries(package: str = "scipy") -> tuple[Library, ...]:
+    """Return the BLAS of a package, "scipy" or "numpy": its own copy, or all that are loaded."""
     from threadpoolctl import ThreadpoolController
 
     address_of("dgemm")  # so that SciPy's is loaded
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     own = [each for each in found if package in Path(each.filepath).parent.name] or found
-    # two threads may look at once: the first to enter a library wins
-    return tuple(_known.setdefault(each.filepath, _Library(each)) for each in own)
+    functions = [_functions(each) for each in own]
+    return tuple([Library(*each) for each in functions if each])
 
 
-def _forget() -> None:
-    for library in _known.values():
-        library.forget()
+def _functions(controller: Any) -> tuple[int, int] | None:
+    """Return the addresses of what gets and sets the threads; None for a library with none."""
+    layer = getattr(controller, "threading_layer", "")
+    names = FUNCTIONS.get("openmp" if layer == "openmp" else controller.internal_api)
+    if names is None:
+        return None
+    for prefix, suffix in AFFIXES:
+        found = [getattr(controller.dynlib, f"{prefix}{name}{suffix}", None) for name in names]
+        get, set_ = [ctypes.cast(each, ctypes.c_void_p).value if each else None for each in found]
+        if get and set_:
+            return get, set_
+    return None
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=Library.forget_holders)
 
 
 @contextmanager
@@ -111,11 +91,11 @@ def held(threads: int = 1, package: str = "scipy") -> Iterator[None]:
 
     The threads it had are given back by the last to leave.
     """
-    libraries = _libraries(package)
-    for library in libraries:
-        library.enter(threads)
+    found = libraries(package)
+    for library in found:
+        library.hold(threads)
     try:
         yield
     finally:
-        for library in libraries:
-            library.leave()
+        for library in found:
+            library.let_go()

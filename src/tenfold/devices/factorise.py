@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Node, Type, Value
 from tenfold.devices import blas, decomposing, reference, solving
 from tenfold.devices.lapack import LARGEST, Step, launched
@@ -27,6 +28,7 @@ from tenfold.devices.reference import Called
 from tenfold.dtypes import FLOAT64
 from tenfold.ir.op import Op, Params
 from tenfold.ir.shape import Shape
+from tenfold.ops import factors
 from tenfold.settings import get
 from tenfold.storage import dense
 
@@ -64,12 +66,26 @@ def factorise(node: Node | Called, inputs: Sequence[np.ndarray]) -> tuple[Value,
     if node.op in RECIPES:
         found = solved(node.op, node.params, inputs, node.types)
         if found is not None:
+            if node.op is factors.factors and node.params[0]:
+                _native.count("multiply_adds", factors.gone_back(dense.export(found[0])))
             return found
     large = reference.multiply_adds(node, inputs) >= THREADED
     with blas.held(int(get("threads")), "numpy") if large else nullcontext():
         made = reference.run_op(node, list(inputs))
     ordered = [x if x.flags.c_contiguous else x.copy(order="C") for x in made]
     return tuple(dense.adopt(x, "cpu") for x in ordered)
+
+
+def counted_by_pivots(node: Called) -> tuple[int, int, int, int] | None:
+    """Return where the first pivots of factors are, which tell whether Gauss's way was taken after
+    Cholesky's: (bytes to the first, bytes from one to the next, how many, multiply-adds of each).
+    """
+    if node.op is not factors.factors or not node.params[0]:
+        return None
+    order, item = node.type.shape[-1], node.type.dtype.itemsize
+    length = (order + 1) * order
+    matrices = node.type.size // length
+    return order * order * item, length * item, matrices, factors.by_gauss(order)
 
 
 def solved(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -81,6 +82,14 @@ def threads_of(step: Step) -> int:
     return int(get("threads")) if step.units > 1 and step.work >= SHARED else 1
 
 
+def held_to(step: Step) -> int:
+    """Return to how many threads BLAS is held for a step; 0 where that starts none."""
+    if step.calm:
+        return 0
+    several = step.units == 1 and step.multiply_adds >= LONE
+    return int(get("threads")) if several else 1
+
+
 def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
     """Compute a step of operands; None where a matrix has no answer.
 
@@ -101,12 +110,9 @@ def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | No
         step.grain,
         threads,
     )
-    if step.calm:
+    held = held_to(step)
+    with blas.held(held) if held else nullcontext():
         status = _native.launch(*arguments)
-    else:
-        several = step.units == 1 and step.multiply_adds >= LONE
-        with blas.held(int(get("threads")) if several else 1):
-            status = _native.launch(*arguments)
     return values if status == 0 else None
 
 

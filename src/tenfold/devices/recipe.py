@@ -26,9 +26,9 @@ from tenfold.render.library_call import LibraryCall, Routine
 from tenfold.render.library_call import Step as KernelStep
 from tenfold.render.library_moves import INT32, Move
 
-CALM, CALM_ALONE = 64, 96
-"""The order up to which BLAS starts no threads of its own: with several columns, and for factors
-and a single column.
+CALM = 96
+"""The order up to which BLAS starts no threads of its own for factors and a single column; with
+several columns it does for any order.
 """
 LETTERS = {FLOAT64: "d", COMPLEX128: "z"}
 WIDE = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
@@ -201,7 +201,7 @@ def step_with(
         recipe.scratch,
         units,
         multiply_adds,
-        max(recipe.order, columns) <= CALM or (columns == 1 and recipe.order <= CALM_ALONE),
+        columns == 1 and recipe.order <= CALM,
         tuple(zip(types, sizes, strict=True)),
     )
 

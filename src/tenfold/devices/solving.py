@@ -35,7 +35,7 @@ from tenfold.ir.shape import Shape
 from tenfold.ops import factors, linalg, triangles
 from tenfold.render.library_call import Choice, Routine
 from tenfold.render.library_call import Step as KernelStep
-from tenfold.render.library_diagonals import Beside, Determinant, Fails, Finite, Nonzero
+from tenfold.render.library_diagonals import Beside, Determinant, Fails, Finite, Nonzero, Positive
 from tenfold.render.library_moves import INT32, Conjugate, Mirror, Move
 
 
@@ -164,11 +164,12 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
         nothing = recipe.move(
             "zero", f"m1+{last}", (recipe.dtype, recipe.dtype), (1, 0, 0), (n, 0, item)
         )
+        potrf = recipe.call("potrf", "'L n m1 n report", fails=False)
         recipe.steps = [
             copied,
-            recipe.call("potrf", "'L n m1 n report", fails=False),
+            Positive("m1", recipe.n, recipe.dtype),
             # NaN passes through a comparison with 0, so LAPACK need not see it
-            Finite("m1", recipe.n, recipe.dtype),
+            Choice("report", (potrf, Finite("m1", recipe.n, recipe.dtype)), ()),
             nothing,
             Choice("report", (), (copied, *gauss)),
         ]

@@ -2,9 +2,9 @@
 
 `factors` takes matrices (..., n, n), hands on (..., n + 1, n) in double precision: n rows that hold
 the factors by columns, as LAPACK leaves them, and the pivots in one more row, counted from 1. Where
-the matrix was promised or seen to be positive definite and Cholesky's factorisation went, the lower
-factor stands there, above it what nobody reads, and the pivots are 0. Nothing is refused: a zero
-on the diagonal says singular.
+the matrix was promised or seen to be positive definite, or promised to be symmetric, and Cholesky's
+factorisation went, the lower factor stands there, above it what nobody reads, and the pivots are 0.
+Nothing is refused: a zero on the diagonal says singular.
 
 >>> import tenfold as tn
 >>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), definite=False)
@@ -67,8 +67,14 @@ def _factors(x: np.ndarray, definite: bool) -> np.ndarray:
 
 
 def _factors_multiply_adds(types: tuple[Type, ...], definite: bool) -> int:
+    """Of Cholesky's way where that is tried; `gone_back` has what comes to it."""
     stack, order = square(types[0].shape)
-    return product(stack) * (order**3 // (6 if definite else 3))
+    return product(stack) * (order**3 // 6 if definite else by_gauss(order))
+
+
+def by_gauss(order: int) -> int:
+    """Return the multiply-adds of Gauss's elimination."""
+    return order**3 // 3
 
 
 @operation(
@@ -156,6 +162,12 @@ def _determinants(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
 def det_factored(packed: Array, /, *, dtype: np.dtype) -> Call:
     """Return the determinants, in `dtype`."""
     return Call((packed,), (dtype,))
+
+
+def gone_back(packed: np.ndarray) -> int:
+    """Return the multiply-adds of the matrices that were factored by Gauss's way after all."""
+    order = packed.shape[-1]
+    return int(np.count_nonzero(packed[..., -1, :1])) * by_gauss(order)
 
 
 def refuse_zero_pivot(packed: np.ndarray) -> None:

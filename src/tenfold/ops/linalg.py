@@ -14,6 +14,7 @@ Computations", 4th edition: 3.2.9 (LU), 4.2.5 (Cholesky), 5.2.2 and 5.2.3 (QR), 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,14 @@ def computed_in(types: Sequence[Type]) -> np.dtype:
 
 def computed_of(*arrays: Array) -> np.dtype:
     """As computed_in, for arrays."""
+    if len(arrays) == 1:
+        return _computed_of_one(arrays[0].dtype)
     return computed_in([Type(x.shape, x.dtype, x.device) for x in arrays])
+
+
+@cache
+def _computed_of_one(dtype: np.dtype) -> np.dtype:
+    return computed_in([Type((), dtype, "cpu")])
 
 
 def matrices(shape: Shape) -> tuple[Shape, int, int]:

@@ -16,7 +16,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tenfold.render.library_diagonals import AllFinite, Beside, Determinant, Fails, Finite, Nonzero
+from tenfold.render.library_diagonals import (
+    AllFinite,
+    Beside,
+    Determinant,
+    Fails,
+    Finite,
+    Nonzero,
+    Positive,
+)
 from tenfold.render.library_moves import Conjugate, Mirror, Move, Permutation, Unit
 from tenfold.render.loops import counted
 from tenfold.render.packet import Text
@@ -46,7 +54,7 @@ class Choice(NamedTuple):
     other: tuple[Step, ...]
 
 
-Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero
+Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero | Positive
 Step = Routine | Choice | Move | Mirror | Permutation | Conjugate | Look
 
 

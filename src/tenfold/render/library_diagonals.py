@@ -1,8 +1,8 @@
 """What is asked of matrices between the routines of a library call.
 
-Takes a factor of float64 or complex128 by its word, hands on LLVM text: whether Cholesky's way has
-met NaN, whether a triangle is singular, which triangle holds a matrix, and the determinant of what
-was factored.
+Takes a factor of float64 or complex128 by its word, hands on LLVM text: whether Cholesky's way is
+to be tried, whether it has met NaN, whether a triangle is singular, which triangle holds a matrix,
+and the determinant of what was factored.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> Finite("w0", "n1", FLOAT64).order
@@ -53,6 +53,28 @@ class Finite(NamedTuple):
         bad = text.value(f"fcmp uno double {total}, {total}")
         report = unit.pointer("report")
         where(text, bad, lambda: text.line(f"store i32 1, ptr {report}"))
+
+
+class Positive(NamedTuple):
+    """Reports 0 where the real parts of a diagonal are all above 0, else 1."""
+
+    place: str
+    order: str
+    dtype: np.dtype
+
+    def add(self, unit: Unit) -> None:
+        """Add its text."""
+        text = unit.text
+
+        def one(i: str, found: str) -> list[str]:
+            number = _diagonal(unit, self.place, self.order, self.dtype, i)[0]
+            other = text.value(f"fcmp ule double {number}, 0.0")
+            return [text.value(f"or i1 {found}, {other}")]
+
+        (found,) = _folded(text, unit.number(self.order), [("i1", "false")], one)
+        text.line(
+            f"store i32 {text.value(f'zext i1 {found} to i32')}, ptr {unit.pointer('report')}"
+        )
 
 
 class AllFinite(NamedTuple):

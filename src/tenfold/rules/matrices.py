@@ -166,6 +166,17 @@ def is_definite(node: Node) -> bool:
     return _is_gram(_unscaled(node), tall=True)
 
 
+def tries_cholesky(node: Node) -> bool:
+    """Whether a matrix is factored by Cholesky's way if that goes: one that is seen to be positive
+    definite, and a real one that was promised to be symmetric.
+    """
+    if is_definite(node):
+        return True
+    node = _turned(node)[0]
+    promised = _op(node) in (declared, verified) and node.params[0] == "symmetric"
+    return promised and kind_of(node.type.dtype) != "c"
+
+
 def _op(node: Node) -> Op[...] | None:
     return node.op if node.pending else None
 

@@ -36,6 +36,7 @@ from tenfold.rules.matrices import (
     seen_of,
     swap,
     triangle_seen,
+    tries_cholesky,
     written,
 )
 
@@ -79,7 +80,7 @@ def _solved(match: Match, inverse: Term, form: str, right: Term) -> Term | None:
     (matrix,) = inverse.inputs
     token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
     try:
-        if is_definite(written(inverse)):
+        if tries_cholesky(written(inverse)):
             return _by_factors(match, _packed(match, matrix, True), right, form)
         if matrix.dtype != inverse.dtype:
             matrix = match.make(astype, matrix, params=(inverse.dtype,))
@@ -246,7 +247,7 @@ def _factored_once(match: Match) -> Term | None:
     matrix, form, between = seen_of(match["x"])
     if form == "J" or (between and root.op is not solve):
         matrix, form, between = match["x"], "N", ()
-    definite = is_definite(written(root))
+    definite = tries_cholesky(written(root))
     broadcast = root.op is solve and len(matrix.shape) < len(root.shape)
     if not (definite or broadcast or _is_shared(matrix)):
         return None
@@ -261,8 +262,8 @@ def _factored_once(match: Match) -> Term | None:
 
 
 def _definite_factors(match: Match) -> Term | None:
-    """Cholesky's way, where it is seen to be one."""
-    if match.root.params == (True,) or not is_definite(written(match.root)):
+    """Cholesky's way, where it is seen to be one, or may be."""
+    if match.root.params == (True,) or not tries_cholesky(written(match.root)):
         return None
     return match.again(match.root, match["x"], params=(True,))
 

@@ -1,0 +1,55 @@
+// A library has the fewest threads that its holders ask for, and what it had when all are gone.
+#include "../library.h"
+#include "check.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+using namespace tenfold;
+
+static std::atomic<int> present{4};
+static int64_t get() { return present; }
+static void set(int64_t threads) { present = int(threads); }
+
+static void the_last_to_let_go_gives_back() {
+    Library& library = Library::of(get, set);
+    CHECK(&library == &Library::of(get, set));
+    std::vector<Library*> held{&library};
+    {
+        Holding outer(held, 9);
+        CHECK(present == 4);
+        Holding inner(held, 1);
+        CHECK(present == 1);
+    }
+    CHECK(present == 4);
+}
+
+static void threads_may_hold_at_once() {
+    std::vector<Library*> held{&Library::of(get, set)};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([&] {
+            for (int k = 0; k < 1000; ++k) {
+                Holding holding(held, 1);
+                CHECK(present == 1);
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(present == 4);
+}
+
+static void a_child_of_a_fork_forgets_holders() {
+    Library& library = Library::of(get, set);
+    library.hold(2);
+    Library::forget_holders();
+    CHECK(present == 4);
+    library.let_go(); // of before
+    CHECK(present == 4);
+}
+
+int main() {
+    the_last_to_let_go_gives_back();
+    threads_may_hold_at_once();
+    a_child_of_a_fork_forgets_holders();
+}
