@@ -107,8 +107,7 @@ void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negat
 // Of the last launch.
 void add_holding(PlanHandle& self, nb::iterable libraries, int threads) {
     auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
-    for (nb::handle each : libraries)
-        run.held.push_back(nb::cast<LibraryHandle&>(each).library);
+    for (nb::handle each : libraries) run.held.push_back(nb::cast<LibraryHandle&>(each).library);
     run.held_to = threads;
 }
 
