@@ -141,6 +141,36 @@ def test_interpreter_ends_quietly_with_arrays_alive(program: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+ENDING = """
+import builtins, os, threading
+import tenfold as tn
+
+class Last:
+    def __del__(self, stat=os.stat):
+        for _ in range(2000):
+            stat("/")  # gives the GIL away, and whoever comes for it is ended
+
+def work():
+    x = tn.ones(1_000_000)
+    for number in range(10**9):
+        (x * 2 + number).wait()
+        if number == 9:
+            ready.set()
+
+builtins.last = Last()
+ready = threading.Event()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+ready.wait()
+"""
+
+
+def test_interpreter_ends_quietly_while_daemon_threads_replay() -> None:
+    command = [sys.executable, "-c", ENDING]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_importing_is_light() -> None:
     heavy = ("llvmlite", "scipy", "click", "rich")
     code = f"import sys, tenfold; print([m for m in {heavy} if m in sys.modules])"

@@ -1,4 +1,6 @@
 // The module tenfold._native: registration of ops and hooks, options, counters, caches, fork.
+#include <unistd.h>
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -52,6 +54,15 @@ void count_by_name(const std::string& name, int64_t by) {
     throw nb::key_error(name.c_str());
 }
 
+// A daemon thread that comes for the GIL when the interpreter is gone is ended by Python, which
+// unwinds its stack; nanobind catches that like an exception, but there is none, and what it makes
+// of it would need the GIL. The thread goes no further: it waits for the process to end, as Python
+// 3.14 lets it.
+void hold_what_unwinds(const std::exception_ptr& exception, void*) {
+    if (exception) std::rethrow_exception(exception); // another translator's
+    for (;;) pause();
+}
+
 // The highest level of x86-64 that this processor has.
 int processor_level() {
     if (__builtin_cpu_supports("x86-64-v4")) return 4;
@@ -69,6 +80,7 @@ NB_MODULE(_native, module) {
 
     // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
     nb::set_leak_warnings(false);
+    nb::register_exception_translator(hold_what_unwinds);
     respect_forks();
 #ifndef Py_GIL_DISABLED
     outsiders.store(0); // kernels that run without the GIL count nothing

@@ -323,6 +323,16 @@ def test_sums_and_chains_of_hundreds_of_products() -> None:
     np.testing.assert_allclose(np.asarray(chained), product, rtol=1e-8, atol=1e-300)
 
 
+def test_sums_that_are_multiplied_again_and_again() -> None:
+    values = np.random.default_rng(2).standard_normal((3, 3)) / 4
+    for form in (lambda y, x: y @ x + x, lambda y, x: x + y @ x, lambda y, x: x - y.mT @ x):
+        matrix, expected = tn.asarray(values), values
+        array = matrix
+        for _ in range(1500):
+            array, expected = form(array, matrix), form(expected, values)
+        np.testing.assert_allclose(np.asarray(array), expected, rtol=1e-10, atol=1e-13)
+
+
 def cost_of(tree: Tree, lengths: tuple[int, ...]) -> tuple[int, int, int]:
     if isinstance(tree, int):
         return tree, tree + 1, 0

@@ -30,6 +30,10 @@ from tenfold.rules.words import ONE, Coefficient, Letter, Word, sum_of, turned
 DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
 MOST_WORDS = 12
 """The words that a product of sums is multiplied out to; beyond, a sum stays one letter."""
+DEEPEST = 32
+"""How deep letters that are sums stand in each other: who makes them goes down by recursion. An
+expression in which they would be deeper is left as it was written.
+"""
 LARGEST = 4096
 """The nodes of an expression that is read."""
 MOST_TURNED = 1 << 17
@@ -136,6 +140,7 @@ class _Reader:
         self.root = root
         self.known: dict[int, Words] = {}
         self.rows: dict[int, Words] = {}
+        self.depths: dict[int, int] = {}
         self.turned = 0
 
     def words(self) -> Words | None:
@@ -153,12 +158,26 @@ class _Reader:
                 stack += missing
                 continue
             stack.pop()
+            self.depths[term.at] = self._depth(term)
+            if self.depths[term.at] > DEEPEST:
+                return None
             if term.op is matmul:
                 self._multiply(term)
             else:
                 known[term.at] = self._other(term)
         words = self._column(self.root)
         return words if any(len(word.letters) > 1 for word in words) else None
+
+    def _depth(self, term: Term) -> int:
+        """How deep sums stand in each other as letters, at most, in the words of a term."""
+        depth = max((self.depths.get(x.at, 0) for x in parts(term)), default=0)
+        if term.op is not matmul and term.op not in UPDATES:
+            return depth
+        first, second = (
+            len(self.known[x.at] if x.at in self.known else self.rows[x.at])
+            for x in term.inputs[:2]
+        )
+        return depth + (first * second > MOST_WORDS)
 
     def _column(self, term: Term) -> Words:
         if term.at not in self.known:
