@@ -3,8 +3,9 @@
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
 on a Step for each operation in `RECIPES`.
 
->>> x = Layout((2, 2), (16, 8), FLOAT64)
->>> print(RECIPES[linalg.cholesky]((x,), (Type((2, 2), FLOAT64, "cpu"),), False).kernel)
+>>> float64 = np.dtype(np.float64)
+>>> x = Layout((2, 2), (16, 8), float64)
+>>> print(RECIPES[linalg.cholesky]((x,), (Type((2, 2), float64, "cpu"),), False).kernel)
 library call of dpotrf, dlaset, 2 buffers
 """
 
