@@ -29,17 +29,12 @@ template <class T> class PerThread {
         std::vector<std::unique_ptr<T>> objects;
     };
 
-    static Left& left() {
-        static auto* const the_left = new Left; // outlives every thread
-        return *the_left;
-    }
-
     static std::unique_ptr<T> begin() {
         if constexpr (Inherited<T>) {
-            Guard guard(left().lock);
-            if (!left().objects.empty()) {
-                std::unique_ptr<T> object = std::move(left().objects.back());
-                left().objects.pop_back();
+            Guard guard(left_->lock);
+            if (!left_->objects.empty()) {
+                std::unique_ptr<T> object = std::move(left_->objects.back());
+                left_->objects.pop_back();
                 return object;
             }
         }
@@ -51,8 +46,8 @@ template <class T> class PerThread {
         ~Owner() {
             pointer_ = nullptr;
             if constexpr (Inherited<T>) {
-                Guard guard(left().lock);
-                left().objects.push_back(std::move(object));
+                Guard guard(left_->lock);
+                left_->objects.push_back(std::move(object));
             }
         }
     };
@@ -62,6 +57,8 @@ template <class T> class PerThread {
         return *(pointer_ = owner.object.get());
     }
 
+    // Made when the library is loaded, so that no fork finds it half made; outlives every thread.
+    static inline Left* const left_ = new Left;
     __attribute__((tls_model("initial-exec"))) static inline thread_local T* pointer_ = nullptr;
 };
 
