@@ -92,10 +92,4 @@ def _is_less(values: list[Node]) -> bool:
 
 def _multiply_adds(graph: Graph) -> int:
     after, _ = pipeline.optimised(graph)
-    total = 0
-    for node, inputs in zip(after.nodes, after.inputs, strict=True):
-        op = node.op if node.pending else None
-        if isinstance(op, Op) and op.multiply_adds is not None:
-            types = tuple(after.nodes[i].type for i in inputs)
-            total += op.multiply_adds(types, *node.params)
-    return total
+    return sum(after.multiply_adds(position) for position in range(len(after)))

@@ -20,7 +20,7 @@ from tenfold._native import Node
 from tenfold.explain.look import Look
 from tenfold.explain.text import counted, ends, in_bytes, shortened, with_gap
 from tenfold.ir.graph import Graph, type_text
-from tenfold.ir.op import Kind, Op
+from tenfold.ir.op import Kind
 
 
 def expression_text(look: Look) -> str:
@@ -69,7 +69,7 @@ def operations_of(graph: Graph) -> list[int]:
 def _step(graph: Graph, position: int) -> str:
     node = graph.nodes[position]
     results = ", ".join(type_text(type_) for type_ in node.types)
-    work = multiply_adds_of(graph, position)
+    work = graph.multiply_adds(position)
     told = f", {counted(work, 'multiply-add')}" if work else ""
     return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{told}"
 
@@ -86,16 +86,6 @@ def _bytes(node: Node) -> int:
     if node.is_scalar:
         return 0
     return sum(type_.size * type_.dtype.itemsize for type_ in node.types)
-
-
-def multiply_adds_of(graph: Graph, position: int) -> int:
-    """Return the multiply-adds of a product or a factorisation; 0 for everything else."""
-    node = graph.nodes[position]
-    op: Op[...] = node.op
-    if op.multiply_adds is None:
-        return 0
-    types = tuple(graph.nodes[i].type for i in graph.inputs[position])
-    return op.multiply_adds(types, *node.params)
 
 
 def dot(graph: Graph) -> str:

@@ -21,7 +21,7 @@ from tenfold._native import Array
 from tenfold.devices.program import program_of, state_of
 from tenfold.devices.timeline import Event, recording
 from tenfold.explain import limits
-from tenfold.explain.graphs import bytes_of, multiply_adds_of, operations_of
+from tenfold.explain.graphs import bytes_of, operations_of
 from tenfold.explain.look import Look
 from tenfold.explain.products import compiled_by
 from tenfold.explain.text import counted, ends, in_time, operations, shortened, with_gap
@@ -106,7 +106,7 @@ def _expected(look: Look) -> list[Expected]:
 
 
 def _operation(graph: Graph, number: int, position: int) -> Expected:
-    node, work = graph.nodes[position], multiply_adds_of(graph, position)
+    node, work = graph.nodes[position], graph.multiply_adds(position)
     dtype = str(node.type.dtype)
     return Expected(number, (node.name,), bytes_of(graph, position), work, dtype)
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 
 from tenfold.devices.cpu import threads_of
 from tenfold.devices.program import Source, source_of, state_of
-from tenfold.explain.graphs import bytes_of, multiply_adds_of
+from tenfold.explain.graphs import bytes_of
 from tenfold.explain.holders import reasons
 from tenfold.explain.look import Look
 from tenfold.explain.products import compiled_by, product_of
@@ -150,7 +150,7 @@ def _other_notes(look: Look, step: Step) -> Iterator[str]:
         graph = look.optimised
         product = product_of(look, step)
         yield f"{product.kind}: {product.reason}" if product else "NumPy or LAPACK computes it"
-        if work := multiply_adds_of(graph, step.position):
+        if work := graph.multiply_adds(step.position):
             yield f"{work:,} multiply-adds"
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"
 

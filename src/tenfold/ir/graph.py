@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from tenfold import _native
 from tenfold._native import Node, Type
+from tenfold.ir.op import Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,16 @@ class Graph:
 
     def __str__(self) -> str:
         return "\n".join(self.line(i) for i in range(len(self)))
+
+    def multiply_adds(self, position: int) -> int:
+        """Return those of a product, factorisation or solve that is pending; 0 for all else."""
+        node = self.nodes[position]
+        op = node.op if node.pending else None
+        if not isinstance(op, Op) or op.multiply_adds is None:
+            return 0
+        return op.multiply_adds(
+            tuple([self.nodes[i].type for i in self.inputs[position]]), *node.params
+        )
 
     def line(self, position: int) -> str:
         """Return one node as text."""

@@ -145,15 +145,9 @@ class _Rewrite:
     def takes(self) -> tuple[int, int]:
         """Return the multiply-adds of what is left, and its operations."""
         work = self.work
-        multiply_adds = operations = 0
-        for at in work.order():
-            op = work.ops[at]
-            if isinstance(op, Op):
-                operations += 1
-                if op.multiply_adds is not None:
-                    types = tuple(work.nodes[i].type for i in work.inputs[at])
-                    multiply_adds += op.multiply_adds(types, *work.nodes[at].params)
-        return multiply_adds, operations
+        left = work.order()
+        operations = sum(isinstance(work.ops[at], Op) for at in left)
+        return sum(map(work.multiply_adds, left)), operations
 
     def _over(self, order: Sequence[int]) -> bool:
         """Try the rules at each node, then at what was made in its place; whether one fired."""

@@ -123,6 +123,14 @@ class Rewriting:
         """Whether one node reads it and nobody else can see it: it may be taken apart."""
         return (self.uses[at] == 1 and not self.held[at]) or at in self.opened
 
+    def multiply_adds(self, at: int) -> int:
+        """Return those of a product, factorisation or solve; 0 for all else."""
+        op = self.ops[at]
+        if not isinstance(op, Op) or op.multiply_adds is None:
+            return 0
+        types = tuple([self.nodes[i].type for i in self.refresh(at)])
+        return op.multiply_adds(types, *self.nodes[at].params)
+
     def readers(self, at: int) -> Iterator[int]:
         """Yield the nodes that read a node and are needed, the newest first."""
         table = self._readers

@@ -67,7 +67,9 @@ def _factors(x: np.ndarray, definite: bool) -> np.ndarray:
 
 
 def _factors_multiply_adds(types: tuple[Type, ...], definite: bool) -> int:
-    """Of Cholesky's way where that is tried; `gone_back` has what comes to it."""
+    """Of Cholesky's way where that may go, even if the diagonal rules it out; `gone_back` has what
+    comes to it.
+    """
     stack, order = square(types[0].shape)
     return product(stack) * (order**3 // 6 if definite else by_gauss(order))
 

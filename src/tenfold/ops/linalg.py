@@ -229,8 +229,9 @@ def solve_shapes(types: tuple[Type, ...]) -> tuple[Shape, int, Shape]:
     return broadcast(stack, right[:-2]), order, right[-2:]
 
 
-def _solve_rule(types: tuple[Type, ...]) -> Inferred:
-    stack, _, right = solve_shapes(types)
+def solve_rule(types: tuple[Type, ...], *_: object) -> Inferred:
+    """The result of a solve with the first operand for the second."""
+    stack, _order, right = solve_shapes(types)
     dtype = computed_in(types)
     return Inferred(((stack + right, dtype),), (dtype, dtype))
 
@@ -243,7 +244,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
 
 
 @operation(
-    rule=_solve_rule,
+    rule=solve_rule,
     reference=_solve,
     promotes=True,
     can_fail=True,

@@ -13,7 +13,7 @@ from tenfold._native import Array, Type
 from tenfold.ir.declare import array, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import product
-from tenfold.ops.linalg import computed_in, matrices, refuse_singular, solve_shapes
+from tenfold.ops.linalg import computed_in, matrices, refuse_singular, solve_rule, solve_shapes
 
 
 class LUResult(NamedTuple):
@@ -26,12 +26,6 @@ class LUResult(NamedTuple):
 
 SIDES = ("lower", "upper", "either", "diagonal")
 """Which part of a matrix holds it; of "either" the computation finds the one that is not 0."""
-
-
-def _rule(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> Inferred:
-    stack, _, right = solve_shapes(types)
-    dtype = computed_in(types)
-    return Inferred(((stack + right, dtype),), (dtype, dtype))
 
 
 def side_of(x: np.ndarray) -> str:
@@ -75,7 +69,7 @@ def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> i
 
 
 @operation(
-    rule=_rule,
+    rule=solve_rule,
     reference=_solve_triangles,
     promotes=True,
     can_fail=True,

@@ -176,16 +176,15 @@ class Fusion:
         for item in self.items:
             if item.kind != "call" or self.op_of(item).multiply_adds is None:
                 continue
-            node = self.graph.nodes[item.position]
-            types = tuple(self.graph.nodes[i].type for i in self.graph.inputs[item.position])
-            reads = node.op.multiply_adds(types, *node.params)
+            reads = self.graph.multiply_adds(item.position)
             for i in item.inputs:
                 if i in self.reasons and self.items[i].kind == "map":
                     cost = bodies.cost(i)
                     again = cost * reads
                     once = (cost + STORE) * self.items[i].size + LOAD * reads
                     if again > once:
-                        self.reasons[i] = f"{node.name} reads it, {_inequality(again, once)}"
+                        name = self.op_of(item).name
+                        self.reasons[i] = f"{name} reads it, {_inequality(again, once)}"
 
     def _reads(self) -> list[int]:
         """How many elements of each item are read: all readers at the same index count once, and

@@ -321,12 +321,8 @@ def score(root: Term) -> tuple[int, int]:
     stack = [root]
     while stack:
         term = stack.pop()
-        op = term.op
-        assert isinstance(op, Op), "it belongs"
-        if op.multiply_adds is not None:
-            types = tuple([each.type for each in term.inputs])
-            multiply_adds += op.multiply_adds(types, *term.params)
-        others += 1 if op is permute_dims else 4
+        multiply_adds += work.multiply_adds(term.at)
+        others += 1 if term.op is permute_dims else 4
         for each in parts(term):
             if each.at in seen:
                 continue
