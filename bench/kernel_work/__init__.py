@@ -42,4 +42,5 @@ def processors(count: int) -> list[int]:
 os.sched_setaffinity(0, processors(THREADS))
 os.environ.update(dict.fromkeys(COUNTS, str(THREADS)))
 # The idle threads of one peer's OpenMP would go on spinning on the processors of the next one.
-os.environ.update(OMP_WAIT_POLICY="passive", KMP_BLOCKTIME="0")
+# Those of OpenBLAS spin for a tenth of a second; 2^20 ticks is still longer than between two calls.
+os.environ.update(OMP_WAIT_POLICY="passive", KMP_BLOCKTIME="0", OPENBLAS_THREAD_TIMEOUT="20")
