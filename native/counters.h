@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "reference.h"
+
 namespace tenfold {
 
 enum class Counter : uint8_t {
@@ -29,9 +31,18 @@ extern const std::array<const char*, COUNTERS> counter_names;
 
 inline std::array<std::atomic<int64_t>, COUNTERS> counters{};
 
-inline void count(Counter counter, int64_t by = 1) noexcept {
-    // Relaxed: each is a total by itself and orders nothing else.
+// Relaxed: each is a total by itself and orders nothing else.
+inline void count_anywhere(Counter counter, int64_t by = 1) noexcept {
     counters[std::size_t(counter)].fetch_add(by, std::memory_order_relaxed);
+}
+
+// Of what is counted with the GIL or among outsiders alone.
+inline void count(Counter counter, int64_t by = 1) noexcept {
+    std::atomic<int64_t>& total = counters[std::size_t(counter)];
+    if (alone())
+        total.store(total.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    else
+        count_anywhere(counter, by);
 }
 
 } // namespace tenfold

@@ -1,7 +1,11 @@
 #include "lock.h"
 
 #include <algorithm>
+#include <chrono>
+#include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
+#include <thread>
 #include <vector>
 
 namespace tenfold {
@@ -29,6 +33,24 @@ Lock::Lock() {
 Lock::~Lock() {
     std::lock_guard guard(registry_mutex());
     std::erase(registry(), this);
+}
+
+// Whoever has it may have been interrupted, or be in the middle of a fork: then the processor is
+// given to others, after a while for longer.
+void Lock::wait() {
+    constexpr int LOOKS = 64, YIELDS = 256;
+    constexpr std::chrono::microseconds REST{50};
+    for (int tries = 0;; ++tries) {
+        if (!taken_.load(std::memory_order_relaxed) &&
+            !taken_.exchange(true, std::memory_order_acquire))
+            return;
+        if (tries < LOOKS)
+            _mm_pause();
+        else if (tries < YIELDS)
+            sched_yield();
+        else
+            std::this_thread::sleep_for(REST);
+    }
 }
 
 void respect_forks() {

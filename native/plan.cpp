@@ -345,6 +345,59 @@ Kept* const the_kept = new Kept; // made when the library is loaded; outlives ev
 
 Kept& kept() { return *the_kept; }
 
+// In front of the table each thread has the plans it used last, of those that run without end:
+// found without a hash and without the Lock.
+class Front {
+  public:
+    static constexpr bool INHERITED = true;
+
+    // What was found there last, unless it is time to ask the table, where plans age.
+    Ref<BoundPlan> find(std::span<const uint64_t> key, const void* kind) {
+        forget_if_told();
+        Entry& entry = at(key, kind);
+        if (!entry.plan || ++entry.uses % AGEING == 0) return {};
+        const auto& words = entry.plan->key;
+        if (words.size() != key.size() ||
+            std::memcmp(words.data(), key.data(), key.size_bytes()) != 0)
+            return {};
+        return entry.plan;
+    }
+
+    void put(const Ref<BoundPlan>& plan, const void* kind) {
+        if (plan->left < 0) at(plan->key, kind).plan = plan;
+    }
+
+    static void tell_to_forget() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
+
+  private:
+    static constexpr std::size_t PLACES_LOG = 6, AGEING = 64;
+    struct Entry {
+        Ref<BoundPlan> plan;
+        std::size_t uses = 0;
+    };
+
+    Entry& at(std::span<const uint64_t> key, const void* kind) {
+        std::size_t word = reinterpret_cast<std::size_t>(kind) ^ key.size();
+        return entries_[word * 0x9e3779b97f4a7c15ULL >> (64 - PLACES_LOG)];
+    }
+
+    void forget_if_told() {
+        // Relaxed: a plan that is found before the new epoch is seen is still right.
+        uint64_t now = current_epoch.load(std::memory_order_relaxed);
+        if (std::exchange(epoch_, now) != now) entries_ = {};
+    }
+
+    static inline std::atomic<uint64_t> current_epoch{0};
+    std::array<Entry, std::size_t(1) << PLACES_LOG> entries_;
+    uint64_t epoch_ = 0;
+};
+
+// Where a plan has gone or is to be replaced by another.
+void tell_fronts() {
+    Front::tell_to_forget();
+    PerThread<Front>::get().find({}, nullptr); // this thread's at once
+}
+
 } // namespace
 
 void BoundPlan::destroy(BoundPlan* plan) {
@@ -382,13 +435,9 @@ bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroun
     return Running(plan, walked, key, surroundings, ran).run();
 }
 
-uint32_t this_thread() {
-    static std::atomic<uint32_t> next{1};
-    thread_local uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-    return number;
-}
+namespace {
 
-Ref<BoundPlan> find_plan(std::span<const uint64_t> key) {
+Ref<BoundPlan> find_shared(std::span<const uint64_t> key) {
     std::size_t hash = hash_of(key);
     Plans fallen;
     Ref<BoundPlan> plan;
@@ -401,18 +450,38 @@ Ref<BoundPlan> find_plan(std::span<const uint64_t> key) {
     return plan;
 }
 
+} // namespace
+
+uint32_t this_thread() {
+    static std::atomic<uint32_t> next{1};
+    thread_local uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+    return number;
+}
+
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key, const void* kind) {
+    Front& front = PerThread<Front>::get();
+    if (Ref<BoundPlan> plan = front.find(key, kind)) return plan;
+    Ref<BoundPlan> plan = find_shared(key);
+    if (plan) front.put(plan, kind);
+    return plan;
+}
+
 void keep_plan(Ref<BoundPlan> plan) {
     plan->hash = hash_of(plan->key);
     Plans fallen;
     Ref<BoundPlan> before; // one of the same key, which another thread has kept meanwhile
     Guard guard(kept().lock);
     before = kept().in(kept().young, plan->hash, plan->key);
-    if (before && plan->exact) kept().remove(before);
+    if (before && plan->exact) {
+        kept().remove(before);
+        tell_fronts();
+    }
     if (!before || plan->exact) fallen = kept().insert(std::move(plan));
 }
 
 void forget_plans() {
     Plans young, old;
+    tell_fronts();
     Guard guard(kept().lock);
     young.swap(kept().young);
     old.swap(kept().old);

@@ -149,7 +149,9 @@ bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroun
 
 uint32_t this_thread(); // a number of the calling thread, not 0
 
-Ref<BoundPlan> find_plan(std::span<const uint64_t> key); // empty when there is none
+// Empty when there is none. Graphs of different `kind` seldom come by turns at one place in front
+// of the table.
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key, const void* kind);
 // Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
 void keep_plan(Ref<BoundPlan> plan);
 void forget_plans();

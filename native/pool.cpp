@@ -50,6 +50,12 @@ void* take_kept(std::size_t bytes) {
     return memory;
 }
 
+void note_live(std::size_t bytes) {
+    PoolStatistics& statistics = pool().statistics;
+    statistics.live_bytes += bytes;
+    statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.live_bytes);
+}
+
 } // namespace
 
 std::size_t size_class(std::size_t bytes) {
@@ -65,18 +71,17 @@ void* pool_allocate(std::size_t bytes) {
     {
         Guard guard(pool().lock);
         memory = take_kept(bytes);
+        if (memory) note_live(bytes);
     }
     if (!memory) {
         memory = system_allocate(bytes);
         if (!memory && trim_pool() > 0) memory = system_allocate(bytes);
         if (!memory) return nullptr;
-        count(Counter::allocations);
-        count(Counter::bytes_allocated, int64_t(bytes));
+        count_anywhere(Counter::allocations); // launches ask without the GIL
+        count_anywhere(Counter::bytes_allocated, int64_t(bytes));
+        Guard guard(pool().lock);
+        note_live(bytes);
     }
-    Guard guard(pool().lock);
-    pool().statistics.live_bytes += bytes;
-    pool().statistics.peak_bytes =
-        std::max(pool().statistics.peak_bytes, pool().statistics.live_bytes);
     return memory;
 }
 

@@ -106,6 +106,7 @@ NB_MODULE(_native, module) {
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
     module.def("open_block", open_block);
+    module.def("pass_block", pass_block, "begins"_a);
     module.def("set_process_rules", set_process_rules, "number"_a);
     module.def("set_rules_variable", [](nb::handle variable, nb::handle none) {
         set_rules_variable(variable.ptr(), none.ptr());

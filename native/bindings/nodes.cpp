@@ -11,7 +11,10 @@ namespace tenfold::bindings {
 namespace {
 
 // All written under the GIL.
-bool blocks = false; // whether there ever was one: else the variables below have no value anywhere
+// Whether there is a block, or ever was one that somebody's context may have kept: else the
+// variables below have no value anywhere.
+bool blocks = false;
+int passing = 0; // blocks that are open and that no context keeps
 PyObject* options_variable = nullptr;
 Options process_options; // what holds where no `tn.options` block is open
 uint64_t process_rules = 0;
@@ -67,6 +70,8 @@ void set_process_options(const Options& options) { process_options = options; }
 
 void open_block() { blocks = true; }
 
+void pass_block(bool begins) { passing += begins ? 1 : -1; }
+
 void set_process_rules(uint64_t number) { process_rules = number; }
 
 void set_rules_variable(PyObject* variable, PyObject* none) {
@@ -76,8 +81,8 @@ void set_rules_variable(PyObject* variable, PyObject* none) {
 
 const Options& current_options() {
     PyObject* value = nullptr;
-    if (!blocks || !options_variable || PyContextVar_Get(options_variable, nullptr, &value) != 0 ||
-        !value)
+    if ((!blocks && !passing) || !options_variable ||
+        PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value)
         return process_options;
     const Options& options = *nb::inst_ptr<Options>(value);
     Py_DECREF(value); // the context keeps it while this thread runs
@@ -87,7 +92,7 @@ const Options& current_options() {
 bool numbers_in_force(Numbers& numbers) {
     const Options& options = current_options();
     numbers = {options.number, process_rules, 0};
-    if (!blocks) return true;
+    if (!blocks && !passing) return true;
     PyObject* rules = nullptr;
     if (options.of_process != process_options.number || !rules_variable ||
         PyContextVar_Get(rules_variable, nullptr, &rules) != 0)

@@ -119,7 +119,7 @@ void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs
 
 // What is known to be told apart already is so from now on.
 uint8_t known_exact(const StructureHandle& structure) {
-    Ref<BoundPlan> sign = find_plan(structure.keys[Key::by_form].words);
+    Ref<BoundPlan> sign = find_plan(structure.keys[Key::by_form].words, nullptr);
     return sign ? sign->exact : uint8_t(Key::by_form);
 }
 
@@ -184,9 +184,10 @@ class UsualModes { // a foreign library may have set others
 
 // Writes the key too. What the last graph with such an end was told apart by is tried first.
 Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Key& key) {
-    std::atomic<uint8_t>& last = walked.nodes.back().node->inference->exact;
+    Inference* kind = walked.nodes.back().node->inference.get();
+    std::atomic<uint8_t>& last = kind->exact;
     auto exact_in = [&](uint8_t exact) {
-        return key.write(walked, options, exact) ? find_plan(key.words) : Ref<BoundPlan>();
+        return key.write(walked, options, exact) ? find_plan(key.words, kind) : Ref<BoundPlan>();
     };
     uint8_t tried = last.load(std::memory_order_relaxed);
     Ref<BoundPlan> plan = exact_in(tried);

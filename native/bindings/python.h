@@ -74,6 +74,8 @@ const Options& current_options();
 void set_process_options(const Options& options);
 void set_options_variable(PyObject* context_variable);
 void open_block(); // of options or rules: from now on the variables may have values
+// The same for a block of Tenfold's own, in which nobody copies the context: until it ends.
+void pass_block(bool begins);
 // What holds of rules: a number for the process's, and a context variable that has its default
 // where no block is open.
 void set_process_rules(uint64_t number);

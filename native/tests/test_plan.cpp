@@ -163,9 +163,9 @@ static void replay_publishes_and_leaves_operands_alone() {
     CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get())[2] == 4 && numbers(x.get())[2] == 2);
     keep_plan(plan);
-    CHECK(find_plan(key_of(add(x, x))) == plan);
+    CHECK(find_plan(key_of(add(x, x)), nullptr) == plan);
     forget_plans();
-    CHECK(!find_plan(key_of(add(x, x))) && kept_plans() == 0);
+    CHECK(!find_plan(key_of(add(x, x)), nullptr) && kept_plans() == 0);
 }
 
 static void a_product_is_given_its_scales() {
@@ -224,7 +224,7 @@ static void plans_not_used_for_long_are_forgotten() {
     }
     CHECK(kept_plans() <= 4096);
     uint64_t last[] = {9'999}, first[] = {0};
-    CHECK(find_plan(last) && !find_plan(first));
+    CHECK(find_plan(last, nullptr) && !find_plan(first, nullptr));
     for (uint64_t i = 0; i < 100; ++i) {
         auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
         plan->key.assign(std::size_t(1) << 16, i);
@@ -235,7 +235,33 @@ static void plans_not_used_for_long_are_forgotten() {
     once->key = {1u << 30};
     once->left = 1;
     keep_plan(once);
-    CHECK(find_plan(once->key) && !find_plan(once->key));
+    CHECK(find_plan(once->key, nullptr) && !find_plan(once->key, nullptr));
+    forget_plans();
+}
+
+static void what_a_thread_found_last_is_forgotten_with_the_rest() {
+    Ref<Node> x = leaf(2);
+    std::vector<uint64_t> first{1, 2}, second{1, 3};
+    auto kept = [&](std::vector<uint64_t> key) {
+        auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+        plan->key = std::move(key);
+        keep_plan(plan);
+        return plan;
+    };
+    Ref<BoundPlan> one = kept(first), other = kept(second);
+    for (int i = 0; i < 200; ++i) { // by turns at one place, and again and again
+        CHECK(find_plan(first, &x) == one && find_plan(second, &x) == other);
+        CHECK(find_plan(second, &x) == other);
+    }
+    std::thread(forget_plans).join();
+    CHECK(!find_plan(first, &x) && !find_plan(second, &x));
+    one = kept(first);
+    CHECK(find_plan(first, &x) == one);
+    auto exact = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+    exact->key = first;
+    exact->exact = Key::scalars;
+    keep_plan(exact);
+    CHECK(find_plan(first, &x) == exact);
     forget_plans();
 }
 
@@ -249,7 +275,7 @@ static void threads_keep_and_find_plans_at_once() {
             Key key;
             uint64_t options[] = {seed % 3};
             CHECK(key.write(graph, options, Key::by_form));
-            Ref<BoundPlan> plan = find_plan(key.words);
+            Ref<BoundPlan> plan = find_plan(key.words, nullptr);
             if (!plan) {
                 plan = plan_of(graph, twice, false);
                 plan->key = key.words;
@@ -275,5 +301,6 @@ int main() {
     failure_publishes_nothing();
     walk_tells_of_a_claim();
     plans_not_used_for_long_are_forgotten();
+    what_a_thread_found_last_is_forgotten_with_the_rest();
     threads_keep_and_find_plans_at_once();
 }

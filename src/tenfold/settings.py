@@ -317,8 +317,27 @@ def options(**values: Value) -> AbstractContextManager[None]:
 
 
 @contextmanager
+def within(**values: Value) -> Iterator[None]:
+    """Set options for a block of Tenfold's own, in which no user's code keeps its context: once it
+    is over, nodes are made as fast as where there never was a block.
+    """
+    _native.pass_block(True)
+    try:
+        with _set(values):
+            yield
+    finally:
+        _native.pass_block(False)
+
+
+@contextmanager
 def _holding(checked: dict[str, Value]) -> Iterator[None]:
     _native.open_block()
+    with _set(checked):
+        yield
+
+
+@contextmanager
+def _set(checked: dict[str, Value]) -> Iterator[None]:
     token = _context.set(Block({**(_context.get() or {}), **checked}))
     native_token = _native_context.set(_native_options())
     try:

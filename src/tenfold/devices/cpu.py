@@ -40,6 +40,8 @@ MOST_PLANS = 4096
 """Plans that are kept; the one not used for longest goes first."""
 LONGEST, PIECE = 1024, 256
 """Nodes of a graph that is planned as a whole, and of the pieces that a longer one is cut into."""
+QUICK = 1 << 15
+"""Instructions for elements up to which a launch keeps the GIL: microseconds at most."""
 SMALL = 1 << 15
 """Elements up to which a launch stays on its caller's thread."""
 
@@ -379,7 +381,11 @@ def called(
 
 
 def threads_of(launch: Launch) -> int:
-    """Return on how many threads a launch may run; small ones stay on their caller's."""
+    """Return on how many threads a launch may run; small ones stay on their caller's, 0 keeps the
+    GIL.
+    """
+    if launch.elements * len(launch.kernel.body) <= QUICK:
+        return 0
     return int(get("threads")) if launch.elements > SMALL and not launch.upwards else 1
 
 

@@ -122,7 +122,7 @@ def _kernel_notes(look: Look, step: Step) -> Iterator[str]:
 
 
 def _units(launch: Launch) -> str:
-    threads = min(threads_of(launch), -(-launch.units // launch.grain))
+    threads = max(1, min(threads_of(launch), -(-launch.units // launch.grain)))
     units = counted(launch.units, "unit")
     return f"{units} of work on {counted(threads, 'thread')}"
 

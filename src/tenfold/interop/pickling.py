@@ -134,7 +134,7 @@ def restore(
     made: list[Any] = []
     sources = iter(columns[2])
     # What was allowed where the expression was written is not asked again.
-    with settings.options(strict_dtypes=False, pending_depth=0):
+    with settings.within(strict_dtypes=False, pending_depth=0):
         for kind, count, place in zip(columns[0], columns[1], columns[3], strict=True):
             operands = tuple(made[next(sources)] for _ in range(count))
             if kind == LEAF and place not in leaves:

@@ -36,7 +36,7 @@ from tenfold.ir.pattern import Constant, Number, Operation, Pattern, Variable
 from tenfold.ir.rewriting import ORIGIN, SCALAR, Rewriting, markers
 from tenfold.ir.rule import Candidate, Match, Rule, RuleSet
 from tenfold.ir.term import Term
-from tenfold.settings import options
+from tenfold.settings import within
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
 MERGED = "equal"
@@ -126,7 +126,7 @@ class _Rewrite:
     def run(self) -> _Rewrite:
         """Apply the rules, and merge what is equal then, until nothing changes any more."""
         # What was written under other options stays as it was, and nothing is computed meanwhile.
-        with options(strict_dtypes=False, pending_depth=0):
+        with within(strict_dtypes=False, pending_depth=0):
             order: Sequence[int] = range(self.work.count)
             while self._over(order) or self.merge(equal(self.work, self.work.order())):
                 order = self.work.order()

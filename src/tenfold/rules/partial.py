@@ -22,7 +22,7 @@ from tenfold.ir.rewriting import ORIGIN
 from tenfold.ir.shape import whole_axes
 from tenfold.ops.indexing import index, viewed
 from tenfold.rules.picks import Picks, aligned, composed
-from tenfold.settings import options
+from tenfold.settings import within
 
 
 def part_of(node: Node) -> Node | None:
@@ -35,7 +35,7 @@ def part_of(node: Node) -> Node | None:
     base, picks, new = found
     if not _opens(base) or base.read_in_part():
         return None
-    with options(strict_dtypes=False):  # what was written under other options stays as it was
+    with within(strict_dtypes=False):  # what was written under other options stays as it was
         part = _narrowed(base, picks)
         return _native.node_of(viewed(part, whole_axes(part.shape), new) if new else part)
 
