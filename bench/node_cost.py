@@ -29,7 +29,12 @@ def main() -> None:
     rows = {
         "tenfold node x + x": cost("x + x", {"x": tn.asarray(values)}),
         "tenfold node x * 2.0": cost("x * 2.0", {"x": tn.asarray(values)}),
+        "tenfold node tn.exp(x)": cost("tn.exp(x)", {"x": tn.asarray(values), "tn": tn}),
+        "tenfold node x.sum()": cost("x.sum()", {"x": tn.asarray(values)}),
+        "tenfold node x[2:9]": cost("x[2:9]", {"x": tn.asarray(values)}),
+        "tenfold node reshape": cost("tn.reshape(x, (5, 10))", {"x": tn.asarray(values), "tn": tn}),
         "NumPy x + x": cost("x + x", {"x": values}),
+        "NumPy x.sum()": cost("x.sum()", {"x": values}),
     }
     try:
         import torch

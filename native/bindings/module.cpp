@@ -92,6 +92,7 @@ NB_MODULE(_native, module) {
     declare_launch(module);
     declare_plans(module);
     declare_windows(module);
+    declare_functions(module);
 
     nb::class_<Options>(module, "Options")
         .def(

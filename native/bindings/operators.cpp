@@ -65,7 +65,8 @@ bool submit(PyObject* array, Ref<Node> node) {
     return true;
 }
 
-// The Array, or Arrays, of a node that was just made; null with a Python error.
+} // namespace
+
 PyObject* finish(Ref<Node> node, PyObject* base) {
     if (!node) return nullptr;
     bool deep = node->depth.load(std::memory_order_relaxed) > SHALLOW;
@@ -75,6 +76,8 @@ PyObject* finish(Ref<Node> node, PyObject* base) {
     if (array && deep && is_array(array) && !submit(array, std::move(kept))) Py_CLEAR(array);
     return array;
 }
+
+namespace {
 
 // Python's sequences are refused by name: left to themselves they would repeat, or compare as
 // False.

@@ -86,6 +86,8 @@ bool numbers_in_force(Numbers& numbers);
 
 // Applies an op; empty with a Python error set when its rules refuse.
 Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
+// The Array, or Arrays, of a node that was just made; null with a Python error.
+PyObject* finish(Ref<Node> node, PyObject* base);
 
 // Whether an object becomes an operand without running Python: not a foreign one, nor a stale view.
 inline bool is_immediate(PyObject* object) {
@@ -113,6 +115,9 @@ PyObject* scalar_to_python(const Scalar& scalar);
 
 // Empty with a Python error for parameters that have no canonical form.
 Ref<Params> params_of(PyObject* tuple);
+// Adds the canonical bytes of what counts by its value alone: numbers, texts, None, dtypes, and
+// tuples of them; false for anything else.
+bool plain_bytes(std::string& bytes, PyObject* object);
 
 PyObject* params_to_python(const Params* params); // a new reference
 
@@ -146,6 +151,7 @@ void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
 void declare_plans(nb::module_& module);
 void declare_windows(nb::module_& module);
+void declare_functions(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

@@ -148,6 +148,23 @@ std::optional<Scalar> scalar_from(PyObject* object, int& weak) {
 
 } // namespace
 
+bool plain_bytes(std::string& bytes, PyObject* object) {
+    if (PyTuple_CheckExact(object)) {
+        Py_ssize_t length = PyTuple_GET_SIZE(object);
+        append(bytes, '(', int64_t(length));
+        for (Py_ssize_t i = 0; i < length; ++i)
+            if (!plain_bytes(bytes, PyTuple_GET_ITEM(object, i))) return false;
+        return true;
+    }
+    const auto& known = dtypes().objects;
+    bool plain = object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) ||
+                 PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+                 std::find(known.begin(), known.end(), object) != known.end();
+    if (!plain || encode(bytes, object, 0)) return plain;
+    PyErr_Clear();
+    return false;
+}
+
 Ref<Params> params_of(PyObject* tuple) {
     if (tuple == Py_None || PyTuple_GET_SIZE(tuple) == 0) return {};
     std::string bytes;

@@ -203,6 +203,7 @@ def movement(
     *, shape: Callable[..., Shape], reference: Callable[..., Any], **facts: Any
 ) -> Callable[[Callable[P, Call]], Op[P]]:
     """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
+    facts.setdefault("follow", "types")
 
     def declare(function: Callable[P, Call]) -> Op[P]:
         def rule(types: tuple[Type, ...], *params: Any) -> Inferred:
@@ -271,6 +272,7 @@ def reduction(
                 bind=bind,
                 reference=reference,
                 reduces=True,
+                follow="types",
                 **_facts(function, facts, reference),
             )
         )

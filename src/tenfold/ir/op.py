@@ -30,6 +30,8 @@ from tenfold.ir.body import Body, Element, Operand
 from tenfold.ir.shape import Shape, checked_shape
 
 P = ParamSpec("P")
+MOST_OPERANDS = 3
+"""Of an operation on elements that native code calls (native/bindings/functions.cpp)."""
 Params = tuple[Any, ...]  # what the core can give a canonical form: see native/bindings/tables.cpp
 
 
@@ -233,6 +235,11 @@ class Op(Operation[P]):
     scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
     contraction: Callable[..., Contraction] | None = None
     """For products of two operands: `contraction(types, *params)` says which axes meet."""
+    follow: str = ""
+    """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
+    "types" of its arrays, "types of wholes" where these are no views, "options" (and "types")
+    where these matter too; "" more, as values.
+    Alike calls are bound once (native/bindings/functions.cpp)."""
     accumulates: Callable[..., int | None] | None = None
     """For what adds to one of its operands, and may do so in that one's memory: the operand's
     position, from the params."""
@@ -241,6 +248,8 @@ class Op(Operation[P]):
     result_type: Callable[..., Any] | None = None
     """The named tuple of its results, where there are several with names."""
     id: int = field(init=False)
+    call: Callable[..., Any] = field(init=False)
+    """What a call calls."""
 
     def __post_init__(self) -> None:
         number = _native.declare_op(
@@ -252,6 +261,7 @@ class Op(Operation[P]):
             assigns=self.writes is not None,
         )
         object.__setattr__(self, "id", number)
+        object.__setattr__(self, "call", self.quickly(self._bound))
         if self.symbol is not None:
             _native.bind_symbol(self.symbol, number)
 
@@ -260,8 +270,23 @@ class Op(Operation[P]):
         """The names of its results, where there are several with names."""
         return getattr(self.result_type, "_fields", ())
 
+    def quickly(self, python: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what calls `python`, but for calls that are like earlier ones: these take none."""
+        code = getattr(self.function, "__code__", None)
+        elements = 0
+        if self.kind == Kind.MAP and self.dtypes is not None and code is not None:
+            operands = code.co_argcount if not code.co_kwonlyargcount else 0
+            elements = operands if operands <= MOST_OPERANDS else 0
+        if self.noted is not None or not (elements or self.follow):
+            return python
+        return _native.function(python, self.id, elements, self.follow)
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Make the node of a call."""
+        made: Array = self.call(*args, **kwargs)
+        return made
+
+    def _bound(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         try:
             inputs, params = self.bind(*args, **kwargs)
         except Explained as error:

@@ -18,15 +18,15 @@ from typing import Any
 
 from tenfold._native import Array
 from tenfold.errors import Explained
-from tenfold.ir.op import OPS, Operation
+from tenfold.ir.op import OPS, Op, Operation
 from tenfold.namespace import absent, calls
 
 
 @cache
 def function_of(operation: Operation[...]) -> Callable[..., Any]:
-    """Return the public function of an operation."""
+    """Return the public function of an operation: native code where alike calls are bound once."""
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def python(*args: Any, **kwargs: Any) -> Any:
         try:
             return operation(*args, **kwargs)
         except TypeError as error:
@@ -35,13 +35,14 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
             raise calls.wrong_call(operation, args, kwargs, error) from None
 
     declared = operation.function
+    function: Any = operation.quickly(python) if isinstance(operation, Op) else python
     function.__name__ = operation.name
     function.__qualname__ = operation.name
     function.__module__ = f"tenfold.{operation.namespace}".rstrip(".")
     function.__doc__ = declared.__doc__
-    # inspect finds the signature by it
-    function.__wrapped__ = declared  # type: ignore[attr-defined]
-    return function
+    function.__wrapped__ = declared  # inspect finds the signature by it
+    made: Callable[..., Any] = function
+    return made
 
 
 def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:

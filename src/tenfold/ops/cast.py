@@ -184,6 +184,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
 
 
 @operation(
+    follow="types",
     rule=_rule,
     reference=cast_values,
     kernel=converted_element,

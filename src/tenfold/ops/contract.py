@@ -67,6 +67,7 @@ def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
 
 
 @operation(
+    follow="types",
     rule=_matmul_rule,
     contraction=_matmul_contraction,
     reference=np.matmul,
@@ -128,6 +129,7 @@ def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
 
 
 @operation(
+    follow="types",
     rule=_vecdot_rule,
     contraction=_vecdot_contraction,
     reference=_vecdot,
@@ -248,6 +250,7 @@ def _tensordot_contraction(types: tuple[Type, ...], axes: Pairing) -> Contractio
 
 
 @operation(
+    follow="types",
     rule=_tensordot_rule,
     contraction=_tensordot_contraction,
     reference=np.tensordot,

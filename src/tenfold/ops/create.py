@@ -92,6 +92,7 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
 
 
 @operation(
+    follow="options",
     rule=_stated,
     reference=_filled,
     kind=Kind.VALUE,
@@ -229,6 +230,7 @@ def _eye_at(
 
 
 @operation(
+    follow="options",
     rule=_square,
     reference=_eye,
     element_at=_eye_at,

@@ -157,6 +157,7 @@ _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample((
 
 
 @operation(
+    follow="types",
     rule=_same_shape,
     reference=_inv,
     can_fail=True,
@@ -186,6 +187,7 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
 
 
 @operation(
+    follow="types",
     rule=_determinant_rule,
     reference=np.linalg.det,
     multiply_adds=_for_each(lambda n: n**3 // 3),
@@ -244,6 +246,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
 
 
 @operation(
+    follow="types",
     rule=solve_rule,
     reference=_solve,
     promotes=True,
@@ -292,6 +295,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
 
 
 @operation(
+    follow="types",
     rule=_same_shape,
     reference=_cholesky,
     can_fail=True,

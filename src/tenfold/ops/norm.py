@@ -116,6 +116,7 @@ def _norm_order(order: Any, axes: tuple[int, ...]) -> Order:
 
 
 @operation(
+    follow="types",
     rule=_norm_rule,
     reference=_norm,
     can_fail=True,

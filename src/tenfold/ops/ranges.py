@@ -58,6 +58,7 @@ def _given(k: Body, at: Position, value: np.generic) -> Element:
 
 
 @operation(
+    follow="options",
     rule=_counted,
     reference=_arange,
     element_at=_arange_at,
@@ -167,6 +168,7 @@ def _linspace_at(k: Body, at: Position, start: Any, stop: Any, endpoint: bool, *
 
 
 @operation(
+    follow="options",
     rule=_counted,
     reference=_linspace,
     element_at=_linspace_at,

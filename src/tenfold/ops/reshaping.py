@@ -38,6 +38,7 @@ def _reshaped_back(values: Array, x: Array) -> Array:
 
 
 @movement(
+    follow="types of wholes",
     shape=reshaped,
     reference=np.reshape,
     view=True,

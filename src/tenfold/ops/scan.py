@@ -113,6 +113,7 @@ def _bound(x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusiv
 
 
 @operation(
+    follow="types",
     rule=_rule,
     reference=_reference(np.add, 0),
     scanning="add",
@@ -147,6 +148,7 @@ def cumulative_sum(
 
 
 @operation(
+    follow="types",
     rule=_rule,
     reference=_reference(np.multiply, 1),
     scanning="product",

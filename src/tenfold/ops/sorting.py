@@ -108,7 +108,9 @@ def _along(x: Array, axis: int, descending: bool) -> Call:
     return Call((x,), (normalize_axis(axis, x.ndim), bool(descending)))
 
 
-@operation(rule=_sort_rule, reference=sorted_values, numpy=(np.sort,), samples=_SAMPLES)
+@operation(
+    follow="types", rule=_sort_rule, reference=sorted_values, numpy=(np.sort,), samples=_SAMPLES
+)
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
     """Return `x` sorted along `axis`: the shape and dtype of `x`.
 
@@ -122,7 +124,14 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     return _along(x, axis, descending)
 
 
-@operation(rule=_argsort_rule, reference=_order, method=True, numpy=(np.argsort,), samples=_SAMPLES)
+@operation(
+    follow="types",
+    rule=_argsort_rule,
+    reference=_order,
+    method=True,
+    numpy=(np.argsort,),
+    samples=_SAMPLES,
+)
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
     """Return the positions that sort `x` along `axis`: the shape of `x`, int64.
 

@@ -46,6 +46,7 @@ def _eigenvalues(types: tuple[Type, ...]) -> Inferred:
 
 
 @operation(
+    follow="types",
     rule=_eigenvalues,
     reference=np.linalg.eigvalsh,
     can_fail=True,
@@ -83,6 +84,7 @@ def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
 
 
 @operation(
+    follow="types",
     rule=_singular_values,
     reference=np.linalg.svdvals,
     can_fail=True,
