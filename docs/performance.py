@@ -142,7 +142,7 @@ def verdict(entry: Row) -> str:
         return f"{entry['required']}: not measured"
     found = entry["found"]
     shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}" if found else ""
-    met = "met" if entry["met"] else f"**missed** ({shown})"
+    met = "met" if entry["met"] else f"**missed** ({shown})" if shown else "**missed**"
     return f"{entry['required']}: {met}"
 
 

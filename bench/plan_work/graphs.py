@@ -1,8 +1,9 @@
 """Random programs, each run once, then on new shapes: programs whose graph is never the same twice.
 
 Takes which row and how many programs; prints the figures as JSON. A process of its own runs it
-(`fresh.run("graphs", "large", 500)`), so that every structure is new there. Of each program NumPy
-and Tenfold have a turn, in which the one begins that came second before.
+(`fresh.run("graphs", "large", 500)`), so that every structure is new there. NumPy and Tenfold run
+the programs by turns, `BLOCK` of them in a turn: to compile empties the caches of the processor for
+who comes next, and one program alone would be mostly that.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from plan_work.programs import ELEMENTWISE, EVERYTHING, Program, Shape, make
 
 SIZES = (1e3, 1e5)
 SHAPES = 5
+BLOCK = 25
+"""Programs in a turn."""
 TOLERANCE = {"float32": 1e-3, "float64": 1e-9}
 """Of the largest value, or of 1: how far values may be from NumPy's. Functions and sums differ in
 the last bits, and forty operations make more of it."""
@@ -86,17 +89,31 @@ def right(program: Program, values: Sequence[tn.Array], expected: Sequence[Any])
     return True
 
 
-def timed(program: Program, shape: Shape, number: int) -> tuple[float, float, bool]:
-    """Seconds of Tenfold and of NumPy, and whether the values are right."""
-    arrays = program.inputs(shape, number)
-    given = [tn.asarray(array) for array in arrays]
-    seconds, values = [0.0, 0.0], [(), ()]
-    for turn in ((0, 1), (1, 0))[number % 2]:
-        work, operands = ((of_tenfold, given), (of_numpy, arrays))[turn]
-        begin = time.perf_counter()
-        values[turn] = work(program, operands)  # type: ignore[operator, call-overload]
-        seconds[turn] = time.perf_counter() - begin
-    return seconds[0], seconds[1], right(program, *values)
+def timed(runs: Sequence[tuple[Program, Shape]]) -> list[tuple[float, float, bool]]:
+    """Of each run the seconds of Tenfold and of NumPy, and whether the values are right."""
+    found: list[tuple[float, float, bool]] = []
+    for begin in range(0, len(runs), BLOCK):
+        block = runs[begin : begin + BLOCK]
+        arrays = [program.inputs(shape, begin) for program, shape in block]
+        given = [[tn.asarray(array) for array in several] for several in arrays]
+        works = {"tenfold": (of_tenfold, given), "numpy": (of_numpy, arrays)}
+        order = ["tenfold", "numpy"] if begin // BLOCK % 2 else ["numpy", "tenfold"]
+        times: dict[str, list[float]] = {name: [] for name in works}
+        values: dict[str, list[Any]] = {name: [] for name in works}
+        for name in order:
+            work, operands = works[name]
+            for (program, _), several in zip(block, operands, strict=True):
+                start = time.perf_counter()
+                values[name].append(work(program, several))
+                times[name].append(time.perf_counter() - start)
+        fine = [
+            right(program, own, other)
+            for (program, _), own, other in zip(
+                block, values["tenfold"], values["numpy"], strict=True
+            )
+        ]
+        found += zip(times["tenfold"], times["numpy"], fine, strict=True)
+    return found
 
 
 def started() -> None:
@@ -130,12 +147,8 @@ def measure(which: str, count: int) -> Row:
     programs = {"large": large, "small": small}[which](count)
     started()
     with tn.profile() as profile:
-        first = [timed(program, shapes[0], n) for n, (program, shapes) in enumerate(programs)]
-    later = [
-        timed(program, each, n)
-        for n, (program, shapes) in enumerate(programs)
-        for each in shapes[1:]
-    ]
+        first = timed([(program, shapes[0]) for program, shapes in programs])
+    later = timed([(program, each) for program, shapes in programs for each in shapes[1:]])
     found: Row = {
         "programs": count,
         "operations": statistics.mean(program.operations for program, _ in programs),
