@@ -1,7 +1,7 @@
 """Writes docs/performance.md and docs/performance.svg from the figures of one run of each bench.
 
 Takes docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes,
-and docs/assignment.json from `bench/assignment.py` and docs/algebra.json from `bench/algebra.py`,
+and docs/assignment.json, docs/algebra.json and docs/plans.json, each from the bench of that name,
 if they are there; hands on the page and the picture of the first. Run: python docs/performance.py
 """
 
@@ -20,6 +20,7 @@ Row = Mapping[str, Any]
 FIGURES = Path(__file__).with_suffix(".json")
 LOOPS = FIGURES.with_name("assignment.json")
 ALGEBRA = FIGURES.with_name("algebra.json")
+PLANS = FIGURES.with_name("plans.json")
 HEAD = """# Performance
 
 Made by `python docs/performance.py` from one run of `python bench/kernels.py`: {date}, {machine},
@@ -55,6 +56,16 @@ a promise to Tenfold, which the author of the calls by hand knows too. `bench/RE
 multiply-adds are counted, and of what experiments these are.
 
 """
+PLANS_HEAD = """
+## Plans
+
+Small arrays, new shapes, new structures, new processes and memory, from one run of
+`python bench/plans.py`: {date}, {machine}, {threads} threads for everybody, medians of {rounds}
+rounds. Expressions are built and evaluated in every call; NumPy runs the same text; JAX and Numba
+have compiled it before, where the row does not say otherwise. What each row does stands in
+`bench/README.md`.
+
+"""
 TITLES = {"numexpr": "NumExpr", "numpy": "NumPy", "numba": "Numba", "jax": "JAX",
           "torch": "PyTorch", "torch.compile": "torch.compile",
           "blas": "BLAS by hand"}  # fmt: skip
@@ -72,7 +83,12 @@ OPENING = (
 )
 
 
-def page(report: Row, loops: Row | None = None, algebra: Row | None = None) -> str:
+def page(
+    report: Row,
+    loops: Row | None = None,
+    algebra: Row | None = None,
+    plans: Row | None = None,
+) -> str:
     """Return the page."""
     rates = [row["copy_rate"] for row in report["rows"] if "copy_rate" in row]
     rate = f"{statistics.median(rates):.1f} GB/s" if rates else "(not measured)"
@@ -80,6 +96,7 @@ def page(report: Row, loops: Row | None = None, algebra: Row | None = None) -> s
     parts = [HEAD.format(**facts), *table(report), compile_section(report)]
     parts.append(loops_section(loops) if loops else "")
     parts.append(algebra_section(algebra) if algebra else "")
+    parts.append(plans_section(plans) if plans else "")
     return "".join(parts)
 
 
@@ -125,7 +142,7 @@ def verdict(entry: Row) -> str:
         return f"{entry['required']}: not measured"
     found = entry["found"]
     shown = f"{found:,}" if isinstance(found, int) else f"{found:.3g}" if found else ""
-    met = "met" if entry["met"] else f"**missed** ({shown})"
+    met = "met" if entry["met"] else f"**missed** ({shown})" if shown else "**missed**"
     return f"{entry['required']}: {met}"
 
 
@@ -151,6 +168,11 @@ def loops_section(report: Row) -> str:
 def algebra_section(report: Row) -> str:
     """Expressions of matrices, layers, planning and counters."""
     return ALGEBRA_HEAD.format(**report) + "".join(table(report))
+
+
+def plans_section(report: Row) -> str:
+    """Known plans of small arrays, and what is new."""
+    return PLANS_HEAD.format(**report) + "".join(table(report))
 
 
 def picture(report: Row) -> str:
@@ -238,7 +260,7 @@ if __name__ == "__main__":
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
     others = [
         json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-        for file in (LOOPS, ALGEBRA)
+        for file in (LOOPS, ALGEBRA, PLANS)
     ]
     FIGURES.with_suffix(".md").write_text(page(figures, *others), encoding="utf-8")
     FIGURES.with_suffix(".svg").write_text(picture(figures), encoding="utf-8")

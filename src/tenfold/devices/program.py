@@ -101,9 +101,10 @@ class Programs:
     def compiled(self, kernel: Source, cpu: str, *, optimised: bool) -> Program:
         """Compile a kernel and keep its program. Raises CompileError when LLVM refuses it."""
         begun = time.perf_counter()
-        named = str(kernel).partition("\n")[0]
         if isinstance(kernel, Kernel):
             named = f"a {kernel.traversal} kernel"
+        else:
+            named = str(kernel).partition("\n")[0]
         text = source_of(kernel, cpu)
         debug(4, text)
         functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)

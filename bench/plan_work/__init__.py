@@ -1,0 +1,1 @@
+"""What bench/plans.py measures: known plans, new shapes, new structures, new processes, memory."""
