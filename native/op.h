@@ -19,6 +19,9 @@ struct Op {
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // What its Params say of its first input: a part that it takes, or replaces; see part.h.
     enum Part : uint8_t { none, taken, replaced } part = none;
+    // What the shape of its result is: stated by Python's rule, or what those of its operands
+    // broadcast to, or that of its operand without axes that its Params name; see shapes.h.
+    enum Shapes : uint8_t { stated, broadcast, reduced } shapes = stated;
 };
 
 Op& declare_op(std::string name);

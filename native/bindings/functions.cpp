@@ -66,8 +66,7 @@ bool write_call(const FunctionObject& self, Arguments given, PyObject* names, st
     bool any_array = self.options;
     Numbers numbers{};
     if (self.options && !numbers_in_force(numbers)) return false;
-    if (self.options)
-        bytes.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
+    if (self.options) bytes.append(reinterpret_cast<const char*>(numbers.data()), sizeof numbers);
     for (PyObject* each : given) {
         if (!is_array(each)) {
             if (!plain_bytes(bytes, each)) return false;

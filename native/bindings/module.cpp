@@ -8,6 +8,7 @@
 #include "../counters.h"
 #include "../lock.h"
 #include "../pool.h"
+#include "../shapes.h"
 #include "python.h"
 
 namespace tenfold::bindings {
@@ -24,13 +25,15 @@ Op& known_op(uint32_t id) {
 }
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
-                           bool whole_exponent, bool assigns) {
+                           bool whole_exponent, bool assigns, const std::string& shapes) {
     Op& op = declare_op(name);
     op.python = python.release().ptr();
     op.view = view;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
     op.assigns = assigns;
+    if (shapes == "broadcast") op.shapes = Op::broadcast;
+    if (shapes == "reduced") op.shapes = Op::reduced;
     return op.id;
 }
 
@@ -115,7 +118,7 @@ NB_MODULE(_native, module) {
     module.def("set_hooks", set_hooks);
 
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
-               "whole_exponent"_a, "assigns"_a = false);
+               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "");
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");
@@ -137,6 +140,7 @@ NB_MODULE(_native, module) {
     module.def("count", count_by_name, "name"_a, "by"_a = 1);
     module.def("trim", [] {
         clear_memo();
+        forget_dtypes();
         return trim_pool();
     });
 }

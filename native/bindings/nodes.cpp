@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "../part.h"
+#include "../shapes.h"
 #include "../walk.h"
 #include "values.h"
 
@@ -125,8 +126,12 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
     if (!inference) {
         for (Node* input : inputs) kept.emplace_back(input);
-        inference = infer(query, params.get());
-        if (!inference) return {};
+        inference = infer_shape(query);
+        if (!inference) {
+            inference = infer(query, params.get());
+            if (!inference) return {};
+            remember_dtypes(query, inference);
+        }
         remember(query, inference);
     }
     if (scalars)

@@ -189,7 +189,13 @@ def declare_device(name: str) -> int: ...
 def declare_storage(name: str) -> int: ...
 def declare_weak_types(four: Sequence[np.dtype]) -> None: ...
 def declare_op(
-    op: object, name: str, view: bool, can_fail: bool, whole_exponent: bool, assigns: bool = False
+    op: object,
+    name: str,
+    view: bool,
+    can_fail: bool,
+    whole_exponent: bool,
+    assigns: bool = False,
+    shapes: str = "",
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int

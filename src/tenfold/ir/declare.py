@@ -171,6 +171,7 @@ def elementwise(
                 element=element,
                 reference=reference,
                 dtypes=dtypes or _promoted,
+                shapes="broadcast",
                 promotes=True,
                 **_facts(function, facts, reference),
             )
@@ -272,6 +273,7 @@ def reduction(
                 bind=bind,
                 reference=reference,
                 reduces=True,
+                shapes="reduced",
                 follow="types",
                 **_facts(function, facts, reference),
             )

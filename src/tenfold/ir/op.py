@@ -235,6 +235,10 @@ class Op(Operation[P]):
     scalar's position and whether it is negative. Without it such a scalar is an OverflowError."""
     contraction: Callable[..., Contraction] | None = None
     """For products of two operands: `contraction(types, *params)` says which axes meet."""
+    shapes: str = ""
+    """How the shape of its one result follows, where dtypes do not depend on it: "broadcast" from
+    all operands, "reduced" by the axes that params begin with; "": as `rule` says. Of new shapes
+    `rule` is not asked then (native/shapes.cpp)."""
     follow: str = ""
     """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
     "types" of its arrays, "types of wholes" where these are no views, "options" (and "types")
@@ -259,6 +263,7 @@ class Op(Operation[P]):
             can_fail=self.can_fail,
             whole_exponent=self.whole_exponent,
             assigns=self.writes is not None,
+            shapes=self.shapes,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))

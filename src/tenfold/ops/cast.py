@@ -185,6 +185,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
 
 @operation(
     follow="types",
+    shapes="broadcast",
     rule=_rule,
     reference=cast_values,
     kernel=converted_element,

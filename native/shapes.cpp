@@ -1,0 +1,166 @@
+#include "shapes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+
+#include "lock.h"
+
+namespace tenfold {
+namespace {
+
+constexpr std::size_t CAPACITY = 8192, MOST_AXES = 64, WIDEST = 16;
+constexpr int64_t MOST_BYTES = int64_t(1) << 62;
+
+using Shape = std::vector<int64_t>;
+
+struct Example {
+    Ref<Inference> inference;
+    Ref<Params> params; // keeps alive what their bytes, which are in the key, have by identity
+};
+using Examples = std::unordered_map<std::string, Example>;
+
+struct Known {
+    Lock lock;           // protects everything here
+    Examples young, old; // two generations, as in the memo
+};
+
+Known* const the_known = new Known; // made when the library is loaded; outlives every Node
+
+template <class T> void append(std::string& bytes, T value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Everything but shapes.
+std::string key_of(const MemoQuery& query) {
+    std::string bytes;
+    append(bytes, query.op->id);
+    append(bytes, query.strict);
+    for (const Type* type : query.types) {
+        append(bytes, type->dtype);
+        append(bytes, type->device);
+        append(bytes, type->storage);
+        append(bytes, type->weak);
+        append(bytes, type->weak || query.op->shapes == Op::broadcast ? std::size_t(0)
+                                                                      : type->shape.size());
+    }
+    if (query.params) bytes += query.params->bytes;
+    return bytes;
+}
+
+bool covers(const MemoQuery& query) {
+    if (query.op->shapes == Op::stated || query.types.empty() || query.types.size() > WIDEST)
+        return false;
+    const Type* first = nullptr; // operands of two devices are an error
+    for (const Type* type : query.types) {
+        if (type->weak) continue;
+        if (first && (type->device != first->device || type->storage != first->storage))
+            return false;
+        first = type;
+    }
+    return first && !(query.params && query.params->moved);
+}
+
+// False where they do not broadcast.
+bool broadcast(std::span<Type* const> types, Shape& shape) {
+    for (const Type* type : types) {
+        const Shape& own = type->shape;
+        if (own.size() > shape.size()) shape.insert(shape.begin(), own.size() - shape.size(), 1);
+        auto place = shape.end() - std::ptrdiff_t(own.size());
+        for (int64_t length : own) {
+            if (length != 1 && *place != 1 && length != *place) return false;
+            if (length != 1) *place = length;
+            ++place;
+        }
+    }
+    return true;
+}
+
+// Params of reductions begin with the axes, in rising order, and whether they are kept:
+// (( axes ) keepdims ...), see native/bindings/tables.cpp.
+bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
+    auto integer = [&](std::size_t at) {
+        int64_t value = 0;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        return value;
+    };
+    constexpr std::size_t EACH = 9; // a tag and eight bytes
+    if (bytes.size() < 2 * EACH + 1 || bytes[0] != '(' || bytes[EACH] != '(') return false;
+    int64_t axes = integer(EACH + 1);
+    std::size_t end = EACH * std::size_t(axes + 2);
+    if (axes < 0 || std::size_t(axes) > MOST_AXES || bytes.size() <= end) return false;
+    bool keeps = bytes[end] == 'T';
+    if (!keeps && bytes[end] != 'F') return false;
+    std::vector<bool> folded(type.shape.size());
+    for (std::size_t at = 2 * EACH; at < end; at += EACH) {
+        int64_t axis = integer(at + 1);
+        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(folded.size())) return false;
+        folded[std::size_t(axis)] = true;
+    }
+    for (std::size_t axis = 0; axis < folded.size(); ++axis) {
+        if (folded[axis] && type.shape[axis] == 0) return false; // there may be no identity
+        if (!folded[axis] || keeps) shape.push_back(folded[axis] ? 1 : type.shape[axis]);
+    }
+    return true;
+}
+
+bool fits(const Shape& shape, uint16_t dtype) {
+    int64_t left = MOST_BYTES / std::max<int64_t>(dtype_of(dtype).bytes, 1);
+    for (int64_t length : shape) left /= std::max<int64_t>(length, 1);
+    return left > 0 && shape.size() <= MOST_AXES;
+}
+
+} // namespace
+
+Ref<Inference> infer_shape(const MemoQuery& query) {
+    if (!covers(query)) return {};
+    Shape shape;
+    bool plain = query.op->shapes == Op::broadcast
+                     ? broadcast(query.types, shape)
+                     : query.params && reduced(*query.types[0], query.params->bytes, shape);
+    if (!plain) return {};
+    Ref<Inference> like;
+    {
+        std::string key = key_of(query);
+        Guard guard(the_known->lock);
+        auto found = the_known->young.find(key);
+        if (found != the_known->young.end()) {
+            like = found->second.inference;
+        } else if ((found = the_known->old.find(key)) != the_known->old.end()) {
+            like = found->second.inference;
+            the_known->young.emplace(std::move(key), found->second);
+        }
+    }
+    if (!like || !fits(shape, like->results[0]->dtype)) return {};
+    const Type& type = *like->results[0];
+    auto made = Ref<Inference>::adopt(new Inference);
+    made->kind = like->kind;
+    made->operands = like->operands;
+    made->results.push_back(intern_type({shape, type.dtype, type.device, type.storage, false}));
+    return made;
+}
+
+void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
+    if (!covers(query) || inference->results.size() != 1) return;
+    Examples fallen; // freed outside the lock
+    Ref<Params> params(const_cast<Params*>(query.params));
+    Guard guard(the_known->lock);
+    the_known->young.emplace(key_of(query), Example{inference, std::move(params)});
+    if (the_known->young.size() < CAPACITY / 2) return;
+    fallen = std::exchange(the_known->old, std::exchange(the_known->young, {}));
+}
+
+std::size_t remembered_dtypes() {
+    Guard guard(the_known->lock);
+    return the_known->young.size() + the_known->old.size();
+}
+
+void forget_dtypes() {
+    Examples young, old;
+    Guard guard(the_known->lock);
+    young.swap(the_known->young);
+    old.swap(the_known->old);
+}
+
+} // namespace tenfold
