@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tenfold.render.library_determinant import Determinant
 from tenfold.render.library_diagonals import (
     AllFinite,
     Beside,
-    Determinant,
     Fails,
     Finite,
     Nonzero,
