@@ -31,7 +31,7 @@ class Place(NamedTuple):
     """Where right sides lie, to be solved in place."""
 
     at: str
-    count: int
+    width: int
     """How many columns."""
     columns: str
     """The same as a number of the launch."""

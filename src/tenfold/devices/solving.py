@@ -21,16 +21,18 @@ from tenfold._native import Type
 from tenfold.devices.lapack import Step
 from tenfold.devices.recipe import (
     Layout,
-    Operand,
     Recipe,
     Side,
     Unlike,
     matrix_of,
     operand_of,
+    squares,
     step_with,
     wider,
+    with_pivots,
 )
 from tenfold.devices.right_sides import Place, several, solved
+from tenfold.devices.symmetric import solving_symmetric, symmetric_factors
 from tenfold.devices.triangular import triangular
 from tenfold.dtypes import kind_of
 from tenfold.ir.op import Op
@@ -42,16 +44,9 @@ from tenfold.render.library_diagonals import Finite, Nonzero, Positive
 from tenfold.render.library_moves import INT32, Conjugate, Mirror, Move
 
 
-def _one(layouts: tuple[Layout, ...]) -> tuple[Operand, Recipe, int]:
-    """Return the stack of square matrices, what begins, and how many matrices there are."""
-    shape = layouts[0].shape
-    operand = operand_of(0, layouts[0], shape[:-2])
-    return operand, Recipe(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
-
-
 def _cholesky(layouts: tuple[Layout, ...], types: tuple[Type, ...], upper: bool) -> Step:
     """By rows a lower triangle is an upper one by columns."""
-    operand, recipe, units = _one(layouts)
+    operand, recipe, units = squares(layouts)
     n, side, (result,) = recipe.order, operand.side, types
     own = result.dtype == recipe.dtype
     place = "m1" if own else recipe.area(recipe.dtype, n * n)
@@ -83,7 +78,7 @@ SOLVED = 128
 
 def _inverse(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     """By the columns of the identity; of large matrices LAPACK is asked for it, which is faster."""
-    operand, recipe, units = _one(layouts)
+    operand, recipe, units = squares(layouts)
     n = recipe.order
     matrix, pivots = recipe.factored(operand.side)
     if n < SOLVED:
@@ -100,7 +95,7 @@ def _inverse(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
 
 
 def _determinant(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
-    operand, recipe, units = _one(layouts)
+    operand, recipe, units = squares(layouts)
     matrix, pivots = recipe.factored(operand.side)
     factor = recipe.steps.pop()
     assert isinstance(factor, Routine), "what factored"
@@ -131,11 +126,13 @@ def _solve(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     )
 
 
-def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: bool) -> Step:
+def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], way: str) -> Step:
     """Cholesky's factor with pivots 0, or Gauss's; each matrix as it goes. Beyond the triangle of
     Cholesky's stands what nobody reads.
     """
-    operand, recipe, units = _one(layouts)
+    if way == "symmetric":
+        return symmetric_factors(layouts, types)
+    operand, recipe, units = squares(layouts)
     n, item = recipe.order, recipe.item
     copied = recipe.square(operand.side, "m1")
     pivots, last = recipe.area(INT32, n), recipe.number(n * n * item)
@@ -143,7 +140,7 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
         recipe.call("getrf", f"n n m1 n {pivots} report", fails=False),
         recipe.numbered(pivots, f"m1+{last}", (INT32, recipe.dtype)),
     ]
-    if not definite:
+    if way == "gauss":
         recipe.steps = [copied, *gauss]
     else:
         nothing = recipe.move(
@@ -161,19 +158,10 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
     return step_with(recipe, (operand,), types, units, n**3 // 3)
 
 
-def _with_pivots(recipe: Recipe, packed: Operand) -> str:
-    """Return where the pivots are, as LAPACK has them: 0 where the factor is Cholesky's."""
-    if packed.side.columns != recipe.item or packed.side.rows != recipe.order * recipe.item:
-        raise Unlike
-    pivots, last = recipe.area(INT32, recipe.order), recipe.number(recipe.order**2 * recipe.item)
-    recipe.steps.append(recipe.numbered(f"m0+{last}", pivots, (recipe.dtype, INT32)))
-    return pivots
-
-
 def _inverse_factored(layouts: tuple[Layout, ...], types: tuple[Type, ...], _: np.dtype) -> Step:
-    packed, recipe, units = _one(layouts)
+    packed, recipe, units = squares(layouts)
     n = recipe.order
-    pivots, matrix = _with_pivots(recipe, packed), recipe.area(recipe.dtype, n * n)
+    pivots, matrix = with_pivots(recipe, packed), recipe.area(recipe.dtype, n * n)
     work = recipe.work("getri", (n, None, n, None, None, -1))
     cholesky = (
         recipe.call("potri", f"'L n {matrix} n report"),
@@ -193,8 +181,8 @@ def _inverse_factored(layouts: tuple[Layout, ...], types: tuple[Type, ...], _: n
 def _determinant_factored(
     layouts: tuple[Layout, ...], types: tuple[Type, ...], _: np.dtype, *, part: str = "whole"
 ) -> Step:
-    packed, recipe, units = _one(layouts)
-    pivots, dtypes = _with_pivots(recipe, packed), (recipe.dtype, types[0].dtype)
+    packed, recipe, units = squares(layouts)
+    pivots, dtypes = with_pivots(recipe, packed), (recipe.dtype, types[0].dtype)
     gauss = Determinant("m0", pivots, recipe.n, dtypes, "m1", part)
     recipe.steps.append(Choice(pivots, (gauss._replace(pivots=""),), (gauss,)))
     return step_with(recipe, (packed,), types, units, 2 * recipe.order)
@@ -211,8 +199,10 @@ def _solve_factored(
     recipe = Recipe(first.dtype, n)
     if wider(first.dtype, second.dtype) != first.dtype:
         raise Unlike
-    pivots, columns = _with_pivots(recipe, packed), recipe.number(count)
-    recipe.steps.append(Nonzero("m0", recipe.n, recipe.dtype))
+    pivots, columns = with_pivots(recipe, packed), recipe.number(count)
+    symmetric = layouts[0].shape[-2] > n + 1
+    if not symmetric:
+        recipe.steps.append(Nonzero("m0", recipe.n, recipe.dtype))
 
     def solving(place: Place) -> Sequence[KernelStep]:
         x = place.at
@@ -224,7 +214,8 @@ def _solve_factored(
         gauss = recipe.call("getrs", f"'{transposed} n {columns} m0 n {pivots} {x} n report")
         return [Choice(pivots, tuple(cholesky), (gauss,))]
 
-    solved(recipe, right.side, types[0], stack, count, solving)
+    by = solving_symmetric(recipe, pivots) if symmetric else solving
+    solved(recipe, right.side, types[0], stack, count, by, rows=symmetric)
     return step_with(recipe, (packed, right), types, math.prod(stack), n * n * count, columns=count)
 
 
