@@ -30,7 +30,7 @@ from tenfold.devices.recipe import (
 from tenfold.devices.right_sides import Place, several, solved, substitution
 from tenfold.render.library_call import Choice
 from tenfold.render.library_call import Step as KernelStep
-from tenfold.render.library_diagonals import Beside, Fails, Nonzero
+from tenfold.render.library_diagonals import Beside, Nonzero
 from tenfold.render.library_moves import INT32
 
 
@@ -73,9 +73,10 @@ def triangular(
         def solving(x: Place) -> Sequence[KernelStep]:
             if side != "either":
                 return substituted(x, side)
-            above, below = (_beside(recipe, left.side, above=each) for each in (True, False))
-            upper = Choice(below.target, substituted(x, "upper"), (Fails(),))
-            return [above, Choice(above.target, substituted(x, "lower"), (below, upper))]
+            by_rows, beside = _beside(recipe, left.side)
+            before, behind = ("lower", "upper") if by_rows else ("upper", "lower")
+            ways = substituted(x, before), substituted(x, behind)
+            return [beside, Choice(beside.target, *ways)]
 
         solved(recipe, right.side, types[0], stack, count, solving, rows=True)
     return step_with(
@@ -83,20 +84,20 @@ def triangular(
     )
 
 
-def _beside(recipe: Recipe, side: Side, *, above: bool) -> Beside:
+def _beside(recipe: Recipe, side: Side) -> tuple[bool, Beside]:
     """Look beside the diagonal, along rows or, where those lie closer, along columns."""
     by_rows = abs(side.columns) <= abs(side.rows)
     far, near = (side.rows, side.columns) if by_rows else (side.columns, side.rows)
-    return Beside(
+    look = Beside(
         side.place,
         recipe.n,
         recipe.number(far),
         recipe.number(near),
         side.dtype,
         recipe.area(INT32, 1),
-        above == by_rows,
         near == side.dtype.itemsize,
     )
+    return by_rows, look
 
 
 def _on_the_diagonal(recipe: Recipe, side: Side) -> tuple[str, int]:

@@ -138,9 +138,9 @@ class Fails(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Stores, as an i32, whether anything is not 0 behind the diagonal of the rows, or before it;
-    the columns take the place of the rows where their elements lie closer. Ends with the first row
-    that has such.
+    """Stores, as an i32, where the first row that has anything but 0 beside the diagonal has it: 1
+    behind it, else 0. Of a triangle that tells which one it is, often by the second row. Columns
+    take the place of rows where their elements lie closer.
     """
 
     place: str
@@ -151,7 +151,6 @@ class Beside(NamedTuple):
     """Bytes from one element of a row to the next."""
     dtype: np.dtype
     target: str
-    behind: bool
     contiguous: bool = False
     """Whether the elements of a row lie beside each other: then whole packets are looked at."""
 
@@ -164,23 +163,27 @@ class Beside(NamedTuple):
             unit.number(self.near),
         )
 
-        def one(i: str, found: str) -> list[str]:
-            first, count = times(text, place, i, far), i
-            if self.behind:
-                after = integer(text, "add", i, 1)
-                first, count = times(text, first, after, near), integer(text, "sub", order, after)
-            count = text.value(f"select i1 {found}, i64 0, i64 {count}")
-            return [self._in_row(text, first, near, count, found)]
+        def one(i: str, found: str, behind: str) -> list[str]:
+            """Look at no element more once a row has been found."""
+            after, row = integer(text, "add", i, 1), times(text, place, i, far)
+            parts = (row, i), (times(text, row, after, near), integer(text, "sub", order, after))
+            seen = []
+            for first, length in parts:
+                count = text.value(f"select i1 {found}, i64 0, i64 {length}")
+                seen.append(self._in_row(text, first, near, count))
+            behind = text.value(f"or i1 {behind}, {seen[1]}")
+            anything = text.value(f"or i1 {seen[0]}, {seen[1]}")
+            return [text.value(f"or i1 {found}, {anything}"), behind]
 
-        (found,) = folded(text, order, [("i1", "false")], one)
-        flag = text.value(f"zext i1 {found} to i32")
+        (_, behind) = folded(text, order, [("i1", "false"), ("i1", "false")], one)
+        flag = text.value(f"zext i1 {behind} to i32")
         text.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
-    def _in_row(self, text: Text, first: str, near: str, count: str, found: str) -> str:
+    def _in_row(self, text: Text, first: str, near: str, count: str) -> str:
         """Add a loop over elements, and one over packets before it where they are contiguous."""
         type_, parts = PARTS[self.dtype]
         if not self.contiguous:
-            return self._elements(text, first, near, count, parts, found)
+            return self._elements(text, first, near, count, parts, "false")
         size, bytes_ = LANES[type_], BYTES[type_]
         numbers = integer(text, "mul", count, parts)
         packets = integer(text, "udiv", numbers, size)
@@ -197,8 +200,7 @@ class Beside(NamedTuple):
         (seen,) = folded(text, packets, [(integers, "zeroinitializer")], packet)
         number, reduce = f"i{8 * bytes_}", f"llvm.vector.reduce.or.v{size}i{8 * bytes_}"
         bits = text.intrinsic(reduce, number, [(integers, seen)])
-        differs = text.value(f"icmp ne {number} {bits}, 0")
-        found = text.value(f"or i1 {found}, {differs}")
+        found = text.value(f"icmp ne {number} {bits}, 0")
         done = integer(text, "mul", packets, size)
         rest = integer(text, "sub", numbers, done)
         return self._elements(text, times(text, first, done, bytes_), str(bytes_), rest, 1, found)
