@@ -214,7 +214,8 @@ def _solve_factored(
         gauss = recipe.call("getrs", f"'{transposed} n {columns} m0 n {pivots} {x} n report")
         return [Choice(pivots, tuple(cholesky), (gauss,))]
 
-    by = solving_symmetric(recipe, pivots) if symmetric else solving
+    conjugated = transposed == "C" and kind_of(recipe.dtype) == "c"
+    by = solving_symmetric(recipe, pivots, conjugated) if symmetric else solving
     solved(recipe, right.side, types[0], stack, count, by, rows=symmetric)
     return step_with(recipe, (packed, right), types, math.prod(stack), n * n * count, columns=count)
 

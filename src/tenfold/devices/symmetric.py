@@ -19,10 +19,11 @@ from tenfold._native import Type
 from tenfold.devices.lapack import Step
 from tenfold.devices.recipe import Layout, Recipe, Side, squares, step_with
 from tenfold.devices.right_sides import Place, Solving, substitution
+from tenfold.dtypes import kind_of
 from tenfold.render.library_call import Choice
 from tenfold.render.library_call import Step as KernelStep
 from tenfold.render.library_diagonals import Finite, Nonzero, Positive
-from tenfold.render.library_moves import INT32, Move
+from tenfold.render.library_moves import INT32, Conjugate, Move
 from tenfold.render.library_symmetric import (
     Blocks,
     Exchange,
@@ -46,13 +47,18 @@ def symmetric_factors(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> S
         Finite("m1", recipe.n, recipe.dtype),
         Choice("report", (), (_number(recipe, "one", tried), copied)),
     )
+    way = _by_bunch_and_kaufman(recipe, copied, pivots, tried)
+    if kind_of(recipe.dtype) != "c":  # what is complex would have to be Hermitian
+        way = (
+            Positive("m1", recipe.n, recipe.dtype),
+            Choice("report", trial, ()),
+            _number(recipe, "zero", pivots, n),
+            Choice("report", (), way),
+        )
     recipe.steps = [
         copied,
         _number(recipe, "zero", tried),
-        Positive("m1", recipe.n, recipe.dtype),
-        Choice("report", trial, ()),
-        _number(recipe, "zero", pivots, n),
-        Choice("report", (), _by_bunch_and_kaufman(recipe, copied, pivots, tried)),
+        *way,
         _number(recipe, tried, last),
     ]
     return step_with(recipe, (operand,), types, units, n**3 // 6)
@@ -90,13 +96,15 @@ def _by_bunch_and_kaufman(
     return (
         recipe.call("sytrf", f"'L n m1 n {found} {work} report", fails=False),
         recipe.call("syconv", f"'L 'C n m1 n {found} {beside} report", fails=False),
-        Regular("m1", beside, recipe.n),
-        Choice("report", (Interchanges(found, beside, recipe.n, pivots),), gauss),
+        Regular("m1", beside, recipe.n, recipe.dtype),
+        Choice("report", (Interchanges(found, beside, recipe.n, pivots, recipe.dtype),), gauss),
     )
 
 
-def solving_symmetric(recipe: Recipe, pivots: str) -> Solving:
-    """Return what solves with the factors in m0: two substitutions, and what lies between them."""
+def solving_symmetric(recipe: Recipe, pivots: str, conjugated: bool) -> Solving:
+    """Return what solves with the factors in m0: two substitutions, and what lies between them;
+    with the conjugate of a matrix for the conjugates of right sides.
+    """
     beside = f"m0+{recipe.number((recipe.order + 1) * recipe.order * recipe.item)}"
     negative = recipe.area(INT32, 1)
     nonzero = Nonzero("m0", recipe.n, recipe.dtype)
@@ -123,7 +131,11 @@ def solving_symmetric(recipe: Recipe, pivots: str) -> Solving:
             Negative(pivots, negative),
             Choice(negative, gauss, symmetric),
         )
-        return [Choice(pivots, cholesky, exchanged)]
+        steps: list[KernelStep] = [Choice(pivots, cholesky, exchanged)]
+        if not conjugated:
+            return steps
+        conjugate = Conjugate(x.at, recipe.number(recipe.order * x.width))
+        return [conjugate, *steps, conjugate]
 
     return solving
 
@@ -132,4 +144,4 @@ def _rows(recipe: Recipe, x: Place) -> Rows:
     """Right sides as they lie."""
     apart = (x.width, 1) if x.by_rows else (1, recipe.order)
     far, near = (recipe.number(each * recipe.item) for each in apart)
-    return Rows(x.at, far, near, x.columns, x.by_rows)
+    return Rows(x.at, far, near, x.columns, x.by_rows, recipe.dtype)

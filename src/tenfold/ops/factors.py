@@ -6,12 +6,13 @@ the matrix was promised or seen to be positive definite, and Cholesky's factoris
 lower factor stands there, above it what nobody reads, and the pivots are 0. Nothing is refused: a
 zero on the diagonal says singular.
 
-A matrix that was promised to be symmetric is factored by Cholesky's way, too, if that goes, or else
-by that of Bunch and Kaufman ("Some stable methods for calculating inertia and solving symmetric
-linear systems", Mathematics of Computation 31, 1977), which needs as many multiply-adds: it is
-P L D L^T P^T. L stands below the diagonal, which is that of D, the exchanges of rows are negative
-pivots, and one row more has what D has beside its diagonal; the last number there is not 0 where
-another way had failed before. What is singular or not finite is left to Gauss's elimination.
+A matrix that was promised to be symmetric is factored by Cholesky's way, too, if it is real and
+that goes, or else by that of Bunch and Kaufman ("Some stable methods for calculating inertia and
+solving symmetric linear systems", Mathematics of Computation 31, 1977), which needs as many
+multiply-adds: it is P L D L^T P^T. L stands below the diagonal, which is that of D, the exchanges
+of rows are negative pivots, and one row more has what D has beside its diagonal; the last number
+there is not 0 where another way had failed before. What is singular or not finite is left to
+Gauss's elimination.
 
 >>> import tenfold as tn
 >>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), way="gauss")
@@ -50,8 +51,8 @@ class SlogdetResult(NamedTuple):
 
 
 WAYS = ("gauss", "cholesky", "symmetric")
-"""Gauss's elimination; Cholesky's way if that goes, else it; for real matrices that are symmetric
-Cholesky's way if that goes, else that of Bunch and Kaufman.
+"""Gauss's elimination; Cholesky's way if that goes, else it; for symmetric matrices that of Bunch
+and Kaufman, for real ones only if Cholesky's does not go.
 """
 
 
@@ -67,7 +68,8 @@ def _factors(x: np.ndarray, way: str) -> np.ndarray:
     n = x.shape[-1]
     packed = np.zeros((*x.shape[:-2], n + (2 if way == "symmetric" else 1), n), x.dtype)
     for at in np.ndindex(x.shape[:-2]) if n else ():
-        if way == "gauss" or not _by_cholesky(x[at], packed[at]):
+        hermitian = way == "cholesky" or kind_of(x.dtype) != "c"
+        if way == "gauss" or not (hermitian and _by_cholesky(x[at], packed[at])):
             if way != "symmetric":
                 _by_gauss(x[at], packed[at])
             elif not _by_bunch_and_kaufman(x[at], packed[at]):
@@ -111,8 +113,9 @@ def _by_bunch_and_kaufman(x: np.ndarray, packed: np.ndarray) -> bool:
     from scipy.linalg import lapack  # imported only where it is used
 
     n = len(x)
-    made, pivots, singular = lapack.dsytrf(x, lower=1)
-    triangle, beside, _ = lapack.dsyconv(made, pivots, lower=1)
+    factor, convert = lapack.get_lapack_funcs(("sytrf", "syconv"), (x,))
+    made, pivots, singular = factor(x, lower=1)
+    triangle, beside, _ = convert(made, pivots, lower=1)
     if singular or not (np.isfinite(np.diagonal(triangle)) & np.isfinite(beside)).all():
         return False
     own = np.arange(1, n + 1)

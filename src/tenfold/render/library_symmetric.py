@@ -3,9 +3,9 @@
 Such a matrix is P L D L^T P^T, where P exchanges rows, L is a triangle with ones on its diagonal,
 and D has blocks of 1 or 2 rows on its: J. R. Bunch and L. Kaufman, "Some stable methods for
 calculating inertia and solving symmetric linear systems", Mathematics of Computation 31, 1977.
-Takes float64 matrices by the words of `Routine`: L by columns with the diagonal of D on its own,
-and the elements beside that diagonal in a row of their own, 0 where a block has one row; hands on
-LLVM text.
+Takes matrices of float64 or complex128 (symmetric, not Hermitian) by the words of `Routine`: L by
+columns with the diagonal of D on its own, and the elements beside that diagonal in a row of their
+own, 0 where a block has one row; hands on LLVM text.
 
 >>> Negative("w0", "w1").target
 'w1'
@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tenfold.dtypes import FLOAT64
+import numpy as np
+
 from tenfold.render.library_diagonals import diagonal, folded
-from tenfold.render.library_moves import PACKET, Unit
+from tenfold.render.library_moves import PACKET, PARTS, Unit
 from tenfold.render.loops import counted, integer, larger, where
 from tenfold.render.packet import Text
-from tenfold.render.product import either, times
+from tenfold.render.product import advanced, either, times
 
 WIDE = f"<{PACKET} x double>"
 
@@ -38,6 +39,7 @@ class Rows(NamedTuple):
     """How many elements a row has."""
     by_rows: bool
     """Whether the elements of a row lie beside each other."""
+    dtype: np.dtype
 
     def at(self, unit: Unit, row: str) -> str:
         """Return where a row begins."""
@@ -47,36 +49,96 @@ class Rows(NamedTuple):
         self, unit: Unit, rows: Sequence[str], inside: Callable[[str, list[str]], None]
     ) -> None:
         """Add a loop along rows that begin at these places; `inside` gets the type of what it is to
-        take at once, and where that is in each row.
+        take at once, and where that is in each row: packets of float64, or all parts of an element.
         """
         text, count, begin = unit.text, unit.number(self.columns), "0"
-        near = "8" if self.by_rows else unit.number(self.near)
+        item, parts = self.dtype.itemsize, PARTS[self.dtype][1]
+        near = str(item) if self.by_rows else unit.number(self.near)
 
         def taken(type_: str) -> Callable[[str], None]:
             return lambda j: inside(type_, [times(text, row, j, near) for row in rows])
 
-        if self.by_rows:
+        if self.by_rows and parts == 1:
             begin = integer(text, "and", count, -PACKET)
             counted(text, "0", begin, PACKET, taken(WIDE))
         counted(text, begin, count, 1, taken("double"))
 
+    def load(self, text: Text, type_: str, place: str) -> list[str]:
+        """Load what stands at a place, part by part."""
+        parts = range(PARTS[self.dtype][1])
+        return [
+            text.value(f"load {type_}, ptr {advanced(text, place, 8 * part)}, align 1")
+            for part in parts
+        ]
 
-def _spread(text: Text, type_: str, value: str) -> str:
+    def store(self, text: Text, type_: str, values: list[str], place: str) -> None:
+        """Store it there."""
+        for part, value in enumerate(values):
+            text.line(f"store {type_} {value}, ptr {advanced(text, place, 8 * part)}, align 1")
+
+
+def _spread(text: Text, type_: str, number: list[str]) -> list[str]:
     """Return a number in every lane."""
     if type_ == "double":
-        return value
-    first = text.value(f"insertelement {type_} poison, double {value}, i64 0")
-    return text.value(
-        f"shufflevector {type_} {first}, {type_} poison, <{PACKET} x i32> zeroinitializer"
-    )
+        return number
+    first = text.value(f"insertelement {type_} poison, double {number[0]}, i64 0")
+    order = f"<{PACKET} x i32> zeroinitializer"
+    return [text.value(f"shufflevector {type_} {first}, {type_} poison, {order}")]
+
+
+def _product(text: Text, type_: str, x: list[str], y: list[str]) -> list[str]:
+    """Multiply two real or two complex numbers."""
+
+    def multiplied(a: str, b: str) -> str:
+        return text.value(f"fmul {type_} {a}, {b}")
+
+    if len(x) == 1:
+        return [multiplied(x[0], y[0])]
+    (a, b), (c, d) = x, y
+    real = text.value(f"fsub {type_} {multiplied(a, c)}, {multiplied(b, d)}")
+    return [real, text.value(f"fadd {type_} {multiplied(a, d)}, {multiplied(b, c)}")]
+
+
+def _difference(text: Text, type_: str, x: list[str], y: list[str]) -> list[str]:
+    return [text.value(f"fsub {type_} {a}, {b}") for a, b in zip(x, y, strict=True)]
+
+
+def _quotient(text: Text, x: list[str], y: list[str]) -> list[str]:
+    """Divide two real or two complex numbers; these over the larger part of y first, so that its
+    modulus is not squared.
+    """
+    if len(x) == 1:
+        return [text.value(f"fdiv double {x[0]}, {y[0]}")]
+    sizes = [text.intrinsic("llvm.fabs.f64", "double", [("double", part)]) for part in y]
+    greater = text.value(f"fcmp ogt double {sizes[0]}, {sizes[1]}")
+    size = text.value(f"select i1 {greater}, double {sizes[0]}, double {sizes[1]}")
+    c, d = (text.value(f"fdiv double {part}, {size}") for part in y)
+    squares = (text.value(f"fmul double {part}, {part}") for part in (c, d))
+    modulus = text.value(f"fadd double {next(squares)}, {next(squares)}")
+    made = _product(text, "double", x, [c, text.value(f"fneg double {d}")])
+    scaled = [text.value(f"fdiv double {part}, {modulus}") for part in made]
+    return [text.value(f"fdiv double {part}, {size}") for part in scaled]
+
+
+def _differs(text: Text, number: list[str]) -> str:
+    """Whether a number is not 0, as an i1."""
+    found = [text.value(f"fcmp une double {part}, 0.0") for part in number]
+    return found[0] if len(found) == 1 else text.value(f"or i1 {found[0]}, {found[1]}")
+
+
+def _loaded(text: Text, place: str, index: str, dtype: np.dtype) -> list[str]:
+    """Load a number of those that lie beside each other."""
+    at = times(text, place, index, dtype.itemsize)
+    parts = range(PARTS[dtype][1])
+    return [text.value(f"load double, ptr {advanced(text, at, 8 * part)}") for part in parts]
 
 
 class _Row(NamedTuple):
     """A row of D."""
 
-    number: str
+    number: list[str]
     """On its diagonal."""
-    beside: str
+    beside: list[str]
     """Beside that in the next row, 0 where no block of two begins here."""
     begins: str
     """Whether one does, as an i1."""
@@ -84,19 +146,19 @@ class _Row(NamedTuple):
     """Whether one ends here; not to be asked where one begins."""
 
 
-def _row(unit: Unit, place: str, beside: str, order: str, i: str) -> _Row:
+def _row(unit: Unit, place: str, beside: str, order: str, dtype: np.dtype, i: str) -> _Row:
     """Load a row of D. What stands behind the last row is not of D."""
     text, elements = unit.text, unit.pointer(beside)
-    number = diagonal(unit, place, order, FLOAT64, i)[0]
+    number = diagonal(unit, place, order, dtype, i)
     last = text.value(f"icmp eq i64 {i}, {integer(text, 'sub', unit.number(order), 1)}")
-    after = text.value(f"load double, ptr {times(text, elements, i, 8)}")
-    after = text.value(f"select i1 {last}, double 0.0, double {after}")
-    row = larger(text, integer(text, "sub", i, 1), 0)
-    before = text.value(f"load double, ptr {times(text, elements, row, 8)}")
-    begins = text.value(f"fcmp une double {after}, 0.0")
-    differs = text.value(f"fcmp une double {before}, 0.0")
+    after = [
+        text.value(f"select i1 {last}, double 0.0, double {part}")
+        for part in _loaded(text, elements, i, dtype)
+    ]
+    before = _loaded(text, elements, larger(text, integer(text, "sub", i, 1), 0), dtype)
     later = text.value(f"icmp ne i64 {i}, 0")
-    return _Row(number, after, begins, text.value(f"and i1 {later}, {differs}"))
+    ends = text.value(f"and i1 {later}, {_differs(text, before)}")
+    return _Row(number, after, _differs(text, after), ends)
 
 
 class Regular(NamedTuple):
@@ -105,20 +167,20 @@ class Regular(NamedTuple):
     place: str
     beside: str
     order: str
+    dtype: np.dtype
 
     def add(self, unit: Unit) -> None:
         """Add its text: a number less itself is 0 or NaN."""
         text = unit.text
 
         def one(i: str, total: str, singular: str) -> list[str]:
-            row = _row(unit, self.place, self.beside, self.order, i)
-            for number in (row.number, row.beside):
+            row = _row(unit, self.place, self.beside, self.order, self.dtype, i)
+            for number in (*row.number, *row.beside):
                 nothing = text.value(f"fsub double {number}, {number}")
                 total = text.value(f"fadd double {total}, {nothing}")
-            zero = text.value(f"fcmp oeq double {row.number}, 0.0")
             block = text.value(f"or i1 {row.begins}, {row.ends}")
-            alone = text.value(f"select i1 {block}, i1 false, i1 {zero}")
-            return [total, text.value(f"or i1 {singular}, {alone}")]
+            fine = text.value(f"or i1 {block}, {_differs(text, row.number)}")
+            return [total, text.value(f"or i1 {singular}, {text.value(f'xor i1 {fine}, true')}")]
 
         begun = [("double", "0.0"), ("i1", "false")]
         total, singular = folded(text, unit.number(self.order), begun, one)
@@ -128,15 +190,16 @@ class Regular(NamedTuple):
 
 
 class Interchanges(NamedTuple):
-    """Stores, as float64, which row each was exchanged with, from 1 on and negative, as they are
-    never of Gauss's elimination. LAPACK's pivots are negative in both rows of a block of two, of
-    which only the second was exchanged.
+    """Stores, in the dtype of the factors, which row each was exchanged with, from 1 on and
+    negative, as they are never of Gauss's elimination. LAPACK's pivots are negative in both rows of
+    a block of two, of which only the second was exchanged.
     """
 
     pivots: str
     beside: str
     order: str
     target: str
+    dtype: np.dtype
 
     def add(self, unit: Unit) -> None:
         """Add its text."""
@@ -145,15 +208,16 @@ class Interchanges(NamedTuple):
 
         def one(i: str) -> None:
             pivot = text.value(f"load i32, ptr {times(text, pivots, i, 4)}")
-            element = text.value(f"load double, ptr {times(text, beside, i, 8)}")
-            begins = text.value(f"fcmp une double {element}, 0.0")
+            begins = _differs(text, _loaded(text, beside, i, self.dtype))
             own = text.value(f"trunc i64 {integer(text, 'xor', i, -1)} to i32")  # -(i + 1)
             alone = text.value(f"icmp sgt i32 {pivot}, 0")
             opposite = text.value(f"sub i32 0, {pivot}")
             row = text.value(f"select i1 {begins}, i32 {own}, i32 {pivot}")
             row = text.value(f"select i1 {alone}, i32 {opposite}, i32 {row}")
             number = text.value(f"sitofp i32 {row} to double")
-            text.line(f"store double {number}, ptr {times(text, target, i, 8)}")
+            at = times(text, target, i, self.dtype.itemsize)
+            for part, value in enumerate([number, "0.0"][: PARTS[self.dtype][1]]):
+                text.line(f"store double {value}, ptr {advanced(text, at, 8 * part)}")
 
         counted(text, "0", unit.number(self.order), 1, one)
 
@@ -195,9 +259,9 @@ class Exchange(NamedTuple):
             where(text, differs, lambda: self.rows.along(unit, rows, swapped))
 
         def swapped(type_: str, places: list[str]) -> None:
-            values = [text.value(f"load {type_}, ptr {place}, align 1") for place in places]
+            values = [self.rows.load(text, type_, place) for place in places]
             for place, value in zip(places, reversed(values), strict=True):
-                text.line(f"store {type_} {value}, ptr {place}, align 1")
+                self.rows.store(text, type_, value, place)
 
         counted(text, "0", order, 1, one)
 
@@ -216,7 +280,7 @@ class Blocks(NamedTuple):
         """Add its text."""
 
         def one(i: str) -> None:
-            row = _row(unit, self.place, self.beside, self.order, i)
+            row = _row(unit, self.place, self.beside, self.order, self.rows.dtype, i)
 
             def other() -> None:
                 where(
@@ -231,14 +295,17 @@ class Blocks(NamedTuple):
 
     def _divided(self, unit: Unit, i: str, row: _Row) -> None:
         text = unit.text
-        factor = text.value(f"fdiv double 1.0, {row.number}")
+        factor = _quotient(text, self._one(), row.number)
 
         def inside(type_: str, places: list[str]) -> None:
-            value = text.value(f"load {type_}, ptr {places[0]}, align 1")
-            value = text.value(f"fmul {type_} {value}, {_spread(text, type_, factor)}")
-            text.line(f"store {type_} {value}, ptr {places[0]}, align 1")
+            value = self.rows.load(text, type_, places[0])
+            made = _product(text, type_, value, _spread(text, type_, factor))
+            self.rows.store(text, type_, made, places[0])
 
         self.rows.along(unit, [self.rows.at(unit, i)], inside)
+
+    def _one(self) -> list[str]:
+        return ["1.0", "0.0"][: PARTS[self.rows.dtype][1]]
 
     def _pair(self, unit: Unit, i: str, row: _Row) -> None:
         """With a, e and e, b in the block: x = (b/e u - v) / d, y = (a/e v - u) / d of right sides
@@ -246,25 +313,18 @@ class Blocks(NamedTuple):
         """
         text = unit.text
         after = integer(text, "add", i, 1)
-        last = diagonal(unit, self.place, self.order, FLOAT64, after)[0]
-        first, second = (
-            text.value(f"fdiv double {number}, {row.beside}") for number in (row.number, last)
-        )
-        product = text.value(f"fmul double {first}, {second}")
-        divisor = text.value(f"fsub double {product}, 1.0")
-        scale = text.value(f"fdiv double {text.value(f'fdiv double 1.0, {divisor}')}, {row.beside}")
+        last = diagonal(unit, self.place, self.order, self.rows.dtype, after)
+        first, second = (_quotient(text, number, row.beside) for number in (row.number, last))
+        product = _product(text, "double", first, second)
+        divisor = _difference(text, "double", product, self._one())
+        scale = _quotient(text, _quotient(text, self._one(), divisor), row.beside)
 
         def inside(type_: str, places: list[str]) -> None:
             wide = [_spread(text, type_, each) for each in (scale, second, first)]
-            u, v = (
-                text.value(
-                    f"fmul {type_} {text.value(f'load {type_}, ptr {at}, align 1')}, {wide[0]}"
-                )
-                for at in places
-            )
+            loaded = [self.rows.load(text, type_, place) for place in places]
+            u, v = (_product(text, type_, each, wide[0]) for each in loaded)
             for place, factor, (x, y) in zip(places, wide[1:], ((u, v), (v, u)), strict=True):
-                made = text.value(f"fmul {type_} {factor}, {x}")
-                made = text.value(f"fsub {type_} {made}, {y}")
-                text.line(f"store {type_} {made}, ptr {place}, align 1")
+                made = _difference(text, type_, _product(text, type_, factor, x), y)
+                self.rows.store(text, type_, made, place)
 
         self.rows.along(unit, [self.rows.at(unit, each) for each in (i, after)], inside)

@@ -168,13 +168,13 @@ def is_definite(node: Node) -> bool:
 
 def way_of(node: Node) -> str:
     """By which of the ways of `ops/factors.py` a matrix is factored: by Cholesky's one that is seen
-    to be positive definite; "symmetric" for a real one that was promised to be that.
+    to be positive definite; "symmetric" for one that was promised to be that.
     """
     if is_definite(node):
         return "cholesky"
     node = _turned(node)[0]
     promised = _op(node) in (declared, verified) and node.params[0] == "symmetric"
-    return "symmetric" if promised and kind_of(node.type.dtype) != "c" else "gauss"
+    return "symmetric" if promised else "gauss"
 
 
 def _op(node: Node) -> Op[...] | None:

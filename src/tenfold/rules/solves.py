@@ -245,7 +245,7 @@ def _way(matrix: Term, node: Node) -> str:
     """
     way = way_of(node)
     if way == "symmetric" and not all(_only_solves(each) for each in _factoring(matrix)):
-        return "cholesky"
+        return _determined(node)
     return way
 
 
@@ -257,8 +257,13 @@ def _only_solves(term: Term) -> bool:
 
 
 def _determined(node: Node) -> str:
-    """By which way a matrix is factored for its inverse or determinant."""
-    return "gauss" if way_of(node) == "gauss" else "cholesky"
+    """By which way a matrix is factored for its inverse or determinant: what is complex and
+    symmetric need not be Hermitian.
+    """
+    way = way_of(node)
+    if way == "symmetric":
+        return "gauss" if kind_of(node.type.dtype) == "c" else "cholesky"
+    return way
 
 
 def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | None:
@@ -267,6 +272,8 @@ def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | No
         if kind_of(right.dtype) == "c":
             return None
         form = "T" if form in "TC" else "N"
+    elif packed.params == ("symmetric",):
+        form = "C" if form in "CJ" else "N"
     elif form == "J":
         if packed.params != ("cholesky",):
             return None
@@ -276,12 +283,11 @@ def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | No
 
 def _factored_once(match: Match) -> Term | None:
     """By factors that others use as well, or that are cheaper to have, or of fewer matrices."""
-    root = match.root
+    root, node = match.root, written(match.root)
     matrix, form, between = seen_of(match["x"])
-    if form == "J" or (between and root.op is not solve):
-        matrix, form, between = match["x"], "N", ()
-    node = written(root)
     way = _way(matrix, node) if root.op is solve else _determined(node)
+    if (form == "J" and way != "symmetric") or (between and root.op is not solve):
+        matrix, form, between = match["x"], "N", ()
     broadcast = root.op is solve and len(matrix.shape) < len(root.shape)
     if way == "gauss" and not (broadcast or _is_shared(matrix)):
         return None
@@ -304,7 +310,7 @@ def _shared_factors(match: Match) -> Term | None:
         return None
     (matrix,) = packed.inputs
     for reader in readers(matrix):
-        if reader.op is factors and reader.params == ("cholesky",):
+        if reader.op is factors and reader.params != packed.params:
             return match.again(root, reader, match["y"])
     return None
 
