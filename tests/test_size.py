@@ -36,7 +36,7 @@ def test_everything_at_its_limit_passes(tmp_path: Path) -> None:
     write(tmp_path, "src/a.py", "x = 1\n" * 500)
     write(tmp_path, "src/b.py", function_of(60))
     write(tmp_path, "src/c.py", "# " + "x" * 98 + "\n")
-    for number in range(12):
+    for number in range(16):
         write(tmp_path, f"native/{number}.cpp", "int x;\n" * 500)
     write(tmp_path, "native/tests/t.cpp", "int x;\n" * 500)
     assert check(tmp_path) == (0, [])

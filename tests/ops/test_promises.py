@@ -70,12 +70,14 @@ def test_promises_save_work() -> None:
 
 
 def test_symmetric_matrices_are_tried_by_cholesky_and_what_was_done_is_counted() -> None:
-    n, gauss, cholesky = 12, 12**3 // 3, 12**3 // 6
+    n, once = 12, 12**3 // 6
     rng = np.random.default_rng(5)
     x = rng.standard_normal((n, n))
-    stack = np.stack([x @ x.T + np.eye(n), x + x.T, x + x.T + 20 * np.eye(n)])
+    sums = x + x.T
+    positive = sums - np.diag(np.diagonal(sums)) + np.eye(n)  # Cholesky's way is tried in vain
+    stack = np.stack([x @ x.T + np.eye(n), sums, positive, sums + 20 * np.eye(n)])
     right = rng.standard_normal((n, 2))
-    done = [cholesky, cholesky + gauss, cholesky]
+    done = [once, once, 2 * once, once]
     cases = [*zip(stack, done, strict=True), (stack, sum(done))]
     for values, work in cases:
         y, columns = tn.declare(tn.asarray(values), "symmetric"), values.size // n // n * 2 * n * n
@@ -89,12 +91,13 @@ def test_symmetric_matrices_are_tried_by_cholesky_and_what_was_done_is_counted()
         assert p.multiply_adds == work + columns
 
 
-def test_results_of_an_indefinite_symmetric_matrix_are_those_of_gauss() -> None:
+def test_results_of_an_indefinite_symmetric_matrix_are_near_those_of_gauss() -> None:
     x = np.random.default_rng(6).standard_normal((40, 40))
     values = x + x.T
     declared = tn.declare(tn.asarray(values), "symmetric")
-    for make in (lambda y: tn.linalg.solve(y, x[0]), tn.linalg.det):
-        np.testing.assert_array_equal(make(declared), make(tn.asarray(values)))
+    found, expected = (tn.linalg.solve(y, x[0]) for y in (declared, tn.asarray(values)))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+    np.testing.assert_array_equal(tn.linalg.det(declared), tn.linalg.det(tn.asarray(values)))
     values[3, 3] = np.nan
     assert np.isnan(tn.linalg.det(tn.declare(tn.asarray(values), "symmetric")))
     singular = tn.declare(tn.zeros((3, 3)), "symmetric")

@@ -416,7 +416,7 @@ class _Binding:
         held = lapack.held_to(found)
         if held:
             self._add(BoundPlan.holding, blas.libraries(), held)
-        more = factorise.counted_by_pivots(called)
+        more = factorise.counted_more(called)
         if more:
             self._add(BoundPlan.more, slots[0], *more)
         return True

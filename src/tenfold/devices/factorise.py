@@ -66,7 +66,7 @@ def factorise(node: Node | Called, inputs: Sequence[np.ndarray]) -> tuple[Value,
     if node.op in RECIPES:
         found = solved(node.op, node.params, inputs, node.types)
         if found is not None:
-            if node.op is factors.factors and node.params[0]:
+            if node.op is factors.factors and node.params != ("gauss",):
                 _native.count("multiply_adds", factors.gone_back(dense.export(found[0])))
             return found
     large = reference.multiply_adds(node, inputs) >= THREADED
@@ -76,16 +76,15 @@ def factorise(node: Node | Called, inputs: Sequence[np.ndarray]) -> tuple[Value,
     return tuple(dense.adopt(x, "cpu") for x in ordered)
 
 
-def counted_by_pivots(node: Called) -> tuple[int, int, int, int] | None:
-    """Return where the first pivots of factors are, which tell whether Gauss's way was taken after
-    Cholesky's: (bytes to the first, bytes from one to the next, how many, multiply-adds of each).
+def counted_more(node: Called) -> tuple[int, int, int, int] | None:
+    """Return where numbers of factors are which tell whether a way was taken after another: (bytes
+    to the first, bytes from one to the next, how many, multiply-adds of each).
     """
-    if node.op is not factors.factors or not node.params[0]:
+    if node.op is not factors.factors or node.params == ("gauss",):
         return None
-    order, item = node.type.shape[-1], node.type.dtype.itemsize
-    length = (order + 1) * order
-    matrices = node.type.size // length
-    return order * order * item, length * item, matrices, factors.by_gauss(order)
+    found, item = factors.tried(node.type.shape), node.type.dtype.itemsize
+    length = math.prod(node.type.shape[-2:])
+    return found.at * item, length * item, node.type.size // length, found.multiply_adds
 
 
 def solved(

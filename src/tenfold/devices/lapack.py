@@ -43,10 +43,12 @@ LARGEST = 1 << 14
 
 @cache
 def address_of(routine: str) -> int:
-    """Return the address of a LAPACK routine, such as "dpotrf"."""
+    """Return the address of a routine of LAPACK, such as "dpotrf", or of BLAS, such as "dtrsm"."""
     from scipy.linalg import cython_lapack  # imported only where it is used
 
-    return blas.entry_point(cython_lapack, routine)
+    if routine in cython_lapack.__pyx_capi__:
+        return blas.entry_point(cython_lapack, routine)
+    return blas.address_of(routine)
 
 
 class Step(NamedTuple):

@@ -12,6 +12,7 @@ belong. Nothing of it depends on values.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -173,6 +174,22 @@ def operand_of(place: int, layout: Layout, stack: Shape) -> Operand:
             raise Unlike
         expected = step * length
     return Operand(distance, Side(f"m{place}", row, column, layout.dtype))
+
+
+def squares(layouts: tuple[Layout, ...]) -> tuple[Operand, Recipe, int]:
+    """Return the stack of square matrices, what begins, and how many matrices there are."""
+    shape = layouts[0].shape
+    operand = operand_of(0, layouts[0], shape[:-2])
+    return operand, Recipe(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
+
+
+def with_pivots(recipe: Recipe, packed: Operand) -> str:
+    """Return where the pivots are, as LAPACK has them: 0 where the factor is Cholesky's."""
+    if packed.side.columns != recipe.item or packed.side.rows != recipe.order * recipe.item:
+        raise Unlike
+    pivots, last = recipe.area(INT32, recipe.order), recipe.number(recipe.order**2 * recipe.item)
+    recipe.steps.append(recipe.numbered(f"m0+{last}", pivots, (recipe.dtype, INT32)))
+    return pivots
 
 
 def matrix_of(layout: Layout) -> Layout:

@@ -21,35 +21,32 @@ from tenfold._native import Type
 from tenfold.devices.lapack import Step
 from tenfold.devices.recipe import (
     Layout,
-    Operand,
     Recipe,
     Side,
     Unlike,
     matrix_of,
     operand_of,
+    squares,
     step_with,
     wider,
+    with_pivots,
 )
+from tenfold.devices.right_sides import Place, several, solved
+from tenfold.devices.symmetric import solving_symmetric, symmetric_factors
+from tenfold.devices.triangular import triangular
 from tenfold.dtypes import kind_of
 from tenfold.ir.op import Op
-from tenfold.ir.shape import Shape
 from tenfold.ops import factors, linalg, triangles
 from tenfold.render.library_call import Choice, Routine
 from tenfold.render.library_call import Step as KernelStep
-from tenfold.render.library_diagonals import Beside, Determinant, Fails, Finite, Nonzero, Positive
+from tenfold.render.library_determinant import Determinant
+from tenfold.render.library_diagonals import Finite, Nonzero, Positive
 from tenfold.render.library_moves import INT32, Conjugate, Mirror, Move
-
-
-def _one(layouts: tuple[Layout, ...]) -> tuple[Operand, Recipe, int]:
-    """Return the stack of square matrices, what begins, and how many matrices there are."""
-    shape = layouts[0].shape
-    operand = operand_of(0, layouts[0], shape[:-2])
-    return operand, Recipe(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
 
 
 def _cholesky(layouts: tuple[Layout, ...], types: tuple[Type, ...], upper: bool) -> Step:
     """By rows a lower triangle is an upper one by columns."""
-    operand, recipe, units = _one(layouts)
+    operand, recipe, units = squares(layouts)
     n, side, (result,) = recipe.order, operand.side, types
     own = result.dtype == recipe.dtype
     place = "m1" if own else recipe.area(recipe.dtype, n * n)
@@ -81,7 +78,7 @@ SOLVED = 128
 
 def _inverse(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     """By the columns of the identity; of large matrices LAPACK is asked for it, which is faster."""
-    operand, recipe, units = _one(layouts)
+    operand, recipe, units = squares(layouts)
     n = recipe.order
     matrix, pivots = recipe.factored(operand.side)
     if n < SOLVED:
@@ -98,7 +95,7 @@ def _inverse(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
 
 
 def _determinant(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
-    operand, recipe, units = _one(layouts)
+    operand, recipe, units = squares(layouts)
     matrix, pivots = recipe.factored(operand.side)
     factor = recipe.steps.pop()
     assert isinstance(factor, Routine), "what factored"
@@ -118,40 +115,24 @@ def _solve(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     recipe = Recipe(wider(first.dtype, second.dtype), n)
     matrix, pivots = recipe.factored(left.side)
     columns = recipe.number(count)
-    _with_right(
-        recipe,
-        right.side,
-        types[0].dtype,
-        count,
-        lambda x: [recipe.call("getrs", f"'N n {columns} {matrix} n {pivots} {x} n report")],
-    )
+    words = f"'N n {columns} {matrix} n {pivots}"
+
+    def solving(x: Place) -> Sequence[KernelStep]:
+        return [recipe.call("getrs", f"{words} {x.at} n report")]
+
+    solved(recipe, right.side, types[0], stack, count, solving)
     return step_with(
         recipe, (left, right), types, math.prod(stack), n**3 // 3 + n * n * count, columns=count
     )
 
 
-def _with_right(
-    recipe: Recipe,
-    right: Side,
-    dtype: np.dtype,
-    count: int,
-    solving: Callable[[str], Sequence[KernelStep]],
-) -> None:
-    """Copy right sides by columns, solve in place, and copy the solutions by rows; a single column
-    is solved where the result is to lie.
-    """
-    own = count == 1 and dtype == recipe.dtype
-    place = "m2" if own else recipe.area(recipe.dtype, recipe.order * count)
-    recipe.steps += [recipe.by_columns(right, place, count), *solving(place)]
-    if not own:
-        recipe.steps.append(recipe.by_rows(place, "m2", dtype, count))
-
-
-def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: bool) -> Step:
+def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], way: str) -> Step:
     """Cholesky's factor with pivots 0, or Gauss's; each matrix as it goes. Beyond the triangle of
     Cholesky's stands what nobody reads.
     """
-    operand, recipe, units = _one(layouts)
+    if way == "symmetric":
+        return symmetric_factors(layouts, types)
+    operand, recipe, units = squares(layouts)
     n, item = recipe.order, recipe.item
     copied = recipe.square(operand.side, "m1")
     pivots, last = recipe.area(INT32, n), recipe.number(n * n * item)
@@ -159,7 +140,7 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
         recipe.call("getrf", f"n n m1 n {pivots} report", fails=False),
         recipe.numbered(pivots, f"m1+{last}", (INT32, recipe.dtype)),
     ]
-    if not definite:
+    if way == "gauss":
         recipe.steps = [copied, *gauss]
     else:
         nothing = recipe.move(
@@ -177,19 +158,10 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], definite: boo
     return step_with(recipe, (operand,), types, units, n**3 // 3)
 
 
-def _with_pivots(recipe: Recipe, packed: Operand) -> str:
-    """Return where the pivots are, as LAPACK has them: 0 where the factor is Cholesky's."""
-    if packed.side.columns != recipe.item or packed.side.rows != recipe.order * recipe.item:
-        raise Unlike
-    pivots, last = recipe.area(INT32, recipe.order), recipe.number(recipe.order**2 * recipe.item)
-    recipe.steps.append(recipe.numbered(f"m0+{last}", pivots, (recipe.dtype, INT32)))
-    return pivots
-
-
 def _inverse_factored(layouts: tuple[Layout, ...], types: tuple[Type, ...], _: np.dtype) -> Step:
-    packed, recipe, units = _one(layouts)
+    packed, recipe, units = squares(layouts)
     n = recipe.order
-    pivots, matrix = _with_pivots(recipe, packed), recipe.area(recipe.dtype, n * n)
+    pivots, matrix = with_pivots(recipe, packed), recipe.area(recipe.dtype, n * n)
     work = recipe.work("getri", (n, None, n, None, None, -1))
     cholesky = (
         recipe.call("potri", f"'L n {matrix} n report"),
@@ -209,21 +181,11 @@ def _inverse_factored(layouts: tuple[Layout, ...], types: tuple[Type, ...], _: n
 def _determinant_factored(
     layouts: tuple[Layout, ...], types: tuple[Type, ...], _: np.dtype, *, part: str = "whole"
 ) -> Step:
-    packed, recipe, units = _one(layouts)
-    pivots, dtypes = _with_pivots(recipe, packed), (recipe.dtype, types[0].dtype)
+    packed, recipe, units = squares(layouts)
+    pivots, dtypes = with_pivots(recipe, packed), (recipe.dtype, types[0].dtype)
     gauss = Determinant("m0", pivots, recipe.n, dtypes, "m1", part)
     recipe.steps.append(Choice(pivots, (gauss._replace(pivots=""),), (gauss,)))
     return step_with(recipe, (packed,), types, units, 2 * recipe.order)
-
-
-def _several(stack: Shape, matrix: Layout, right: Layout) -> tuple[Layout, Layout, Shape]:
-    """Let one matrix and a stack of vectors be one matrix and another one, if they unite."""
-    *_, n, count = right.shape
-    if count > 1 or math.prod(matrix.shape[:-2]) > 1 or math.prod(stack) == 1:
-        return matrix, right, stack
-    operand, units = operand_of(1, right, stack), math.prod(stack)
-    wide = Layout((n, units), (operand.side.rows, operand.distance), right.dtype)
-    return Layout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), wide, ()
 
 
 def _solve_factored(
@@ -231,16 +193,19 @@ def _solve_factored(
 ) -> Step:
     first, second = layouts[0], matrix_of(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-    first, second, stack = _several(stack, first, second)
+    first, second, stack = several(stack, first, second)
     packed, right = operand_of(0, first, stack), operand_of(1, second, stack)
     n, count = second.shape[-2:]
     recipe = Recipe(first.dtype, n)
     if wider(first.dtype, second.dtype) != first.dtype:
         raise Unlike
-    pivots, columns = _with_pivots(recipe, packed), recipe.number(count)
-    recipe.steps.append(Nonzero("m0", recipe.n, recipe.dtype))
+    pivots, columns = with_pivots(recipe, packed), recipe.number(count)
+    symmetric = layouts[0].shape[-2] > n + 1
+    if not symmetric:
+        recipe.steps.append(Nonzero("m0", recipe.n, recipe.dtype))
 
-    def solving(x: str) -> Sequence[KernelStep]:
+    def solving(place: Place) -> Sequence[KernelStep]:
+        x = place.at
         cholesky: list[KernelStep] = [recipe.call("potrs", f"'L n {columns} m0 n {x} n report")]
         if transposed == "T" and kind_of(recipe.dtype) == "c":
             # the transpose is the conjugate, as the matrix is Hermitian
@@ -249,102 +214,10 @@ def _solve_factored(
         gauss = recipe.call("getrs", f"'{transposed} n {columns} m0 n {pivots} {x} n report")
         return [Choice(pivots, tuple(cholesky), (gauss,))]
 
-    _solved(recipe, right.side, types[0], stack, count, solving)
+    conjugated = transposed == "C" and kind_of(recipe.dtype) == "c"
+    by = solving_symmetric(recipe, pivots, conjugated) if symmetric else solving
+    solved(recipe, right.side, types[0], stack, count, by, rows=symmetric)
     return step_with(recipe, (packed, right), types, math.prod(stack), n * n * count, columns=count)
-
-
-def _solved(
-    recipe: Recipe,
-    right: Side,
-    type_: Type,
-    stack: Shape,
-    count: int,
-    solving: Callable[[str], Sequence[KernelStep]],
-) -> None:
-    """As _with_right; what was united of a stack of vectors lies by columns in the result."""
-    united = not stack and len(type_.shape) > 2
-    if not united:
-        _with_right(recipe, right, type_.dtype, count, solving)
-        return
-    own, n = type_.dtype == recipe.dtype, recipe.order
-    place = "m2" if own else recipe.area(recipe.dtype, n * count)
-    recipe.steps += [recipe.by_columns(right, place, count), *solving(place)]
-    if not own:
-        item = type_.dtype.itemsize
-        inner, outer = (n, recipe.item, item), (count, n * recipe.item, n * item)
-        recipe.steps.append(recipe.move(place, "m2", (recipe.dtype, type_.dtype), outer, inner))
-
-
-def _triangular(
-    layouts: tuple[Layout, ...], types: tuple[Type, ...], side: str, unit_diagonal: bool
-) -> Step:
-    """Of matrices only the triangle is read, where it lies if LAPACK can read it there; of "either"
-    the one that holds the matrix, which must be one.
-    """
-    first, second = layouts[0], matrix_of(layouts[1])
-    stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
-    first, second, stack = _several(stack, first, second)
-    left, right = operand_of(0, first, stack), operand_of(1, second, stack)
-    n, count = second.shape[-2:]
-    recipe = Recipe(wider(first.dtype, second.dtype), n)
-    if side == "diagonal":
-        place, apart, turned = *_on_the_diagonal(recipe, left.side), False
-    else:
-        place, apart, turned = _as_it_lies(recipe, left.side)
-    columns, distance = recipe.number(count), recipe.number(apart)
-
-    def substituted(x: str, side: str) -> Routine:
-        uplo = "U" if (side == "upper") != turned else "L"
-        words = f"'{uplo} '{'T' if turned else 'N'} '{'U' if unit_diagonal else 'N'}"
-        return recipe.call("trtrs", f"{words} n {columns} {place} {distance} {x} n report")
-
-    def solving(x: str) -> Sequence[KernelStep]:
-        if side == "diagonal":
-            words, band = f"'U 'N '{'U' if unit_diagonal else 'N'} n", recipe.number(0)
-            return [
-                recipe.call("tbtrs", f"{words} {band} {columns} {place} {distance} {x} n report")
-            ]
-        if side != "either":
-            return [substituted(x, side)]
-        row, column = recipe.number(left.side.rows), recipe.number(left.side.columns)
-        above = Beside("m0", recipe.n, row, column, left.side.dtype, recipe.area(INT32, 1))
-        below = above._replace(row=column, column=row, target=recipe.area(INT32, 1))
-        upper = Choice(below.target, (substituted(x, "upper"),), (Fails(),))
-        return [above, Choice(above.target, (substituted(x, "lower"),), (below, upper))]
-
-    _solved(recipe, right.side, types[0], stack, count, solving)
-    return step_with(
-        recipe, (left, right), types, math.prod(stack), n * n * count // 2, columns=count
-    )
-
-
-def _on_the_diagonal(recipe: Recipe, side: Side) -> tuple[str, int]:
-    """Return where a diagonal is for LAPACK, as a matrix of one band, and how many elements further
-    on the next of its elements is.
-    """
-    distance = side.rows + side.columns
-    if side.dtype == recipe.dtype and distance > 0 and distance % recipe.item == 0:
-        return side.place, distance // recipe.item
-    place = recipe.area(recipe.dtype, recipe.order)
-    inner = (recipe.order, distance, recipe.item)
-    recipe.steps.append(
-        recipe.move(side.place, place, (side.dtype, recipe.dtype), (1, 0, 0), inner)
-    )
-    return place, 1
-
-
-def _as_it_lies(recipe: Recipe, side: Side) -> tuple[str, int, bool]:
-    """Return where a matrix is for LAPACK, the elements from a column to the next, and whether it
-    is transposed there; it is copied if it must be.
-    """
-    n, item = recipe.order, recipe.item
-    for near, far, turned in ((side.rows, side.columns, False), (side.columns, side.rows, True)):
-        fits = far >= n * item and far % item == 0
-        if side.dtype == recipe.dtype and near == item and fits:
-            return side.place, far // item, turned
-    place = recipe.area(recipe.dtype, n * n)
-    recipe.steps.append(recipe.square(side, place))
-    return place, n, False
 
 
 RECIPES: dict[Op[...], Callable[..., Step]] = {
@@ -358,5 +231,5 @@ RECIPES: dict[Op[...], Callable[..., Step]] = {
     factors.inv_factored: _inverse_factored,
     factors.factors: _factors,
     factors.solve_factored: _solve_factored,
-    triangles.triangular_solve: _triangular,
+    triangles.triangular_solve: triangular,
 }

@@ -2,12 +2,20 @@
 
 `factors` takes matrices (..., n, n), hands on (..., n + 1, n) in double precision: n rows that hold
 the factors by columns, as LAPACK leaves them, and the pivots in one more row, counted from 1. Where
-the matrix was promised or seen to be positive definite, or promised to be symmetric, and Cholesky's
-factorisation went, the lower factor stands there, above it what nobody reads, and the pivots are 0.
-Nothing is refused: a zero on the diagonal says singular.
+the matrix was promised or seen to be positive definite, and Cholesky's factorisation went, the
+lower factor stands there, above it what nobody reads, and the pivots are 0. Nothing is refused: a
+zero on the diagonal says singular.
+
+A matrix that was promised to be symmetric is factored by Cholesky's way, too, if it is real and
+that goes, or else by that of Bunch and Kaufman ("Some stable methods for calculating inertia and
+solving symmetric linear systems", Mathematics of Computation 31, 1977), which needs as many
+multiply-adds: it is P L D L^T P^T. L stands below the diagonal, which is that of D, the exchanges
+of rows are negative pivots, and one row more has what D has beside its diagonal; the last number
+there is not 0 where another way had failed before. What is singular or not finite is left to
+Gauss's elimination.
 
 >>> import tenfold as tn
->>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), definite=False)
+>>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), way="gauss")
 >>> packed.tolist()  # rows exchanged: the matrix is diag(4, 2) now
 [[4.0, 0.0], [0.0, 2.0], [2.0, 2.0]]
 >>> solve_factored(packed, tn.asarray([2.0, 4.0]), dtype=tn.float64).tolist()
@@ -25,7 +33,7 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import broadcast, product
+from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops.linalg import (
     SINGULAR,
     computed_in,
@@ -42,41 +50,96 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-def _factors_rule(types: tuple[Type, ...], definite: bool) -> Inferred:
+WAYS = ("gauss", "cholesky", "symmetric")
+"""Gauss's elimination; Cholesky's way if that goes, else it; for symmetric matrices that of Bunch
+and Kaufman, for real ones only if Cholesky's does not go.
+"""
+
+
+def _factors_rule(types: tuple[Type, ...], way: str) -> Inferred:
     stack, order = square(types[0].shape)
     dtype = COMPLEX128 if kind_of(computed_in(types)) == "c" else FLOAT64
-    return Inferred((((*stack, order + 1, order), dtype),), (dtype,))
+    rows = order + (2 if way == "symmetric" else 1)
+    return Inferred((((*stack, rows, order), dtype),), (dtype,))
 
 
-def _factors(x: np.ndarray, definite: bool) -> np.ndarray:
+def _factors(x: np.ndarray, way: str) -> np.ndarray:
     """SciPy's factorisations, matrix by matrix."""
-    from scipy import linalg  # imported only where it is used
-
     n = x.shape[-1]
-    packed = np.zeros((*x.shape[:-2], n + 1, n), x.dtype)
+    packed = np.zeros((*x.shape[:-2], n + (2 if way == "symmetric" else 1), n), x.dtype)
     for at in np.ndindex(x.shape[:-2]) if n else ():
-        try:
-            if not definite:
-                raise np.linalg.LinAlgError
-            packed[at][:n] = linalg.cholesky(x[at], lower=True, check_finite=False).T
-        except np.linalg.LinAlgError:
-            with warnings.catch_warnings(action="ignore"):
-                made, pivots = linalg.lu_factor(x[at], check_finite=False)
-            packed[at][:n], packed[at][n] = made.T, pivots + 1
+        hermitian = way == "cholesky" or kind_of(x.dtype) != "c"
+        if way == "gauss" or not (hermitian and _by_cholesky(x[at], packed[at])):
+            if way != "symmetric":
+                _by_gauss(x[at], packed[at])
+            elif not _by_bunch_and_kaufman(x[at], packed[at]):
+                _by_gauss(x[at], packed[at])
+                packed[at][-1, -1] = 1
     return packed
 
 
-def _factors_multiply_adds(types: tuple[Type, ...], definite: bool) -> int:
-    """Of Cholesky's way where that may go, even if the diagonal rules it out; `gone_back` has what
-    comes to it.
+def _by_cholesky(x: np.ndarray, packed: np.ndarray) -> bool:
+    """Whether Cholesky's way goes; if it was tried, the last number says so."""
+    from scipy import linalg  # imported only where it is used
+
+    n = len(x)
+    if not (np.diagonal(x).real > 0).all():
+        return False
+    try:
+        made = linalg.cholesky(x, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        made = np.full_like(x, np.nan)
+    goes = bool(np.isfinite(np.diagonal(made)).all())
+    if goes:
+        packed[:n] = made.T
+    else:
+        packed[n + 1 :, -1:] = 1
+    return goes
+
+
+def _by_gauss(x: np.ndarray, packed: np.ndarray) -> None:
+    from scipy import linalg  # imported only where it is used
+
+    n = len(x)
+    with warnings.catch_warnings(action="ignore"):
+        made, pivots = linalg.lu_factor(x, check_finite=False)
+    packed[:n], packed[n] = made.T, pivots + 1
+
+
+def _by_bunch_and_kaufman(x: np.ndarray, packed: np.ndarray) -> bool:
+    """Whether the matrix is finite and not singular; LAPACK's pivots are negative in both rows of a
+    block of two, of which only the second was exchanged.
+    """
+    from scipy.linalg import lapack  # imported only where it is used
+
+    n = len(x)
+    factor, convert = lapack.get_lapack_funcs(("sytrf", "syconv"), (x,))
+    made, pivots, singular = factor(x, lower=1)
+    triangle, beside, _ = convert(made, pivots, lower=1)
+    if singular or not (np.isfinite(np.diagonal(triangle)) & np.isfinite(beside)).all():
+        return False
+    own = np.arange(1, n + 1)
+    packed[:n], packed[n + 1, :-1] = triangle.T, beside[:-1]
+    packed[n] = np.where(pivots > 0, -pivots, np.where(beside != 0, -own, pivots))
+    return True
+
+
+def _factors_multiply_adds(types: tuple[Type, ...], way: str) -> int:
+    """Of Cholesky's way where that may go, even if the diagonal rules it out; Bunch's and
+    Kaufman's takes as many; `gone_back` has what comes to it.
     """
     stack, order = square(types[0].shape)
-    return product(stack) * (order**3 // 6 if definite else by_gauss(order))
+    return product(stack) * (by_gauss(order) if way == "gauss" else by_cholesky(order))
 
 
 def by_gauss(order: int) -> int:
     """Return the multiply-adds of Gauss's elimination."""
     return order**3 // 3
+
+
+def by_cholesky(order: int) -> int:
+    """Return the multiply-adds of Cholesky's way, and of that of Bunch and Kaufman."""
+    return order**3 // 6
 
 
 @operation(
@@ -85,11 +148,9 @@ def by_gauss(order: int) -> int:
     multiply_adds=_factors_multiply_adds,
     public=False,
 )
-def factors(x: Array, /, *, definite: bool) -> Call:
-    """Return the factors of square matrices in one array: by Cholesky's way if `definite` and that
-    goes, else by Gauss's with row exchanges.
-    """
-    return Call((array(x),), (definite,))
+def factors(x: Array, /, *, way: str) -> Call:
+    """Return the factors of square matrices in one array, by one of `WAYS`."""
+    return Call((array(x),), (way,))
 
 
 class Parts(NamedTuple):
@@ -98,8 +159,12 @@ class Parts(NamedTuple):
     columns: np.ndarray
     """The factors by columns: (..., n, n)."""
     pivots: np.ndarray
-    """The rows that were exchanged, from 1 on, int32; 0 where the factor is Cholesky's."""
+    """The rows that were exchanged, from 1 on, int32; 0 where the factor is Cholesky's, negative
+    where it is that of Bunch and Kaufman.
+    """
     diagonal: np.ndarray
+    beside: np.ndarray
+    """What D has beside its diagonal, 0 of other factors: (..., n)."""
 
     @property
     def cholesky(self) -> np.ndarray:
@@ -108,10 +173,14 @@ class Parts(NamedTuple):
 
 
 def parts_of(packed: np.ndarray) -> Parts:
-    """Return what an array of factors holds, as views of it."""
-    columns = packed[..., :-1, :]
-    pivots = packed[..., -1, :].real.astype(np.int32)
-    return Parts(columns, pivots, np.diagonal(columns, 0, -2, -1))
+    """Return what an array of factors holds, most of it as views."""
+    n = packed.shape[-1]
+    columns = packed[..., :n, :]
+    pivots = packed[..., n, :].real.astype(np.int32)
+    beside = np.zeros_like(packed[..., n, :])
+    if packed.shape[-2] > n + 1:
+        beside[..., :-1] = np.where(pivots < 0, packed[..., n + 1, :], 0)[..., :-1]
+    return Parts(columns, pivots, np.diagonal(columns, 0, -2, -1), beside)
 
 
 def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +188,7 @@ def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     An exchange of two rows turns the sign; Cholesky's factor counts twice.
     """
-    _, pivots, diagonal = found = parts_of(packed)
+    _, pivots, diagonal, _ = found = parts_of(packed)
     moduli = np.abs(diagonal)
     signs = np.sign(diagonal)
     exchanged = (pivots != 0) & (pivots != np.arange(1, pivots.shape[-1] + 1))
@@ -166,15 +235,38 @@ def det_factored(packed: Array, /, *, dtype: np.dtype) -> Call:
     return Call((packed,), (dtype,))
 
 
+class Tried(NamedTuple):
+    """What tells whether a way had failed before another gave the factors of a matrix: a number
+    that is not 0 then.
+    """
+
+    at: int
+    """Which number it is."""
+    multiply_adds: int
+    """What comes to those of `factors` then."""
+
+
+def tried(shape: Shape) -> Tried:
+    """Return it for factors of that shape."""
+    rows, order = shape[-2:]
+    if rows > order + 1:
+        return Tried(rows * order - 1, by_cholesky(order))
+    return Tried(order * order, by_gauss(order))
+
+
 def gone_back(packed: np.ndarray) -> int:
-    """Return the multiply-adds of the matrices that were factored by Gauss's way after all."""
-    order = packed.shape[-1]
-    return int(np.count_nonzero(packed[..., -1, :1])) * by_gauss(order)
+    """Return the multiply-adds of ways that had failed before."""
+    *stack, rows, order = packed.shape
+    at, multiply_adds = tried(packed.shape)
+    return int(np.count_nonzero(packed.reshape(*stack, rows * order)[..., at])) * multiply_adds
 
 
 def refuse_zero_pivot(packed: np.ndarray) -> None:
-    """Raise LinAlgError, naming the matrix, where a factor has a zero on its diagonal."""
-    zero = (parts_of(packed).diagonal == 0).any(-1)
+    """Raise LinAlgError, naming the matrix, where a factor has a zero on its diagonal. A block of
+    two rows may have; what Bunch and Kaufman's way gives is not singular.
+    """
+    _, pivots, diagonal, _ = parts_of(packed)
+    zero = ((diagonal == 0) & (pivots >= 0)).any(-1)
     if zero.any():
         shape = (*packed.shape[:-2], packed.shape[-1], packed.shape[-1])
         raise refuse_singular("x1", shape, packed.dtype, zero)
@@ -194,17 +286,22 @@ def _solve_factored(
     """By the matrices that the factors multiply to."""
     refuse_zero_pivot(packed)
     n = packed.shape[-1]
-    columns, pivots, _ = found = parts_of(packed)
+    columns, pivots, diagonal, beside = found = parts_of(packed)
     by_rows = columns.swapaxes(-1, -2)
-    cholesky = np.tril(by_rows)
+    cholesky, units = np.tril(by_rows), np.tril(by_rows, -1) + np.eye(n)
     definite = cholesky @ np.conj(cholesky.swapaxes(-1, -2))
-    general = (np.tril(by_rows, -1) + np.eye(n)) @ np.triu(by_rows)
+    general = units @ np.triu(by_rows)
     for at in np.ndindex(packed.shape[:-2]):
         order = np.arange(n)
-        for row, other in enumerate(pivots[at] - 1):
+        for row, other in enumerate(abs(pivots[at]) - 1):
             if other >= 0:
                 order[[row, other]] = order[[other, row]]
-        general[at][order] = general[at].copy()
+        if (pivots[at] < 0).any():
+            blocks = np.diag(diagonal[at])
+            blocks += np.diag(beside[at][:-1], 1) + np.diag(beside[at][:-1], -1)
+            general[at][np.ix_(order, order)] = units[at] @ blocks @ units[at].T
+        else:
+            general[at][order] = general[at].copy()
     matrices = np.where(found.cholesky[..., None, None], definite, general)
     if transposed != "N":
         matrices = matrices.swapaxes(-1, -2)
@@ -281,5 +378,5 @@ def slogdet(x: Array, /) -> Any:
     x = array(x)
     square(x.shape)
     dtype = computed_of(x)
-    packed = factors(x, definite=False)
+    packed = factors(x, way="gauss")
     return SlogdetResult(sign_of(packed, dtype=dtype), logarithm_of(packed, dtype=real_part(dtype)))

@@ -16,16 +16,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tenfold.render.library_determinant import Determinant
 from tenfold.render.library_diagonals import (
     AllFinite,
     Beside,
-    Determinant,
     Fails,
     Finite,
     Nonzero,
     Positive,
 )
 from tenfold.render.library_moves import Conjugate, Mirror, Move, Permutation, Unit
+from tenfold.render.library_symmetric import Blocks, Exchange, Interchanges, Negative, Regular
 from tenfold.render.loops import counted
 from tenfold.render.packet import Text
 from tenfold.render.product import either, given, module, times
@@ -55,7 +56,8 @@ class Choice(NamedTuple):
 
 
 Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero | Positive
-Step = Routine | Choice | Move | Mirror | Permutation | Conjugate | Look
+Symmetric = Blocks | Exchange | Interchanges | Negative | Regular
+Step = Routine | Choice | Move | Mirror | Permutation | Conjugate | Look | Symmetric
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class LibraryCall:
     @property
     def routines(self) -> tuple[str, ...]:
         """The names of the routines, each once."""
-        return tuple(dict.fromkeys(each.name for each in _routines(self.steps)))
+        names = [each.name for each in _leaves(self.steps) if isinstance(each, Routine)]
+        return tuple(dict.fromkeys(names))
 
     def text(self) -> str:
         """Return its LLVM module.
@@ -90,8 +93,8 @@ class LibraryCall:
         failed = text.stack(8)
         text.line(f"store i64 0, ptr {failed}")
         unit = Unit(text, self.buffers + len(self.routines), failed)
-        for each in _routines(self.steps):
-            for word in each.arguments.split():
+        for each in _leaves(self.steps):
+            for word in _words(each):
                 if word[0] not in "mw":
                     unit.pointer(word)  # what is the same for all matrices is stored once
 
@@ -106,12 +109,20 @@ class LibraryCall:
         return module(text, str(self))
 
 
-def _routines(steps: tuple[Step, ...]) -> Iterator[Routine]:
+def _leaves(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Yield what is done, whatever is chosen."""
     for step in steps:
-        if isinstance(step, Routine):
+        if isinstance(step, Choice):
+            yield from _leaves(step.zero + step.other)
+        else:
             yield step
-        elif isinstance(step, Choice):
-            yield from _routines(step.zero + step.other)
+
+
+def _words(step: Step) -> list[str]:
+    """Return what pointers a step is given, as far as they may be the same for all matrices."""
+    if isinstance(step, Routine):
+        return step.arguments.split()
+    return [step.source] if isinstance(step, Move) else []
 
 
 def _take(unit: Unit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:

@@ -1,8 +1,8 @@
 """What is asked of matrices between the routines of a library call.
 
 Takes a factor of float64 or complex128 by its word, hands on LLVM text: whether Cholesky's way is
-to be tried, whether it has met NaN, whether a triangle is singular, which triangle holds a matrix,
-and the determinant of what was factored.
+to be tried, whether it has met NaN, whether a triangle is singular, and which triangle holds a
+matrix.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> Finite("w0", "n1", FLOAT64).order
@@ -16,18 +16,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.dtypes import FLOAT64
-from tenfold.render.library_moves import BYTES, PARTS, Unit, converted
+from tenfold.render.library_moves import BYTES, PARTS, Unit
 from tenfold.render.loops import integer, where
-from tenfold.render.packet import Packet, Text, literal
+from tenfold.render.packet import Text
 from tenfold.render.product import advanced, carrying, times
-from tenfold.render.vecmath.logarithm import log
 
 
-def _diagonal(unit: Unit, place: str, order: str, dtype: np.dtype, i: str) -> list[str]:
-    """Load an element of the diagonal of a contiguous matrix, part by part."""
+def diagonal(
+    unit: Unit, place: str, order: str, dtype: np.dtype, i: str, apart: str = ""
+) -> list[str]:
+    """Load an element of the diagonal, part by part, of a matrix whose columns are so many elements
+    apart; of a contiguous one without that.
+    """
     text = unit.text
-    distance = integer(text, "mul", integer(text, "add", unit.number(order), 1), dtype.itemsize)
+    columns = unit.number(apart or order)
+    distance = integer(text, "mul", integer(text, "add", columns, 1), dtype.itemsize)
     at = times(text, unit.pointer(place), i, distance)
     parts = [advanced(text, at, 8 * part) for part in range(PARTS[dtype][1])]
     return [text.value(f"load double, ptr {each}") for each in parts]
@@ -45,11 +48,11 @@ class Finite(NamedTuple):
         text = unit.text
 
         def one(i: str, total: str) -> list[str]:
-            number = _diagonal(unit, self.place, self.order, self.dtype, i)[0]
+            number = diagonal(unit, self.place, self.order, self.dtype, i)[0]
             nothing = text.value(f"fsub double {number}, {number}")
             return [text.value(f"fadd double {total}, {nothing}")]
 
-        (total,) = _folded(text, unit.number(self.order), [("double", "0.0")], one)
+        (total,) = folded(text, unit.number(self.order), [("double", "0.0")], one)
         bad = text.value(f"fcmp uno double {total}, {total}")
         report = unit.pointer("report")
         where(text, bad, lambda: text.line(f"store i32 1, ptr {report}"))
@@ -67,11 +70,11 @@ class Positive(NamedTuple):
         text = unit.text
 
         def one(i: str, found: str) -> list[str]:
-            number = _diagonal(unit, self.place, self.order, self.dtype, i)[0]
+            number = diagonal(unit, self.place, self.order, self.dtype, i)[0]
             other = text.value(f"fcmp ule double {number}, 0.0")
             return [text.value(f"or i1 {found}, {other}")]
 
-        (found,) = _folded(text, unit.number(self.order), [("i1", "false")], one)
+        (found,) = folded(text, unit.number(self.order), [("i1", "false")], one)
         text.line(
             f"store i32 {text.value(f'zext i1 {found} to i32')}, ptr {unit.pointer('report')}"
         )
@@ -95,7 +98,7 @@ class AllFinite(NamedTuple):
             nothing = text.value(f"fsub double {number}, {number}")
             return [text.value(f"fadd double {total}, {nothing}")]
 
-        (total,) = _folded(text, unit.number(self.length), [("double", "0.0")], one)
+        (total,) = folded(text, unit.number(self.length), [("double", "0.0")], one)
         bad = text.value(f"fcmp uno double {total}, {total}")
         flag = text.value(f"zext i1 {bad} to i32")
         text.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
@@ -107,20 +110,22 @@ class Nonzero(NamedTuple):
     place: str
     order: str
     dtype: np.dtype
+    apart: str = ""
+    """Elements from one column to the next, if not the order."""
 
     def add(self, unit: Unit) -> None:
         """Add its text."""
         text = unit.text
 
         def one(i: str, found: str) -> list[str]:
-            parts = _diagonal(unit, self.place, self.order, self.dtype, i)
+            parts = diagonal(unit, self.place, self.order, self.dtype, i, self.apart)
             zero = "true"
             for part in parts:
                 equal = text.value(f"fcmp oeq double {part}, 0.0")
                 zero = text.value(f"and i1 {zero}, {equal}")
             return [text.value(f"or i1 {found}, {zero}")]
 
-        (found,) = _folded(text, unit.number(self.order), [("i1", "false")], one)
+        (found,) = folded(text, unit.number(self.order), [("i1", "false")], one)
         unit.fail_if(found)
 
 
@@ -133,48 +138,96 @@ class Fails(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """Stores, as an i32, whether anything behind the diagonal of the rows is not 0."""
+    """Stores, as an i32, where the first row that has anything but 0 beside the diagonal has it: 1
+    behind it, else 0. Of a triangle that tells which one it is, often by the second row. Columns
+    take the place of rows where their elements lie closer.
+    """
 
     place: str
     order: str
-    row: str
-    """Bytes from one row to the next: for what is below the diagonal, those of columns."""
-    column: str
+    far: str
+    """Bytes from one row to the next."""
+    near: str
+    """Bytes from one element of a row to the next."""
     dtype: np.dtype
     target: str
+    contiguous: bool = False
+    """Whether the elements of a row lie beside each other: then whole packets are looked at."""
 
     def add(self, unit: Unit) -> None:
         """Add its text."""
-        text, end = unit.text, unit.number(self.order)
-        place, row, column = (
+        text, order = unit.text, unit.number(self.order)
+        place, far, near = (
             unit.pointer(self.place),
-            unit.number(self.row),
-            unit.number(self.column),
+            unit.number(self.far),
+            unit.number(self.near),
         )
-        type_, parts = PARTS[self.dtype]
 
-        def one(i: str, found: str) -> list[str]:
-            after = integer(text, "add", i, 1)
-            first = times(text, times(text, place, i, row), after, column)
+        def one(i: str, found: str, behind: str) -> list[str]:
+            """Look at no element more once a row has been found."""
+            after, row = integer(text, "add", i, 1), times(text, place, i, far)
+            parts = (row, i), (times(text, row, after, near), integer(text, "sub", order, after))
+            seen = []
+            for first, length in parts:
+                count = text.value(f"select i1 {found}, i64 0, i64 {length}")
+                seen.append(self._in_row(text, first, near, count))
+            behind = text.value(f"or i1 {behind}, {seen[1]}")
+            anything = text.value(f"or i1 {seen[0]}, {seen[1]}")
+            return [text.value(f"or i1 {found}, {anything}"), behind]
 
-            def other(j: str, seen: str) -> list[str]:
-                at = times(text, first, j, column)
-                for part in range(parts):
-                    value = text.value(
-                        f"load {type_}, ptr {advanced(text, at, part * BYTES[type_])}, align 1"
-                    )
-                    differs = text.value(f"fcmp une {type_} {value}, 0.0")
-                    seen = text.value(f"or i1 {seen}, {differs}")
-                return [seen]
-
-            return _folded(text, integer(text, "sub", end, after), [("i1", found)], other)
-
-        (found,) = _folded(text, end, [("i1", "false")], one)
-        flag = text.value(f"zext i1 {found} to i32")
+        (_, behind) = folded(text, order, [("i1", "false"), ("i1", "false")], one)
+        flag = text.value(f"zext i1 {behind} to i32")
         text.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
+    def _in_row(self, text: Text, first: str, near: str, count: str) -> str:
+        """Add a loop over elements, and one over packets before it where they are contiguous."""
+        type_, parts = PARTS[self.dtype]
+        if not self.contiguous:
+            return self._elements(text, first, near, count, parts, "false")
+        size, bytes_ = LANES[type_], BYTES[type_]
+        numbers = integer(text, "mul", count, parts)
+        packets = integer(text, "udiv", numbers, size)
+        integers = f"<{size} x i{8 * bytes_}>"
+        ones = f"<{', '.join([f'i{8 * bytes_} 1'] * size)}>"
 
-def _folded(
+        def packet(j: str, seen: str) -> list[str]:
+            at = times(text, first, j, size * bytes_)
+            value = text.value(f"load {integers}, ptr {at}, align 1")
+            # without its sign a number is 0 where all bits are
+            unsigned = text.value(f"shl {integers} {value}, {ones}")
+            return [text.value(f"or {integers} {seen}, {unsigned}")]
+
+        (seen,) = folded(text, packets, [(integers, "zeroinitializer")], packet)
+        number, reduce = f"i{8 * bytes_}", f"llvm.vector.reduce.or.v{size}i{8 * bytes_}"
+        bits = text.intrinsic(reduce, number, [(integers, seen)])
+        found = text.value(f"icmp ne {number} {bits}, 0")
+        done = integer(text, "mul", packets, size)
+        rest = integer(text, "sub", numbers, done)
+        return self._elements(text, times(text, first, done, bytes_), str(bytes_), rest, 1, found)
+
+    def _elements(
+        self, text: Text, first: str, near: str, count: str, parts: int, found: str
+    ) -> str:
+        type_ = PARTS[self.dtype][0]
+
+        def other(j: str, seen: str) -> list[str]:
+            at = times(text, first, j, near)
+            for part in range(parts):
+                value = text.value(
+                    f"load {type_}, ptr {advanced(text, at, part * BYTES[type_])}, align 1"
+                )
+                differs = text.value(f"fcmp une {type_} {value}, 0.0")
+                seen = text.value(f"or i1 {seen}, {differs}")
+            return [seen]
+
+        return folded(text, count, [("i1", found)], other)[0]
+
+
+LANES = {"float": 32, "double": 16}
+"""The numbers of a packet in which zeros are looked for."""
+
+
+def folded(
     text: Text, end: str, carried: list[tuple[str, str]], inside: Callable[..., list[str]]
 ) -> list[str]:
     """Add a loop that hands values on; `inside` gets the counter before them."""
@@ -183,132 +236,3 @@ def _folded(
         return [integer(text, "add", i, 1), *inside(i, *values)]
 
     return carrying(text, end, [("i64", "0"), *carried], numbered)[1:]
-
-
-LARGE, SMALL, SHIFT = 400, -400, 600
-"""Numbers beyond 2**400 or below 2**-400 are multiplied by 2**-600 or 2**600."""
-MOST = 4
-"""So many such powers of two make any number 0 or infinite."""
-
-
-class Determinant(NamedTuple):
-    """The determinant from the factors by columns and the pivots: the product of the diagonal, its
-    sign turned by every exchange of rows; of a factor of Cholesky's, without pivots, its square.
-    Powers of two are counted apart, so that no product overflows on its way.
-    """
-
-    factors: str
-    pivots: str
-    """ "" of Cholesky's."""
-    order: str
-    dtypes: tuple[np.dtype, np.dtype]
-    """Of the factors, and of the result."""
-    target: str
-    part: str = "whole"
-    """Or its "sign", or the "logarithm" of its modulus."""
-
-    def add(self, unit: Unit) -> None:
-        """Add its text."""
-        text, dtype = unit.text, self.dtypes[0]
-        parts = PARTS[dtype][1]
-
-        def one(i: str, power: str, *product: str) -> list[str]:
-            number, made = _diagonal(unit, self.factors, self.order, dtype, i), list(product)
-            if self.pivots:
-                exchanged = self._exchanged(unit, i)
-                number = [_turned(text, exchanged, part) for part in number]
-            for _ in range(1 if self.pivots else 2):
-                scaled, power = _scaled(text, number, power)
-                made, power = _scaled(text, _product(text, made, scaled), power)
-            return [power, *made]
-
-        begun = [("i64", "0"), ("double", "1.0"), ("double", "0.0")][: 1 + parts]
-        power, *product = _folded(text, unit.number(self.order), begun, one)
-        values = self._asked(text, product, power)
-        type_ = PARTS[self.dtypes[1]][0]
-        for part, value in enumerate(values):
-            place = advanced(text, unit.pointer(self.target), part * BYTES[type_])
-            value = converted(text, value, "double", type_)
-            text.line(f"store {type_} {value}, ptr {place}, align 1")
-
-    def _asked(self, text: Text, product: list[str], power: str) -> list[str]:
-        """What is asked of a number and the power of two that it is to be multiplied by."""
-        if self.part == "whole":
-            return _by_power(text, product, power)
-        modulus = _modulus(text, product)
-        if self.part == "sign":
-            zero = text.value(f"fcmp oeq double {modulus}, 0.0")
-            divisor = text.value(f"select i1 {zero}, double 1.0, double {modulus}")
-            return [text.value(f"fdiv double {part}, {divisor}") for part in product]
-        logarithm = text.inlined(log, Packet(modulus, FLOAT64, 1)).text
-        count = text.value(f"sitofp i64 {power} to double")
-        shift = literal(FLOAT64, int(np.float64(SHIFT * np.log(2)).view(np.uint64)))
-        shifted = text.value(f"fmul double {count}, {shift}")
-        return [text.value(f"fadd double {logarithm}, {shifted}")]
-
-    def _exchanged(self, unit: Unit, i: str) -> str:
-        """Whether the row was exchanged with another."""
-        text = unit.text
-        pivot = text.value(f"load i32, ptr {times(text, unit.pointer(self.pivots), i, 4)}")
-        row = text.value(f"trunc i64 {integer(text, 'add', i, 1)} to i32")
-        return text.value(f"icmp ne i32 {pivot}, {row}")
-
-
-def _turned(text: Text, condition: str, value: str) -> str:
-    opposite = text.value(f"fneg double {value}")
-    return text.value(f"select i1 {condition}, double {opposite}, double {value}")
-
-
-def _product(text: Text, x: list[str], y: list[str]) -> list[str]:
-    """Multiply two real or two complex numbers."""
-
-    def multiplied(a: str, b: str) -> str:
-        return text.value(f"fmul double {a}, {b}")
-
-    if len(x) == 1:
-        return [multiplied(x[0], y[0])]
-    (a, b), (c, d) = x, y
-    real = text.value(f"fsub double {multiplied(a, c)}, {multiplied(b, d)}")
-    return [real, text.value(f"fadd double {multiplied(a, d)}, {multiplied(b, c)}")]
-
-
-def _scaled(text: Text, number: list[str], power: str) -> tuple[list[str], str]:
-    """Bring a number between the powers of two, as far as once does; count how often."""
-    sizes = [text.intrinsic("llvm.fabs.f64", "double", [("double", part)]) for part in number]
-    size = sizes[0]
-    for other in sizes[1:]:
-        greater = text.value(f"fcmp ogt double {other}, {size}")
-        size = text.value(f"select i1 {greater}, double {other}, double {size}")
-    large = text.value(f"fcmp ogt double {size}, {_power(LARGE)}")
-    small = text.value(f"fcmp olt double {size}, {_power(SMALL)}")
-    upwards = text.value(f"select i1 {small}, double {_power(SHIFT)}, double 1.0")
-    factor = text.value(f"select i1 {large}, double {_power(-SHIFT)}, double {upwards}")
-    up, down = (text.value(f"zext i1 {each} to i64") for each in (large, small))
-    power = integer(text, "sub", integer(text, "add", power, up), down)
-    return [text.value(f"fmul double {part}, {factor}") for part in number], power
-
-
-def _modulus(text: Text, number: list[str]) -> str:
-    """The modulus of a number that is neither very large nor very small."""
-    if len(number) == 1:
-        return text.intrinsic("llvm.fabs.f64", "double", [("double", number[0])])
-    real, imaginary = (text.value(f"fmul double {part}, {part}") for part in number)
-    square = text.value(f"fadd double {real}, {imaginary}")
-    return text.intrinsic("llvm.sqrt.f64", "double", [("double", square)])
-
-
-def _power(exponent: int) -> str:
-    return f"0x{(1023 + exponent) << 52:016X}"
-
-
-def _by_power(text: Text, number: list[str], power: str) -> list[str]:
-    """Multiply by the powers of two that were counted apart."""
-    positive = text.value(f"icmp sgt i64 {power}, 0")
-    factor = text.value(f"select i1 {positive}, double {_power(SHIFT)}, double {_power(-SHIFT)}")
-    count = text.intrinsic("llvm.abs.i64", "i64", [("i64", power), ("i1", "false")])
-    count = text.intrinsic("llvm.smin.i64", "i64", [("i64", count), ("i64", str(MOST))])
-
-    def one(*parts: str) -> list[str]:
-        return [text.value(f"fmul double {part}, {factor}") for part in parts]
-
-    return carrying(text, count, [("double", part) for part in number], one)

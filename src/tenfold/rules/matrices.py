@@ -166,15 +166,15 @@ def is_definite(node: Node) -> bool:
     return _is_gram(_unscaled(node), tall=True)
 
 
-def tries_cholesky(node: Node) -> bool:
-    """Whether a matrix is factored by Cholesky's way if that goes: one that is seen to be positive
-    definite, and a real one that was promised to be symmetric.
+def way_of(node: Node) -> str:
+    """By which of the ways of `ops/factors.py` a matrix is factored: by Cholesky's one that is seen
+    to be positive definite; "symmetric" for one that was promised to be that.
     """
     if is_definite(node):
-        return True
+        return "cholesky"
     node = _turned(node)[0]
     promised = _op(node) in (declared, verified) and node.params[0] == "symmetric"
-    return promised and kind_of(node.type.dtype) != "c"
+    return "symmetric" if promised else "gauss"
 
 
 def _op(node: Node) -> Op[...] | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from tenfold._native import Node
 from tenfold.dtypes import kind_of
 from tenfold.ir.op import Op
 from tenfold.ir.pattern import pattern, variables
@@ -36,7 +37,7 @@ from tenfold.rules.matrices import (
     seen_of,
     swap,
     triangle_seen,
-    tries_cholesky,
+    way_of,
     written,
 )
 
@@ -80,8 +81,9 @@ def _solved(match: Match, inverse: Term, form: str, right: Term) -> Term | None:
     (matrix,) = inverse.inputs
     token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
     try:
-        if tries_cholesky(written(inverse)):
-            return _by_factors(match, _packed(match, matrix, True), right, form)
+        way = _way(matrix, written(inverse))
+        if way != "gauss":
+            return _by_factors(match, _packed(match, matrix, way), right, form)
         if matrix.dtype != inverse.dtype:
             matrix = match.make(astype, matrix, params=(inverse.dtype,))
         return match.make(solve, in_form(match, matrix, form), right)
@@ -220,12 +222,48 @@ def _is_shared(matrix: Term) -> bool:
     return next(islice(_factoring(matrix), 1, None), None) is not None
 
 
-def _packed(match: Match, matrix: Term, definite: bool) -> Term:
+_TAKEN = {
+    "gauss": ("gauss", "cholesky"),
+    "cholesky": ("cholesky",),
+    "symmetric": ("symmetric", "cholesky"),
+}
+"""Factors of which ways do where one is wanted."""
+
+
+def _packed(match: Match, matrix: Term, way: str) -> Term:
     """Return the factors of a matrix: those that are there, or new ones."""
     for reader in readers(matrix):
-        if reader.op is factors and (reader.params == (True,) or not definite):
+        if reader.op is factors and reader.params[0] in _TAKEN[way]:
             return reader
-    return match.make(factors, matrix, params=(definite,))
+    return match.make(factors, matrix, params=(way,))
+
+
+def _way(matrix: Term, node: Node) -> str:
+    """By which way a matrix is factored for solves: that for symmetric matrices has no inverses
+    and no determinants, so what else is asked of the matrix takes Cholesky's way if that goes, or
+    else Gauss's; then solves do as well.
+    """
+    way = way_of(node)
+    if way == "symmetric" and not all(_only_solves(each) for each in _factoring(matrix)):
+        return _determined(node)
+    return way
+
+
+def _only_solves(term: Term) -> bool:
+    """Whether what factors a matrix does it to solve."""
+    if term.op is inv:
+        return _only_multiplied(term)
+    return term.op is solve or (term.op is factors and term.params == ("symmetric",))
+
+
+def _determined(node: Node) -> str:
+    """By which way a matrix is factored for its inverse or determinant: what is complex and
+    symmetric need not be Hermitian.
+    """
+    way = way_of(node)
+    if way == "symmetric":
+        return "gauss" if kind_of(node.type.dtype) == "c" else "cholesky"
+    return way
 
 
 def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | None:
@@ -234,8 +272,10 @@ def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | No
         if kind_of(right.dtype) == "c":
             return None
         form = "T" if form in "TC" else "N"
+    elif packed.params == ("symmetric",):
+        form = "C" if form in "CJ" else "N"
     elif form == "J":
-        if packed.params != (True,):
+        if packed.params != ("cholesky",):
             return None
         form = "T"  # of a Hermitian matrix the conjugate is the transpose
     return match.make(solve_factored, packed, right, params=(form, match.root.dtype))
@@ -243,29 +283,43 @@ def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | No
 
 def _factored_once(match: Match) -> Term | None:
     """By factors that others use as well, or that are cheaper to have, or of fewer matrices."""
-    root = match.root
+    root, node = match.root, written(match.root)
     matrix, form, between = seen_of(match["x"])
-    if form == "J" or (between and root.op is not solve):
+    way = _way(matrix, node) if root.op is solve else _determined(node)
+    if (form == "J" and way != "symmetric") or (between and root.op is not solve):
         matrix, form, between = match["x"], "N", ()
-    definite = tries_cholesky(written(root))
     broadcast = root.op is solve and len(matrix.shape) < len(root.shape)
-    if not (definite or broadcast or _is_shared(matrix)):
+    if way == "gauss" and not (broadcast or _is_shared(matrix)):
         return None
     if root.op is inv:
         if _only_multiplied(root):
             return None  # the products become solves
-        return match.make(inv_factored, _packed(match, matrix, definite), params=(root.dtype,))
-    packed = _packed(match, matrix, definite)
+        return match.make(inv_factored, _packed(match, matrix, way), params=(root.dtype,))
+    packed = _packed(match, matrix, way)
     if root.op is det:
         return match.make(det_factored, packed, params=(root.dtype,))
     return _by_factors(match, packed, match["y"], form)
 
 
+def _shared_factors(match: Match) -> Term | None:
+    """By factors that serve an inverse or a determinant as well, of a matrix that is only now seen
+    to be the same.
+    """
+    root, packed = match.root, match["x"]
+    if packed.op is not factors or packed.params != ("symmetric",):
+        return None
+    (matrix,) = packed.inputs
+    for reader in readers(matrix):
+        if reader.op is factors and reader.params != packed.params:
+            return match.again(root, reader, match["y"])
+    return None
+
+
 def _definite_factors(match: Match) -> Term | None:
     """Cholesky's way, where it is seen to be one, or may be."""
-    if match.root.params == (True,) or not tries_cholesky(written(match.root)):
+    if match.root.params != ("gauss",) or _determined(written(match.root)) == "gauss":
         return None
-    return match.again(match.root, match["x"], params=(True,))
+    return match.again(match.root, match["x"], params=("cholesky",))
 
 
 def _symmetric_transposed(match: Match) -> Term | None:
@@ -295,6 +349,7 @@ SOLVES = (
     _rule("solve-factored", pattern.linalg_solve(x, y), _factored_once),
     _rule("inverse-factored", pattern.linalg_inv(x), _factored_once),
     _rule("determinant-factored", pattern.linalg_det(x), _factored_once),
+    _rule("factors-shared", pattern(solve_factored, x, y), _shared_factors),
     _rule("factors-definite", pattern(factors, x), _definite_factors),
     _rule("symmetric-transposed", pattern.permute_dims(x), _symmetric_transposed),
 )
