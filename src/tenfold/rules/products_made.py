@@ -24,6 +24,7 @@ from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, gemm
 from tenfold.ops.half_products import MIRRORED, OTHER, half_of_forms, place_of, syrk, trmm
 from tenfold.ops.movement import permute_dims
 from tenfold.rules.chains import NONE, Tree, chain, is_symmetric, is_triangular
+from tenfold.rules.factoring import Cost
 from tenfold.rules.products_read import triangle_for_half
 from tenfold.rules.words import ONE, Coefficient, Letter, Word, opposite, paired
 
@@ -57,6 +58,15 @@ def made(match: Match, words: Sequence[Word], *, accumulated: bool, halves: bool
     where that is enough.
     """
     return _Maker(match, halves).sum(words, accumulated=accumulated)
+
+
+def least_operations(cost: Cost, words: Sequence[Word], *, accumulated: bool) -> int:
+    """Return how many operations a sum of words takes at least, without making it: its products,
+    and the additions of matrices that no product begins with.
+    """
+    plain = sum([len(word.letters) == 1 for word in words])
+    begun = accumulated or plain == len(words)
+    return cost.products + max(0, plain - begun)
 
 
 def _update(half: str) -> Op[...]:
