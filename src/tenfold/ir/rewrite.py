@@ -260,6 +260,8 @@ class _Rewrite:
 def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner: list[int]) -> bool:
     """Match a pattern with the node `at`; note what variables stand for and the nodes it names."""
     if isinstance(tree, Variable):
+        if tree.ops and work.ops[at] not in tree.ops:
+            return False
         before = bound.setdefault(tree.name, at)
         return before == at or _same_scalar(work, before, at)
     if isinstance(tree, Constant):

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from tenfold.rules.chains import NONE, chain
@@ -76,6 +76,13 @@ class _Word:
         self.likeness = hash((coefficient, sum([each.number for each in letters])))
         """What is the same for a word and its transpose, and for few others."""
         self.cost: Cost | None = None
+
+    @property
+    def may_have_halves(self) -> bool:
+        """Whether half of a product in it may be known, at first sight."""
+        letters = self.lines[0]
+        beside = any(one.number == other.number for one, other in pairwise(letters))
+        return beside or any(each.letter.triangular for each in letters)
 
     @property
     def word(self) -> Word:
@@ -163,11 +170,12 @@ class _Search:
 
     def _one(self, word: _Word) -> Cost:
         """The cost of a word, with its sums as they cost least."""
-        plain = word.word
         multiply_adds = sums = 0
-        products = len(plain.letters) - 1
+        products = len(word.lines[0]) - 1
         if products:
-            multiply_adds = chain(plain.lengths, plain.halves if self.halves else NONE)[0]
+            plain = word.word
+            halves = plain.halves if self.halves and word.may_have_halves else NONE
+            multiply_adds = chain(plain.lengths, halves)[0]
         for at in word.sums:
             inner = self.of(word.lines[0][at].words)[0]
             multiply_adds += inner.multiply_adds
@@ -206,11 +214,9 @@ class _Search:
             letters = words[place].lines[0]
             rest = letters[count:] if end == 0 else letters[:-count]
             rests.append(self._word(words[place].coefficient.without(shared), rest))
-        inner = self._sum(tuple(rests))
-        one = self._word(
-            shared,
-            (*letters[:count], inner) if end == 0 else (inner, *letters[-count:]),
-        )
+        inner, letters = self._sum(tuple(rests)), words[chosen[0]].lines[0]
+        around = (*letters[:count], inner) if end == 0 else (inner, *letters[-count:])
+        one = self._word(shared, around)
         left = [word for place, word in enumerate(words) if place not in chosen]
         left.insert(chosen[0], one)  # the first of those chosen: all before it are left
         return tuple(left)

@@ -304,7 +304,7 @@ def _names(letter: Letter) -> Iterator[int]:
 
 
 def _multiplied(words: Words, by: Coefficient) -> Words:
-    return tuple(word._replace(coefficient=by.times(word.coefficient)) for word in words)
+    return tuple([Word(by.times(word.coefficient), word.letters) for word in words])
 
 
 def _times(first: Words, second: Words) -> Words:
@@ -315,9 +315,11 @@ def _times(first: Words, second: Words) -> Words:
         else:
             second = (Word(ONE, (sum_of(second),)),)
     return tuple(
-        Word(one.coefficient.times(other.coefficient), one.letters + other.letters)
-        for one in first
-        for other in second
+        [
+            Word(one.coefficient.times(other.coefficient), one.letters + other.letters)
+            for one in first
+            for other in second
+        ]
     )
 
 

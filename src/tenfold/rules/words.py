@@ -94,14 +94,12 @@ def turned(words: tuple[Word, ...], form: str, *, real: bool) -> tuple[Word, ...
     """Return the words of the transpose, the conjugate, or both."""
     if form == "N":
         return words
+    step = -1 if _FLAGS[form][0] else 1
     return tuple(
-        word._replace(
-            letters=tuple(
-                _turned_letter(letter, form, real)
-                for letter in (word.letters[::-1] if _FLAGS[form][0] else word.letters)
-            )
-        )
-        for word in words
+        [
+            Word(coefficient, tuple([_turned_letter(each, form, real) for each in letters[::step]]))
+            for coefficient, letters in words
+        ]
     )
 
 
