@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ class Cost(NamedTuple):
     sums: int = 0
 
 
+@lru_cache(256)
 def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
     """Return the least cost that was found, and the words that have it; with `halves` half of a
     product counts where the other half is known.

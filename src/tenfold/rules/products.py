@@ -82,7 +82,7 @@ def whole(match: Match) -> bool:
     if not _known(root.work).has_products(root.work.ops) or not belongs(root):
         return False
     reader = _reader(root)
-    return reader is None or not (belongs(reader) and joins(root))
+    return reader is None or not (belongs(reader) and root.shape)
 
 
 def _reader(term: Term) -> Term | None:
@@ -127,7 +127,7 @@ def _cheaper(match: Match) -> Term | None:
     if (cost.multiply_adds, 4 * operations) >= written:
         return None
     looked = root.work.looked
-    by = made(match, found, accumulated=accumulated, halves=halves)
+    by = made(match, found, expression.terms, accumulated=accumulated, halves=halves)
     root.work.looked = looked  # numbers are operands before and after: any may stand there
     if score(by) >= written:
         return None

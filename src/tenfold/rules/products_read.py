@@ -14,6 +14,7 @@ like one matrix, where all are stacks of the same lengths.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.ir.op import Op
@@ -157,10 +158,24 @@ class Expression:
         self.is_whole = not stack
         """Whether this is all of it: a larger one than `LARGEST` is left as it was written."""
 
-    @property
+    @cached_property
     def made_of(self) -> frozenset[int]:
         """The matrices it is made of: as long as they are the same, it means the same."""
         return frozenset([untransposed(leaf).at for leaf in self.leaves])
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """What its words name by number: those of equal expressions are equal, wherever they are
+        in a graph.
+        """
+        work = self.root.work
+        named = set(self.made_of)
+        for term in self.operations:
+            if term.op is multiply or term.op in UPDATES:
+                named.update(work.refresh(term.at))
+            elif term.op is conj:
+                named.add(term.at)
+        return tuple([Term(work, at) for at in sorted(named)])
 
     @property
     def has_product(self) -> bool:
@@ -183,7 +198,8 @@ class _Reader:
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
-        self.known: dict[int, Words] = {leaf.at: _leaf(leaf) for leaf in expression.leaves}
+        self.numbers = {term.at: number for number, term in enumerate(expression.terms)}
+        self.known: dict[int, Words] = {leaf.at: self._leaf(leaf) for leaf in expression.leaves}
         self.rows: dict[int, Words] = {}
         self.depths: dict[int, int] = {}
         self.turned = 0
@@ -246,11 +262,11 @@ class _Reader:
             found = _scaled(term)
             assert found is not None, "it belongs"
             x, by = found
-            return _multiplied(column(x), Coefficient(1, (by.at,)))
+            return _multiplied(column(x), Coefficient(1, (self.numbers[by.at],)))
         form = "T" if op is permute_dims else "J"
         words = column(term.inputs[0])
-        if form == "J" and kind_of(term.dtype) == "c" and _has_complex_scalar(words, term):
-            return _leaf(term)
+        if form == "J" and kind_of(term.dtype) == "c" and self._has_complex_scalar(words):
+            return self._leaf(term)
         return self._turned(term, words, form)
 
     def _gemm(self, term: Term) -> Words:
@@ -260,20 +276,26 @@ class _Reader:
             self._turned(x, self._column(x), form)
             for x, form in zip(inputs[:2], (first, second), strict=True)
         )
-        scalars = tuple(each.at for each in inputs[2 : 2 + scales])
+        scalars = tuple([self.numbers[each.at] for each in inputs[2 : 2 + scales]])
         words = _multiplied(_times(x1, x2), ONE.times(Coefficient(sign, scalars)))
         if not added:
             return words
-        more = tuple(each.at for each in inputs[3 + scales :])
+        more = tuple([self.numbers[each.at] for each in inputs[3 + scales :]])
         return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
 
+    def _leaf(self, term: Term) -> Words:
+        rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
+        of = untransposed(term)
+        form = "N" if of == term else "T"
+        triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
+        return (Word(ONE, (Letter((self.numbers[of.at], form), rows, columns, (), triangular),)),)
 
-def _leaf(term: Term) -> Words:
-    rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
-    of = untransposed(term)
-    form = "N" if of == term else "T"
-    triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
-    return (Word(ONE, (Letter((of.at, form), rows, columns, (), triangular),)),)
+    def _has_complex_scalar(self, words: Words) -> bool:
+        """Whether a number in the words has an imaginary part, maybe: it would be conjugated."""
+        names = {name for word in words for name in word.coefficient.scalars}
+        inner = {name for word in words for letter in word.letters for name in _names(letter)}
+        terms = self.expression.terms
+        return any(kind_of(terms[number].dtype) == "c" for number in names | inner)
 
 
 def triangle_for_half(term: Term) -> Triangle | None:
@@ -287,13 +309,6 @@ def untransposed(term: Term) -> Term:
     is a look at memory that is there.
     """
     return term.inputs[0] if term.op is permute_dims and belongs(term) else term
-
-
-def _has_complex_scalar(words: Words, term: Term) -> bool:
-    """Whether a number in the words has an imaginary part, maybe: it would be conjugated."""
-    names = {name for word in words for name in word.coefficient.scalars}
-    inner = {name for word in words for letter in word.letters for name in _names(letter)}
-    return any(kind_of(Term(term.work, at).dtype) == "c" for at in names | inner)
 
 
 def _names(letter: Letter) -> Iterator[int]:
