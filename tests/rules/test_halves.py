@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.rules.words import ONE, Letter, Word, paired, turned
 
 N = 100
 WHOLE, HALF = N**3, N * (N + 1) // 2 * N
@@ -189,3 +190,15 @@ class Moduli:
     """What bounds an expression: that of the moduli."""
 
     conj, tril, triu = staticmethod(np.conj), staticmethod(np.tril), staticmethod(np.triu)
+
+
+def test_products_that_stand_often_are_paired_with_as_many_transposes() -> None:
+    word = Word(ONE, (Letter((0, "N"), 8, 9), Letter((1, "N"), 9, 8)))
+    (other,) = turned((word,), "T", real=True)
+    forms = [form for _, form in paired([word] * 40 + [other] * 30 + [word] * 5)]
+    assert forms == ["T"] * 30 + [""] * 15
+
+
+def test_product_that_is_its_own_transpose_is_paired_with_none() -> None:
+    word = Word(ONE, (Letter((0, "N"), 8, 9), Letter((0, "T"), 9, 8)))
+    assert [form for _, form in paired([word] * 3)] == [""] * 3

@@ -13,7 +13,8 @@ from tenfold import _native
 from tenfold.devices.reference import Reference
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
-from tenfold.ir.rule import RuleSet
+from tenfold.ir.rule import Match, RuleSet
+from tenfold.ops.arithmetic import add, subtract
 from tenfold.ops.gemm import gemm
 from tenfold.rules.active import active, lines, optimised
 from tenfold.testing import assert_equal_bits
@@ -301,6 +302,29 @@ def test_variable_that_stands_twice_matches_one_operand_only() -> None:
     rule = tn.Rule("double", x + x, x * 2)
     assert rewritten(A + A, rule)[1].counts == {"double": 1}
     assert rewritten(A + B, rule)[1].counts == {}
+
+
+def test_variable_of_some_operations_matches_no_other_operand() -> None:
+    rule = tn.Rule("undone", pattern.negative(x.of(add, subtract)), x)
+    nested = tn.Rule("nested", pattern.exp(pattern.negative(x.of(add, subtract))), x)
+    for each in (rule, nested):
+        assert rewritten(tn.exp(-(A - B)), each)[1].counts == {each.name: 1}
+        assert rewritten(tn.exp(-(A * B)), each)[1].counts == {}
+        assert rewritten(tn.exp(-A), each)[1].counts == {}
+
+
+def test_guard_is_asked_about_a_node_once_between_two_rewrites() -> None:
+    asked = []
+
+    def is_asked(match: Match) -> bool:
+        asked.append(match.root.at)
+        return False
+
+    guarded = tn.Rule("asked", pattern.exp(x), x, when=is_asked)
+    rewritten(-tn.exp(A), guarded)
+    assert len(asked) == 1
+    rewritten(-tn.exp(A), guarded, tn.Rule("minus", -x, x * -1))
+    assert len(asked) == 3
 
 
 def test_what_is_read_elsewhere_too_is_not_computed_twice() -> None:

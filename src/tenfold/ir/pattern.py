@@ -138,6 +138,19 @@ class Variable(Pattern):
     """Matches any operand: the same one wherever the name stands."""
 
     name: str
+    ops: tuple[Op[...], ...] = ()
+    """The operations of which it may be a node; none for all, and for what is no operation."""
+
+    def of(self, *ops: Op[...]) -> Variable:
+        """Return the variable that matches nodes of these operations only: a rule is not asked
+        about others.
+
+        >>> from tenfold.ops.linalg import inv
+        >>> (x,) = variables("x")
+        >>> x.of(inv).ops
+        (<op inv>,)
+        """
+        return Variable(self.name, ops)
 
     def __str__(self) -> str:
         return self.name

@@ -22,7 +22,7 @@ the rules look or after they are done, whichever takes fewer multiply-adds, all 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,14 +93,18 @@ def rewrite(
     pairs = equal(work)
     if not pairs and not rules.may_match(graph, ops):
         return graph, Report()
-    done = _Rewrite(_opened(work, opened), rules, describe)
-    early = costly(work, pairs)
-    if early:
-        other = _Rewrite(_opened(Rewriting(graph, markers(graph)), opened), rules, describe)
-        other.merge(early)
-        done = min(other.run(), done.run(), key=_Rewrite.takes)
-    else:
-        done.run()
+    done = _Rewrite(_opened(work, opened), rules, describe, pairs)
+    # What was written under other options stays as it was, and nothing is computed meanwhile.
+    with within(strict_dtypes=False, pending_depth=0):
+        early = costly(work, pairs)
+        if early and done.over_all():
+            work = Rewriting(graph, markers(graph))
+            other = _Rewrite(_opened(work, opened), rules, describe, pairs)
+            other.merge(early)
+            done = min(other.run(), done.run(), key=_Rewrite.takes)
+        else:
+            done.merge(early)
+            done.run()
     work, firings = done.work, done.firings
     parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
@@ -118,19 +122,24 @@ def _opened(work: Rewriting, opened: Callable[[Rewriting], set[int]] | None) -> 
 class _Rewrite:
     """One run of the rewriter: passes over all nodes, inputs first, until one changes nothing."""
 
-    def __init__(self, work: Rewriting, rules: RuleSet, describe: bool) -> None:
+    def __init__(self, work: Rewriting, rules: RuleSet, describe: bool, pairs: Pairs) -> None:
         self.work, self.rules, self.describe = work, rules, describe
+        self.pairs = pairs
+        """What is equal as it was written."""
         self.fuel = FUEL_BASE + FUEL_PER_NODE * work.count
         self.firings: list[Firing] = []
+        self.tried: dict[int, int] = {}
+        """For a node that no rule fitted, the firings there were then: it is not tried again before
+        the next one."""
 
     def run(self) -> _Rewrite:
         """Apply the rules, and merge what is equal then, until nothing changes any more."""
-        # What was written under other options stays as it was, and nothing is computed meanwhile.
-        with within(strict_dtypes=False, pending_depth=0):
-            order: Sequence[int] = range(self.work.count)
-            while self._over(order) or self.merge(equal(self.work, self.work.order())):
-                order = self.work.order()
+        while self.over_all() or self.merge(self._equal()):
+            pass
         return self
+
+    def _equal(self) -> Pairs:
+        return equal(self.work, self.work.order()) if self.firings else self.pairs
 
     def merge(self, pairs: Pairs) -> bool:
         """Let nodes that are equal to others before them be those; whether there were any."""
@@ -149,18 +158,22 @@ class _Rewrite:
         operations = sum(isinstance(work.ops[at], Op) for at in left)
         return sum(map(work.multiply_adds, left)), operations
 
-    def _over(self, order: Sequence[int]) -> bool:
+    def over_all(self) -> bool:
         """Try the rules at each node, then at what was made in its place; whether one fired."""
-        before = len(self.firings)
-        work = self.work
-        for first in order:
+        work, firings, tried = self.work, self.firings, self.tried
+        before = len(firings)
+        for first in work.order() if firings else range(work.count):
             stack = [first]
             while stack:
                 at = stack.pop()
                 made = len(work.nodes)
-                if work.needed(at) and self._at(at):
+                if tried.get(at) == len(firings) or not work.needed(at):
+                    continue
+                if self._at(at):
                     stack.extend(range(len(work.nodes) - 1, made - 1, -1))
-        return len(self.firings) > before
+                else:
+                    tried[at] = len(firings)
+        return len(firings) > before
 
     def _at(self, at: int) -> bool:
         """Try the rules at one node; whether one fired."""
@@ -247,6 +260,8 @@ class _Rewrite:
 def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner: list[int]) -> bool:
     """Match a pattern with the node `at`; note what variables stand for and the nodes it names."""
     if isinstance(tree, Variable):
+        if tree.ops and work.ops[at] not in tree.ops:
+            return False
         before = bound.setdefault(tree.name, at)
         return before == at or _same_scalar(work, before, at)
     if isinstance(tree, Constant):

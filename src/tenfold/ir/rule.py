@@ -127,14 +127,14 @@ class Candidate(NamedTuple):
 
     rule: Rule
     pattern: Operation
-    needs: tuple[tuple[int, Operator], ...]
-    """Which inputs must have which op."""
+    needs: tuple[tuple[int, tuple[Operator, ...]], ...]
+    """Which inputs must have one of which ops."""
     names: tuple[str, ...] | None
     """The variables, where the operands are nothing but variables, each another."""
 
     def fits(self, inputs: tuple[Operator, ...]) -> bool:
         """Whether the ops of a node's inputs are those that are needed."""
-        return all(place < len(inputs) and inputs[place] is op for place, op in self.needs)
+        return all(place < len(inputs) and inputs[place] in ops for place, ops in self.needs)
 
 
 Fitting = tuple[tuple[Candidate, int | None], ...]
@@ -190,13 +190,15 @@ class RuleSet:
         )
 
 
-def _needs(tree: Operation) -> tuple[tuple[int, Operator], ...]:
-    needs: list[tuple[int, Operator]] = []
+def _needs(tree: Operation) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
+    needs: list[tuple[int, tuple[Operator, ...]]] = []
     for position, operand in enumerate(tree.operands):
         if isinstance(operand, Operation):
-            needs.append((position, operand.op))
+            needs.append((position, (operand.op,)))
         elif isinstance(operand, Constant):
-            needs.append((position, SCALAR))
+            needs.append((position, (SCALAR,)))
+        elif isinstance(operand, Variable) and operand.ops:
+            needs.append((position, operand.ops))
     return tuple(needs)
 
 

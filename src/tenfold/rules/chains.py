@@ -50,11 +50,24 @@ NONE = Halves()
 @lru_cache(1024)
 def chain(lengths: tuple[int, ...], halves: Halves = NONE) -> tuple[int, Tree]:
     """Return (multiply-adds, order) of a product of matrices of lengths[i] x lengths[i + 1]."""
+    longest = max(lengths)
+    if not (is_symmetric(longest, longest) or is_triangular(longest, longest)):
+        halves = NONE  # none of them is worth it
     if len(lengths) - 1 > EXACT:
         splits = _near(lengths)
+    elif halves == NONE and len(set(lengths)) == 1:
+        return _of_squares(len(lengths) - 1, longest)
     else:
         splits = _exact(lengths) if halves == NONE else _weighed(lengths, halves)
     return _built(lengths, splits, halves)
+
+
+def _of_squares(count: int, order: int) -> tuple[int, Tree]:
+    """Every order of square matrices takes as much."""
+    tree: Tree = count - 1
+    for at in range(count - 2, -1, -1):
+        tree = at, tree
+    return (count - 1) * order**3, tree
 
 
 def is_symmetric(rows: int, columns: int) -> bool:

@@ -34,15 +34,14 @@ from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_over
 from tenfold.rules.factoring import best
-from tenfold.rules.products_made import made
+from tenfold.rules.products_made import least_operations, made
 from tenfold.rules.products_read import (
     DTYPES,
     UPDATES,
+    Expression,
     alike,
     belongs,
     joins,
-    leaves,
-    read,
     score,
     triangle_for_half,
     untransposed,
@@ -83,7 +82,7 @@ def whole(match: Match) -> bool:
     if not _known(root.work).has_products(root.work.ops) or not belongs(root):
         return False
     reader = _reader(root)
-    return reader is None or not (belongs(reader) and joins(root))
+    return reader is None or not (belongs(reader) and root.shape)
 
 
 def _reader(term: Term) -> Term | None:
@@ -109,18 +108,28 @@ def _read_in_part(root: Term) -> bool:
 def _cheaper(match: Match) -> Term | None:
     root = match.root
     letters = _known(root.work).letters
-    made_of, products = leaves(root)
+    expression = Expression(root)
+    if not expression.is_whole:
+        return None
+    made_of = expression.made_of
     if letters.get(root.at) == made_of:
         return None
     letters[root.at] = made_of
-    words = read(root) if products and not _is_least(root) else None
+    if not expression.has_product or _is_least(root):
+        return None
+    words = expression.words()
     if words is None:
         return None
-    looked = root.work.looked
     halves = len(root.shape) == 2 and not _read_in_part(root)  # of stacks all is made
-    by = made(match, best(words, halves=halves)[1], accumulated=not _mapped(root), halves=halves)
+    cost, found = best(words, halves=halves)
+    accumulated, written = not _mapped(root), expression.score()
+    operations = least_operations(cost, found, accumulated=accumulated)
+    if (cost.multiply_adds, 4 * operations) >= written:
+        return None
+    looked = root.work.looked
+    by = made(match, found, expression.terms, accumulated=accumulated, halves=halves)
     root.work.looked = looked  # numbers are operands before and after: any may stand there
-    if score(by) >= score(root):
+    if score(by) >= written:
         return None
     letters[by.at] = made_of
     return by
@@ -152,9 +161,9 @@ def _begins_with_rows(match: Match) -> bool:
     """
     root, rows, factors = match.root, match["z"], (match["x"], match["y"])
     shape = root.shape
-    if rows.is_scalar or min(len(each.shape) for each in factors) < 2:
+    if rows.is_scalar or (rows.shape == shape and alike(*factors)):
         return False
-    if rows.shape[-1:] != shape[-1:] or (rows.shape == shape and alike(*factors)):
+    if rows.shape[-1:] != shape[-1:] or min(len(each.shape) for each in factors) < 2:
         return False
     product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
     fits = product.shape == shape and min(shape[-2:]) > 1

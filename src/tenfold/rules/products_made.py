@@ -1,6 +1,6 @@
 """Making: the nodes of a sum of words, with as few operations as BLAS needs.
 
-Takes words (`rules/factoring.py`) whose letters are nodes and their forms, hands on the node of
+Takes words (`rules/factoring.py`) whose letters name terms by number, hands on the node of
 their sum: products in the order that their chains say, each accumulated into what is there, the
 rest elementwise. A product with a scale, a sign, a conjugate or something added is a `gemm`;
 vectors are scaled and added elementwise. A matrix times its own transpose is a `syrk`, a product
@@ -24,6 +24,7 @@ from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, gemm
 from tenfold.ops.half_products import MIRRORED, OTHER, half_of_forms, place_of, syrk, trmm
 from tenfold.ops.movement import permute_dims
 from tenfold.rules.chains import NONE, Tree, chain, is_symmetric, is_triangular
+from tenfold.rules.factoring import Cost
 from tenfold.rules.products_read import triangle_for_half
 from tenfold.rules.words import ONE, Coefficient, Letter, Word, opposite, paired
 
@@ -51,12 +52,28 @@ class _Addend(NamedTuple):
     coefficient: Coefficient = ONE
 
 
-def made(match: Match, words: Sequence[Word], *, accumulated: bool, halves: bool = True) -> Term:
-    """Return the node of a sum of words. If not `accumulated`, what is no product is added after
-    all products, elementwise: by whoever reads the sum. With `halves` half of a product is made
-    where that is enough.
+def made(
+    match: Match,
+    words: Sequence[Word],
+    terms: Sequence[Term],
+    *,
+    accumulated: bool,
+    halves: bool = True,
+) -> Term:
+    """Return the node of a sum of words, which name terms by number. If not `accumulated`, what is
+    no product is added after all products, elementwise: by whoever reads the sum. With `halves`
+    half of a product is made where that is enough.
     """
-    return _Maker(match, halves).sum(words, accumulated=accumulated)
+    return _Maker(match, terms, halves).sum(words, accumulated=accumulated)
+
+
+def least_operations(cost: Cost, words: Sequence[Word], *, accumulated: bool) -> int:
+    """Return how many operations a sum of words takes at least, without making it: its products,
+    and the additions of matrices that no product begins with.
+    """
+    plain = sum([len(word.letters) == 1 for word in words])
+    begun = accumulated or plain == len(words)
+    return cost.products + max(0, plain - begun)
 
 
 def _update(half: str) -> Op[...]:
@@ -75,8 +92,8 @@ def _extent(tree: Tree) -> tuple[int, int]:
 
 
 class _Maker:
-    def __init__(self, match: Match, halves: bool) -> None:
-        self.match, self.work, self.halves = match, match.root.work, halves
+    def __init__(self, match: Match, terms: Sequence[Term], halves: bool) -> None:
+        self.match, self.terms, self.halves = match, terms, halves
 
     def sum(self, words: Sequence[Word], *, accumulated: bool = True) -> Term:
         """Make the sum of words; all but one product are accumulated into what is there."""
@@ -157,8 +174,8 @@ class _Maker:
                     return _Operand(made.term, form)
             return _Operand(self.sum(letter.words))
         assert letter.name is not None, "what is no sum has a name"
-        at, form = letter.name
-        return _Operand(Term(self.work, at), form)
+        number, form = letter.name
+        return _Operand(self.terms[number], form)
 
     def is_matrix(self, left: _Operand, right: _Operand) -> bool:
         """Whether a product is a matrix, or a stack of them, and none of one row or column."""
@@ -224,7 +241,7 @@ class _Maker:
 
     def numbers(self, coefficient: Coefficient) -> list[Term]:
         """Return the scalars of a coefficient."""
-        return [Term(self.work, at) for at in coefficient.scalars]
+        return [self.terms[number] for number in coefficient.scalars]
 
     def plain(self, operand: _Operand) -> Term:
         """Make an operand in its form: a vector has no transpose."""

@@ -14,9 +14,11 @@ like one matrix, where all are stacks of the same lengths.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
 from tenfold.ir.op import Op
+from tenfold.ir.rewriting import Rewriting
 from tenfold.ir.term import Term
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
@@ -45,6 +47,9 @@ UPDATES = (gemm, syrk, trmm)
 """The products that have their scales and what they are added to."""
 
 Words = tuple[Word, ...]
+Score = tuple[int, int]
+"""The multiply-adds of an expression, and what else it takes: four for an operation, of which a
+transpose is next to nothing."""
 
 
 def belongs(term: Term) -> bool:
@@ -124,11 +129,66 @@ def parts(term: Term) -> Sequence[Term]:
     return term.inputs
 
 
-def read(root: Term) -> Words | None:
-    """Return the words of the expression that ends at a term; None for one without products, and
-    for a very large one.
-    """
-    return _Reader(root).words()
+class Expression:
+    """The expression that ends at a term: its operations, and what it is made of."""
+
+    def __init__(self, root: Term) -> None:
+        self.root = root
+        self.operations: list[Term] = []
+        """Inputs before users; the last is the root."""
+        self.parts: dict[int, Sequence[Term]] = {}
+        """Which of its terms an operation reads."""
+        self.leaves: list[Term] = []
+        """What is no part of it, and is read by it."""
+        seen: set[int] = set()
+        stack: list[tuple[Term, bool]] = [(root, False)]
+        while stack and len(seen) <= LARGEST:
+            term, entered = stack.pop()
+            at = term.at
+            if entered:
+                self.operations.append(term)
+            elif at not in seen:
+                seen.add(at)
+                if not (term is root or joins(term)):
+                    self.leaves.append(term)
+                    continue
+                self.parts[at] = read = parts(term)
+                stack.append((term, True))
+                stack += [(each, False) for each in read]
+        self.is_whole = not stack
+        """Whether this is all of it: a larger one than `LARGEST` is left as it was written."""
+
+    @cached_property
+    def made_of(self) -> frozenset[int]:
+        """The matrices it is made of: as long as they are the same, it means the same."""
+        return frozenset([untransposed(leaf).at for leaf in self.leaves])
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """What its words name by number: those of equal expressions are equal, wherever they are
+        in a graph.
+        """
+        work = self.root.work
+        named = set(self.made_of)
+        for term in self.operations:
+            if term.op is multiply or term.op in UPDATES:
+                named.update(work.refresh(term.at))
+            elif term.op is conj:
+                named.add(term.at)
+        return tuple([Term(work, at) for at in sorted(named)])
+
+    @property
+    def has_product(self) -> bool:
+        """Whether there is a product in it that may be read."""
+        return any(term.op in (matmul, gemm) for term in self.operations)
+
+    def score(self) -> Score:
+        """Return what it takes as it is."""
+        return _score(self.root.work, self.operations)
+
+    def words(self) -> Words | None:
+        """Return the words of the sum that it is; None for one without products."""
+        return _Reader(self).words()
 
 
 class _Reader:
@@ -136,47 +196,35 @@ class _Reader:
     or as rows where a vector times a matrix has made them so.
     """
 
-    def __init__(self, root: Term) -> None:
-        self.root = root
-        self.known: dict[int, Words] = {}
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+        self.numbers = {term.at: number for number, term in enumerate(expression.terms)}
+        self.known: dict[int, Words] = {leaf.at: self._leaf(leaf) for leaf in expression.leaves}
         self.rows: dict[int, Words] = {}
         self.depths: dict[int, int] = {}
         self.turned = 0
 
     def words(self) -> Words | None:
         """Read from the leaves to the root, which needs no recursion."""
-        stack, known, rows = [self.root], self.known, self.rows
-        while stack:
-            if len(known) + len(rows) > LARGEST or self.turned > MOST_TURNED:
-                return None
-            term = stack[-1]
-            if not (term is self.root or joins(term)):
-                known[stack.pop().at] = _leaf(term)
-                continue
-            missing = [x for x in parts(term) if x.at not in known and x.at not in rows]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            self.depths[term.at] = self._depth(term)
-            if self.depths[term.at] > DEEPEST:
+        operations = self.expression.operations
+        for term in operations:
+            depth = self.depths[term.at] = self._depth(term)
+            if depth > DEEPEST or self.turned > MOST_TURNED:
                 return None
             if term.op is matmul:
                 self._multiply(term)
             else:
-                known[term.at] = self._other(term)
-        words = self._column(self.root)
+                self.known[term.at] = self._other(term)
+        words = self._column(operations[-1])
         return words if any(len(word.letters) > 1 for word in words) else None
 
     def _depth(self, term: Term) -> int:
         """How deep sums stand in each other as letters, at most, in the words of a term."""
-        depth = max((self.depths.get(x.at, 0) for x in parts(term)), default=0)
+        read = self.expression.parts[term.at]
+        depth = max([self.depths.get(x.at, 0) for x in read])
         if term.op is not matmul and term.op not in UPDATES:
             return depth
-        first, second = (
-            len(self.known[x.at] if x.at in self.known else self.rows[x.at])
-            for x in term.inputs[:2]
-        )
+        first, second = [len(self.known.get(x.at) or self.rows[x.at]) for x in read[:2]]
         return depth + (first * second > MOST_WORDS)
 
     def _column(self, term: Term) -> Words:
@@ -214,11 +262,11 @@ class _Reader:
             found = _scaled(term)
             assert found is not None, "it belongs"
             x, by = found
-            return _multiplied(column(x), Coefficient(1, (by.at,)))
+            return _multiplied(column(x), Coefficient(1, (self.numbers[by.at],)))
         form = "T" if op is permute_dims else "J"
         words = column(term.inputs[0])
-        if form == "J" and kind_of(term.dtype) == "c" and _has_complex_scalar(words, term):
-            return _leaf(term)
+        if form == "J" and kind_of(term.dtype) == "c" and self._has_complex_scalar(words):
+            return self._leaf(term)
         return self._turned(term, words, form)
 
     def _gemm(self, term: Term) -> Words:
@@ -228,41 +276,26 @@ class _Reader:
             self._turned(x, self._column(x), form)
             for x, form in zip(inputs[:2], (first, second), strict=True)
         )
-        scalars = tuple(each.at for each in inputs[2 : 2 + scales])
+        scalars = tuple([self.numbers[each.at] for each in inputs[2 : 2 + scales]])
         words = _multiplied(_times(x1, x2), ONE.times(Coefficient(sign, scalars)))
         if not added:
             return words
-        more = tuple(each.at for each in inputs[3 + scales :])
+        more = tuple([self.numbers[each.at] for each in inputs[3 + scales :]])
         return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
 
+    def _leaf(self, term: Term) -> Words:
+        rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
+        of = untransposed(term)
+        form = "N" if of == term else "T"
+        triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
+        return (Word(ONE, (Letter((self.numbers[of.at], form), rows, columns, (), triangular),)),)
 
-def leaves(root: Term) -> tuple[frozenset[int], bool]:
-    """Return what the expression that ends at a term is made of, nodes that are no part of it; and
-    whether there is a product in it.
-    """
-    found: set[int] = set()
-    products = False
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        term = stack.pop()
-        if term.at in seen:
-            continue
-        seen.add(term.at)
-        if not (term is root or joins(term)):
-            found.add(untransposed(term).at)
-            continue
-        products = products or term.op in (matmul, gemm)
-        stack += parts(term)
-    return frozenset(found), products
-
-
-def _leaf(term: Term) -> Words:
-    rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
-    of = untransposed(term)
-    form = "N" if of == term else "T"
-    triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
-    return (Word(ONE, (Letter((of.at, form), rows, columns, (), triangular),)),)
+    def _has_complex_scalar(self, words: Words) -> bool:
+        """Whether a number in the words has an imaginary part, maybe: it would be conjugated."""
+        names = {name for word in words for name in word.coefficient.scalars}
+        inner = {name for word in words for letter in word.letters for name in _names(letter)}
+        terms = self.expression.terms
+        return any(kind_of(terms[number].dtype) == "c" for number in names | inner)
 
 
 def triangle_for_half(term: Term) -> Triangle | None:
@@ -278,13 +311,6 @@ def untransposed(term: Term) -> Term:
     return term.inputs[0] if term.op is permute_dims and belongs(term) else term
 
 
-def _has_complex_scalar(words: Words, term: Term) -> bool:
-    """Whether a number in the words has an imaginary part, maybe: it would be conjugated."""
-    names = {name for word in words for name in word.coefficient.scalars}
-    inner = {name for word in words for letter in word.letters for name in _names(letter)}
-    return any(kind_of(Term(term.work, at).dtype) == "c" for at in names | inner)
-
-
 def _names(letter: Letter) -> Iterator[int]:
     for word in letter.words:
         yield from word.coefficient.scalars
@@ -293,7 +319,7 @@ def _names(letter: Letter) -> Iterator[int]:
 
 
 def _multiplied(words: Words, by: Coefficient) -> Words:
-    return tuple(word._replace(coefficient=by.times(word.coefficient)) for word in words)
+    return tuple([Word(by.times(word.coefficient), word.letters) for word in words])
 
 
 def _times(first: Words, second: Words) -> Words:
@@ -304,30 +330,33 @@ def _times(first: Words, second: Words) -> Words:
         else:
             second = (Word(ONE, (sum_of(second),)),)
     return tuple(
-        Word(one.coefficient.times(other.coefficient), one.letters + other.letters)
-        for one in first
-        for other in second
+        [
+            Word(one.coefficient.times(other.coefficient), one.letters + other.letters)
+            for one in first
+            for other in second
+        ]
     )
 
 
-def score(root: Term) -> tuple[int, int]:
-    """Return the multiply-adds of the expression that ends at a term, and what else it takes:
-    operations, where a transpose is next to nothing. A syrk or trmm, which is never read again,
-    counts where it has been made for this expression.
+def score(root: Term) -> Score:
+    """Return what an expression takes that has been made and is not read yet. A syrk or trmm, which
+    is never read again, counts where it has been made for this expression.
     """
-    work = root.work
-    multiply_adds = others = 0
+    uses = root.work.uses
     seen = {root.at}
-    stack = [root]
-    while stack:
-        term = stack.pop()
-        multiply_adds += work.multiply_adds(term.at)
-        others += 1 if term.op is permute_dims else 4
+    operations = [root]
+    for term in operations:  # it grows
         for each in parts(term):
             if each.at in seen:
                 continue
-            new = work.uses[each.at] == 0 and (belongs(each) or each.op in UPDATES)
+            new = uses[each.at] == 0 and (belongs(each) or each.op in UPDATES)
             if new or joins(each):
                 seen.add(each.at)
-                stack.append(each)
-    return multiply_adds, others
+                operations.append(each)
+    return _score(root.work, operations)
+
+
+def _score(work: Rewriting, operations: Sequence[Term]) -> Score:
+    multiply_adds = sum([work.multiply_adds(term.at) for term in operations])
+    views = sum([term.op is permute_dims for term in operations])
+    return multiply_adds, 4 * len(operations) - 3 * views

@@ -64,10 +64,12 @@ def _only_multiplied(term: Term) -> bool:
     return True
 
 
+_INVERSES: tuple[Op[...], ...] = (inv, permute_dims, conj)
+"""What may be an inverse, or a view of one."""
+
+
 def _inverse_in(term: Term) -> tuple[Term, str] | None:
     """Return the inverse that a factor is, and in which form it stands there."""
-    if term.op not in (inv, permute_dims, conj):
-        return None
     inverse, form, between = seen_of(term)
     if inverse.op is not inv:
         return None
@@ -127,7 +129,7 @@ _SOLVING: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
 def _product_of_solution(match: Match) -> Term | None:
     """inv(A) @ B @ C with fewer columns in C than in B: first B @ C."""
     solution, second = match["x"], match["y"]
-    if solution.op not in _SOLVING or not solution.alone:
+    if not solution.alone:
         return None
     matrix, right = solution.inputs
     if len(right.shape) < 2 or (len(second.shape) == 1 and len(solution.shape) > 2):
@@ -338,9 +340,9 @@ def _rule(name: str, matched: object, by: object) -> Rule:
 
 
 SOLVES = (
-    _rule("inverse-times", x @ y, _inverse_times),
-    _rule("times-inverse", x @ y, _times_inverse),
-    _rule("solution-times", x @ y, _product_of_solution),
+    _rule("inverse-times", x.of(*_INVERSES) @ y, _inverse_times),
+    _rule("times-inverse", x @ y.of(*_INVERSES), _times_inverse),
+    _rule("solution-times", x.of(*_SOLVING) @ y, _product_of_solution),
     _rule("solve-product", pattern.linalg_solve(x, y), _solve_by_factors),
     _rule("solve-structured", pattern.linalg_solve(x, y), _structured_solve),
     _rule("inverse-structured", pattern.linalg_inv(x), _structured_inverse),

@@ -36,6 +36,8 @@ class Coefficient(NamedTuple):
 
     def without(self, other: Coefficient) -> Coefficient:
         """Return what is left when the scalars of another are taken out; all of them are here."""
+        if not other.scalars:
+            return Coefficient(self.sign * other.sign, self.scalars)
         left = list(self.scalars)
         for scalar in other.scalars:
             left.remove(scalar)
@@ -92,14 +94,12 @@ def turned(words: tuple[Word, ...], form: str, *, real: bool) -> tuple[Word, ...
     """Return the words of the transpose, the conjugate, or both."""
     if form == "N":
         return words
+    step = -1 if _FLAGS[form][0] else 1
     return tuple(
-        word._replace(
-            letters=tuple(
-                _turned_letter(letter, form, real)
-                for letter in (word.letters[::-1] if _FLAGS[form][0] else word.letters)
-            )
-        )
-        for word in words
+        [
+            Word(coefficient, tuple([_turned_letter(each, form, real) for each in letters[::step]]))
+            for coefficient, letters in words
+        ]
     )
 
 
@@ -176,25 +176,38 @@ def paired(words: Sequence[Word], *, halves: bool = True) -> list[tuple[Word, st
     >>> [(len(word.letters), form) for word, form in paired(words)]
     [(2, 'T')]
     """
-    left, found = list(words), []
-    if not halves or len(left) == 1:
-        return [(word, "") for word in left]
-    while left:
-        word = left.pop(0)
-        form = ""
-        for place, other in enumerate(left if len(word.letters) > 1 else ()):
-            if form := _opposite_words(word, other):
-                del left[place]
+    if not halves or len({_likeness(word) for word in words}) == len(words):
+        return [(word, "") for word in words]
+    forms = dict.fromkeys(range(len(words)), "")
+    waiting: dict[_Likeness, dict[Word, list[int]]] = {}
+    for place, word in enumerate(words):
+        others = waiting.setdefault(_likeness(word), {})
+        for other, places in others.items():
+            if form := _opposite_words(other, word):
+                forms[places.pop(0)] = form
+                del forms[place]
+                if not places:
+                    del others[other]
                 break
-        found.append((word, form))
-    return found
+        else:
+            others.setdefault(word, []).append(place)
+    return [(words[place], form) for place, form in forms.items()]
+
+
+_Likeness = tuple[Coefficient, tuple[int, ...]]
+
+
+def _likeness(word: Word) -> _Likeness:
+    """Return what a word has in common with its transpose and its adjoint."""
+    numbers = tuple([each.name[0] if each.name else -len(each.words) for each in word.letters])
+    return word.coefficient, min(numbers, numbers[::-1])
 
 
 def _opposite_words(one: Word, other: Word) -> str:
-    """As opposite; nothing of a word that is its own transpose."""
-    if one == other or one.coefficient != other.coefficient:
-        return ""
-    if len(one.letters) != len(other.letters):
+    """As opposite, for words of one likeness; nothing of a word that is its own transpose, nor of
+    one letter.
+    """
+    if one == other or len(one.letters) == 1:
         return ""
     forms = {opposite(*pair) for pair in zip(one.letters, other.letters[::-1], strict=True)}
     (form, *others) = forms
