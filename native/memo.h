@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "loops.h"
 #include "op.h"
 #include "params.h"
 #include "type.h"
@@ -20,6 +21,8 @@ struct Inference {
     std::vector<uint16_t> operands; // the dtype in which each input enters the computation
     // What the key was exact in by which the last graph that ends with such a node had its plan.
     std::atomic<uint8_t> exact{0};
+    // Of an operation on elements: of all inferences of the same dtypes.
+    Ref<Loops> loops;
 
     static void destroy(Inference* inference) { delete inference; }
 };

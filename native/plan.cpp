@@ -16,12 +16,6 @@
 namespace tenfold {
 namespace {
 
-struct GiveBack {
-    std::size_t bytes;
-    void operator()(void* memory) const { pool_free(memory, bytes); }
-};
-using Table = std::unique_ptr<void, GiveBack>;
-
 template <class T> uint64_t bits_of(T number) {
     uint64_t bits = 0;
     std::memcpy(&bits, &number, sizeof number);
@@ -33,7 +27,8 @@ double real_of(const Scalar& scalar) {
     return whole ? double(scalar.whole) : scalar.real;
 }
 
-// A scalar in a dtype, as NumPy casts it. The recorder asks for the dtypes below only.
+} // namespace
+
 uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number) {
     const DType& dtype = dtype_of(number.dtype);
     bool whole = scalar.form == Scalar::boolean || scalar.form == Scalar::integer;
@@ -50,6 +45,14 @@ uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number) {
     if (bytes == 4) return whole ? bits_of(float(scalar.whole)) : bits_of(float(scalar.real));
     return bits_of(real_of(scalar));
 }
+
+namespace {
+
+struct GiveBack {
+    std::size_t bytes;
+    void operator()(void* memory) const { pool_free(memory, bytes); }
+};
+using Table = std::unique_ptr<void, GiveBack>;
 
 // What a run needs memory for; the next one of the thread has it again.
 struct Desk {
@@ -286,20 +289,6 @@ class Running {
 constexpr std::size_t CAPACITY = 4096;
 constexpr std::size_t MOST_WORDS = 1 << 22; // of all keys together: plans of long graphs are large
 
-// Four words at a time, since one multiplication waits for the one before.
-std::size_t hash_of(std::span<const uint64_t> key) {
-    constexpr std::size_t LANES = 4, FACTOR = 0x9e3779b97f4a7c15ULL;
-    std::array<std::size_t, LANES> lanes{1, 2, 3, 4};
-    std::size_t i = 0;
-    for (; i + LANES <= key.size(); i += LANES)
-        for (std::size_t lane = 0; lane < LANES; ++lane)
-            lanes[lane] = (std::rotl(lanes[lane], 23) ^ key[i + lane]) * FACTOR;
-    std::size_t hash = key.size();
-    for (; i < key.size(); ++i) hash = (hash ^ key[i]) * FACTOR;
-    for (std::size_t lane : lanes) hash = mix(hash, lane);
-    return hash;
-}
-
 using Plans = std::unordered_multimap<std::size_t, Ref<BoundPlan>>;
 
 // Two generations stand for "least recently used", as in the memo.
@@ -399,6 +388,20 @@ void tell_fronts() {
 }
 
 } // namespace
+
+// Four words at a time, since one multiplication waits for the one before.
+std::size_t hash_of(std::span<const uint64_t> key) {
+    constexpr std::size_t LANES = 4, FACTOR = 0x9e3779b97f4a7c15ULL;
+    std::array<std::size_t, LANES> lanes{1, 2, 3, 4};
+    std::size_t i = 0;
+    for (; i + LANES <= key.size(); i += LANES)
+        for (std::size_t lane = 0; lane < LANES; ++lane)
+            lanes[lane] = (std::rotl(lanes[lane], 23) ^ key[i + lane]) * FACTOR;
+    std::size_t hash = key.size();
+    for (; i < key.size(); ++i) hash = (hash ^ key[i]) * FACTOR;
+    for (std::size_t lane : lanes) hash = mix(hash, lane);
+    return hash;
+}
 
 void BoundPlan::destroy(BoundPlan* plan) {
     for (const Instruction& instruction : plan->instructions)

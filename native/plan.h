@@ -147,8 +147,12 @@ class Surroundings {
 bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
             std::vector<Ran>* ran = nullptr);
 
+// A scalar in a dtype, as NumPy casts it, of those that plans are given.
+uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number);
+
 uint32_t this_thread(); // a number of the calling thread, not 0
 
+std::size_t hash_of(std::span<const uint64_t> key);
 // Empty when there is none. Graphs of different `kind` seldom come by turns at one place in front
 // of the table.
 Ref<BoundPlan> find_plan(std::span<const uint64_t> key, const void* kind);

@@ -137,6 +137,7 @@ Ref<Inference> infer_shape(const MemoQuery& query) {
     auto made = Ref<Inference>::adopt(new Inference);
     made->kind = like->kind;
     made->operands = like->operands;
+    made->loops = like->loops;
     made->results.push_back(intern_type({shape, type.dtype, type.device, type.storage, false}));
     return made;
 }
@@ -146,7 +147,10 @@ void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
     Examples fallen; // freed outside the lock
     Ref<Params> params(const_cast<Params*>(query.params));
     Guard guard(the_known->lock);
-    the_known->young.emplace(key_of(query), Example{inference, std::move(params)});
+    auto [entry, fresh] =
+        the_known->young.try_emplace(key_of(query), Example{inference, std::move(params)});
+    if (query.op->shapes == Op::broadcast)
+        inference->loops = fresh ? Ref<Loops>::adopt(new Loops) : entry->second.inference->loops;
     if (the_known->young.size() < CAPACITY / 2) return;
     fallen = std::exchange(the_known->old, std::exchange(the_known->young, {}));
 }

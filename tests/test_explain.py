@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 from tenfold.explain import limits
 from tenfold.profile import Profile
 
@@ -23,7 +24,7 @@ def filled(*shape: int, dtype: str = "float64") -> tn.Array:
 def counted(*arrays: tn.Array) -> tuple[str, Profile]:
     """Return the plan as text and the counters of computing by it."""
     text = tn.explain(*arrays, stage="planned")
-    with tn.profile() as p:
+    with tn.options(tier=1), tn.profile() as p:  # without, a graph seen seldom has no plan
         tn.eval(*arrays)
         for array in arrays:
             array.wait()
@@ -292,7 +293,7 @@ def test_source_text_is_readable_and_names_its_step() -> None:
 def test_tier_of_a_launch_is_told() -> None:
     def rare(count: int) -> tn.Array:  # no other test has its kernel
         x = filled(count)
-        return tn.floor(x) - tn.sqrt(x) * x / 17
+        return tn.sum(tn.floor(x) - tn.sqrt(x) * x / 17)
 
     with tn.options(tier="auto"):
         assert "to be compiled quickly (tier 0)" in rare(5).explain("executed")
@@ -319,9 +320,29 @@ def test_analyze_computes_and_says_what_each_step_took() -> None:
     assert repr(y).startswith("Array(")
 
 
+def test_what_was_seen_seldom_is_said_to_run_operation_by_operation() -> None:
+    x = filled(77)
+
+    def expression() -> tn.Array:
+        return (x * 3.25 - x) / 1.125
+
+    assert "executed: 3 launches to come on cpu, each operation by itself" in expression().explain()
+    with tn.profile() as p:
+        expression().wait()
+    assert (p.kernels, p.launches, p.temporaries) == (3, 3, 2)
+    for _ in range(_native.OFTEN - 1):
+        expression().wait()
+    assert "executed: 1 launch to come on cpu\n" in expression().explain()
+    with tn.profile() as p:
+        expression().wait()
+    assert (p.kernels, p.launches, p.temporaries) == (1, 1, 0)
+
+
 def test_analyze_runs_what_runs_without_it() -> None:
     x = filled(1000)
     counts = []
+    for _ in range(_native.OFTEN):
+        (tn.exp(x) * 3 - x).wait()
     for run in (tn.Array.wait, tn.Array.wait, lambda y: tn.explain(y, analyze=True)):
         y = tn.exp(x) * 3 - x
         with tn.profile() as p:

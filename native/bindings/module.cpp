@@ -96,15 +96,18 @@ NB_MODULE(_native, module) {
     declare_plans(module);
     declare_windows(module);
     declare_functions(module);
+    declare_singly(module);
 
     nb::class_<Options>(module, "Options")
         .def(
             "__init__",
             [](Options* self, bool strict, uint8_t device, uint32_t pending_depth, bool origins,
-               uint64_t number, uint64_t of_process) {
-                new (self) Options{strict, device, pending_depth, origins, number, of_process};
+               uint64_t number, uint64_t of_process, bool singly, int threads) {
+                new (self) Options{strict, device,     pending_depth, origins,
+                                   number, of_process, singly,        threads};
             },
-            "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a);
+            "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
+            "singly"_a, "threads"_a);
     module.def("processor_level", processor_level);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });

@@ -23,6 +23,7 @@ struct StructureHandle {
     std::array<Key, 4> keys; // by what they are exact in
     Owned owned;
     std::vector<bool> computed; // of each walked node, whether it had a value
+    bool singly = false;        // whether it is computed node by node while it has no plan
 };
 
 struct PlanHandle {
@@ -198,29 +199,32 @@ Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, 
 }
 
 // Whether all of them have their values now.
-bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> options,
+bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> options, bool planned,
                     std::vector<Ran>* ran) {
     Walked walked = walk_at_rest(pending);
     Key key = std::exchange(PerThread<Key>::get(), {}); // with its memory
     Ref<BoundPlan> plan = plan_of(walked, options, key);
     bool done = false;
-    if (plan) {
-        UsualModes modes;
-        Interpreter interpreter;
+    UsualModes modes;
+    Interpreter interpreter;
+    if (plan)
         done = replay(*plan, walked, key, interpreter, ran);
-    }
+    else if (!planned && !key.words.empty())
+        done = computed_singly(walked, options, key, interpreter, ran);
     PerThread<Key>::get() = std::move(key);
     if (PyErr_Occurred()) nb::raise_python_error();
     return done;
 }
 
-// replay(nodes, options, events) -> whether all have their values now.
-bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::object events) {
+// replay(nodes, options, events, planned) -> whether all have their values now, by a plan where
+// that is asked for.
+bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::object events,
+                  bool planned) {
     std::vector<Node*> pending = nodes_from(nodes);
     std::erase_if(pending, [](Node* node) { return !node->op || value_of(node); });
     if (pending.empty()) return true;
     std::vector<Ran> ran;
-    bool done = replay_pending(pending, options, events.is_none() ? nullptr : &ran);
+    bool done = replay_pending(pending, options, planned, events.is_none() ? nullptr : &ran);
     for (const Ran& each : ran) {
         nb::str category(each.kernel ? "kernel" : "call");
         nb::tuple event = nb::make_tuple(*each.label, category, each.begin, each.end);
@@ -257,7 +261,7 @@ bool compute_by_plan(Ref<Node> node) {
     Numbers options;
     if (windows || watched || !node->op || !numbers_in_force(options)) return false;
     Node* pending = node.get();
-    return replay_pending({&pending, 1}, options, nullptr);
+    return replay_pending({&pending, 1}, options, false, nullptr);
 }
 
 Walked walk_at_rest(std::span<Node* const> outputs) {
@@ -277,19 +281,20 @@ Walked walk_at_rest(std::span<Node* const> outputs) {
 }
 
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
-    StructureHandle structure{{}, Owned(walked), {}};
+    StructureHandle structure{{}, Owned(walked), {}, false};
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(walked, options, uint8_t(exact))) return nb::none();
     for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));
+    structure.singly = goes_singly(walked, options, structure.keys[Key::by_form]);
     return nb::cast(std::move(structure));
 }
 
 void declare_plans(nb::module_& module) {
     using namespace nb::literals;
     nb::class_<StructureHandle>(module, "Structure")
-        .def("computed", [](const StructureHandle& self, std::size_t position) {
-            return self.computed.at(position);
-        });
+        .def("computed", [](const StructureHandle& self,
+                            std::size_t position) { return self.computed.at(position); })
+        .def_prop_ro("singly", [](const StructureHandle& self) { return self.singly; });
     nb::class_<PlanHandle>(module, "BoundPlan")
         .def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
         .def("load",
@@ -328,7 +333,8 @@ void declare_plans(nb::module_& module) {
         .def("mark",
              [](PlanHandle& self, uint32_t position) { self.add(BoundPlan::Mark{position}); })
         .def("keep", keep, "structure"_a);
-    module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none());
+    module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
+               "planned"_a = false);
     module.def(
         "set_watched", [](bool now) { watched = now; }, "now"_a);
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();

@@ -69,6 +69,8 @@ struct Options {
     bool origins = false; // whether every node remembers where it was written
     uint64_t number = 0;  // of all settings; of a block: while the process's have `of_process`
     uint64_t of_process = 0;
+    bool singly = false; // whether small graphs may be computed node by node at first
+    int threads = 1;
 };
 const Options& current_options();
 void set_process_options(const Options& options);
@@ -152,6 +154,7 @@ void declare_launch(nb::module_& module);
 void declare_plans(nb::module_& module);
 void declare_windows(nb::module_& module);
 void declare_functions(nb::module_& module);
+void declare_singly(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

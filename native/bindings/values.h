@@ -1,6 +1,7 @@
 // Python's handles of Values, Nodes and Types.
 #pragma once
 #include "../library.h"
+#include "../plan.h"
 #include "../walk.h"
 #include "../workers.h"
 #include "python.h"
@@ -31,6 +32,10 @@ Walked walk_at_rest(std::span<Node* const> outputs);
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options);
 // Of floating-point arithmetic: to nearest, subnormals kept, no trap.
 constexpr unsigned USUAL_MODES = 0x1F80;
+// Of a graph that has no plan: whether it is to be, or was, computed node by node.
+bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key);
+bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key,
+                     Surroundings& surroundings, std::vector<Ran>* ran);
 // A Launch with the GIL given away; a Python error where it was interrupted.
 Result launch_without_gil(Work& work);
 

@@ -122,6 +122,8 @@ class Options:
         origins: bool,
         number: int,
         of_process: int,
+        singly: bool,
+        threads: int,
     ) -> None: ...
 
 class Array(Methods):
@@ -199,6 +201,7 @@ def declare_op(
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int
+OFTEN: int
 
 def set_part_ops(index: int, update: int) -> None:
     """Say which operations `x[key]` and `x[key] = e` are for ints, slices, `...` and None."""
@@ -260,6 +263,10 @@ class Structure:
 
     def computed(self, position: int) -> bool:
         """Whether a walked node had its value."""
+
+    @property
+    def singly(self) -> bool:
+        """Whether it is computed node by node while it has no plan: seen seldom, and small."""
 
 class Library:
     """A library with threads of its own, by the addresses of the functions that get and set how
@@ -351,8 +358,10 @@ def replay(
     nodes: Sequence[Node],
     options: Sequence[int],
     events: list[tuple[str, str, int, int]] | None = None,
+    planned: bool = False,
 ) -> bool:
-    """Compute nodes by the plan that is kept for them; False when there is none, or it failed.
+    """Compute nodes by the plan that is kept for them, or without one, unless one is asked for,
+    node by node where they were seen seldom; False where neither goes, or it failed.
 
     Each launch and call is put behind `events`: its name and category, begin and end in ns.
     """
@@ -371,6 +380,9 @@ def open_block() -> None: ...
 def function(
     python: Callable[..., Any], op: int, elements: int, follow: str
 ) -> Callable[..., Any]: ...
+def set_loops(maker: Callable[..., tuple[int, int, list[tuple[int, int, int]]] | None], device: int) -> None:
+    """Say what makes the loop of an operation on elements: tenfold/devices/loops.py."""
+
 def pass_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
 def set_rules_variable(variable: ContextVar[Any], none: object) -> None: ...

@@ -153,9 +153,9 @@ def explained(
     """Return how the array is (to be) computed: see tn.explain.
 
     >>> import tenfold as tn
-    >>> print((tn.asarray([1.0]) * 2).explain("executed"))
+    >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("executed"))
     executed: 1 launch to come on cpu
-      1. multiply: a kernel, ...
+      1. multiply+sum: a kernel, ...
     """
     return explain(self, stage=stage, analyze=analyze, format=format)
 

@@ -31,33 +31,34 @@ MOST_NODES = 4096
 """Nodes up to which a graph is rewritten; a longer one is computed as it was written."""
 
 
-def evaluate(arrays: Sequence[Array]) -> Exception | None:
+def evaluate(arrays: Sequence[Array], *, planned: bool = False) -> Exception | None:
     """Compute arrays together: what they share is computed once. Return the first failure.
 
-    What does not depend on a failure is computed all the same.
+    What does not depend on a failure is computed all the same. A small graph that was seen seldom
+    is computed node by node, unless it is to be `planned`.
     """
-    return compute([_native.node_of(array) for array in arrays])
+    return compute([_native.node_of(array) for array in arrays], planned=planned)
 
 
-def compute(nodes: Sequence[Node]) -> Exception | None:
+def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None:
     """As evaluate, for nodes: what an Array named when they were taken, rebound since or not."""
     if not GATE.used:
-        return _computed(nodes)
+        return _computed(nodes, planned)
     with GATE.reading():
-        return _computed(nodes)
+        return _computed(nodes, planned)
 
 
-def _computed(nodes: Sequence[Node]) -> Exception | None:
+def _computed(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a plan that is known if there is one."""
     options = options_key()
-    if _replayed(nodes, options):
+    if _replayed(nodes, options, planned):
         return None
     pending = [node for node in nodes if node.pending]
     if not pending:  # another thread has computed them meanwhile
         return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
-    if _bound(pending, options) and _replayed(pending, options):
+    if _bound(pending, options) and _replayed(pending, options, True):
         return None
     pending = [node for node in nodes if node.pending]
     return _compute_by_steps(pending) if pending else None
@@ -74,12 +75,14 @@ def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
     return failure
 
 
-def _replayed(nodes: Sequence[Node], options: Sequence[int]) -> bool:
-    """Compute nodes by a plan that is known; False where there is none, or a step failed."""
+def _replayed(nodes: Sequence[Node], options: Sequence[int], planned: bool) -> bool:
+    """Compute nodes by a plan that is known, or without one if that may be; False where neither
+    goes, or a step failed.
+    """
     if not timeline.watched():
-        return _native.replay(nodes, options)
+        return _native.replay(nodes, options, None, planned)
     events: list[tuple[str, str, int, int]] = []
-    done = _native.replay(nodes, options, events)
+    done = _native.replay(nodes, options, events, planned)
     timeline.record_all(events)
     return done
 

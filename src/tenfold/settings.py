@@ -294,7 +294,17 @@ def _native_options() -> _native.Options:
         origins=bool(get("check_nans")),
         number=fingerprint(),
         of_process=_process_number,
+        singly=_singly(),
+        threads=int(get("threads")),
     )
+
+
+_USUAL = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
+
+
+def _singly() -> bool:
+    """Whether small graphs may be computed node by node while nobody has seen them often."""
+    return all(get(name) == _TABLE[name].default for name in _USUAL)
 
 
 def options(**values: Value) -> AbstractContextManager[None]:

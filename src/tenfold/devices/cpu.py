@@ -24,6 +24,7 @@ from tenfold.devices.accumulate import accumulate
 from tenfold.devices.bind import bind, scalar_bytes
 from tenfold.devices.device import Written, declare
 from tenfold.devices.factorise import factorise
+from tenfold.devices.loops import loop
 from tenfold.devices.multiply import multiply
 from tenfold.devices.pieces import Pieces
 from tenfold.devices.program import PROGRAMS, Program, is_baseline, program_of
@@ -33,7 +34,7 @@ from tenfold.plan.items import last_items
 from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of, replays
 from tenfold.plan.traverse import Launch, parameter_bytes
-from tenfold.settings import get
+from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
 MOST_PLANS = 4096
@@ -390,3 +391,4 @@ def threads_of(launch: Launch) -> int:
 
 
 declare(Cpu())
+_native.set_loops(loop, DEVICE_IDS[Cpu.name])

@@ -73,6 +73,12 @@ class Look:
         return isinstance(DEVICES[self.device], Cpu)
 
     @property
+    def singly(self) -> bool:
+        """Whether it would be computed node by node now, without its plan."""
+        structure = self.graph.structure
+        return structure is not None and structure.singly
+
+    @property
     def pieces(self) -> int:
         """In how many pieces, each with a plan of its own, a device that plans computes it."""
         nodes = len(self.optimised)

@@ -62,7 +62,7 @@ def measured_text(arrays: Sequence[Array], prepared: Prepared) -> str:
     """
     expected, compiled = prepared
     with recording() as events:
-        failure = pipeline.evaluate(arrays)
+        failure = pipeline.evaluate(arrays, planned=True)
     if failure is not None:
         raise failure
     own = [event for event in events if event.thread == threading.get_ident()]

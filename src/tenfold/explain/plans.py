@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from tenfold import _native
 from tenfold.devices.cpu import threads_of
 from tenfold.devices.program import Source, source_of, state_of
 from tenfold.explain.graphs import bytes_of
@@ -182,6 +183,8 @@ def executed_text(look: Look) -> str:
     """Return what would run now, launch by launch, and how it is compiled."""
     if (text := _unplanned("executed", look)) is not None:
         return text
+    if look.singly:
+        return _singly_text(look)
     launches = [
         (number, step)
         for number, step in enumerate(look.plan.steps, 1)
@@ -196,6 +199,17 @@ def executed_text(look: Look) -> str:
     head = f"executed: {counted(len(launches), 'launch')} to come on {look.device}"
     if get("check_nans"):
         head += ", each operation by itself (option check_nans)"
+    return "\n".join([head, *shortened(lines)])
+
+
+def _singly_text(look: Look) -> str:
+    """Return what runs while a small graph has been seen seldom: each operation by itself."""
+    nodes = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
+    head = (
+        f"executed: {counted(len(nodes), 'launch')} to come on {look.device}, each operation by "
+        f"itself until this has been computed {_native.OFTEN} times (option tier)"
+    )
+    lines = [f"  {n}. {node.name}: a loop for any shape" for n, node in enumerate(nodes, 1)]
     return "\n".join([head, *shortened(lines)])
 
 

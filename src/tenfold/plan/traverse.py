@@ -101,7 +101,7 @@ class _Traversal:
         self.group = lowering.group
         self.space = lowering.group.space
         self.fold = lowering.group.axis
-        body, stores = _pruned(lowering.body.instructions, lowering.stores)
+        body, stores = pruned(lowering.body.instructions, lowering.stores)
         self.body, self.stores = body, stores
         self.memory, self.parameters = tuple(lowering.memory), tuple(lowering.parameters)
         self.form = "map"
@@ -259,7 +259,7 @@ class _Traversal:
         operands = tuple(
             Operand(memory.dtype, self._steps(memory), memory.written) for memory in self.memory
         )
-        weight = sum(FORMULA_WEIGHT if i.name not in PRIMITIVES else 1 for i in self.body)
+        weight = weight_of(self.body)
         streamed = self._past_the_cache() and self._aligned(form)
         return Kernel(
             operands,
@@ -281,8 +281,7 @@ class _Traversal:
         widest = max(sizes + [made.dtype.itemsize for made in self.body if made.name not in bare])
         lanes = LANES
         if form == "map" or searched:
-            registers = 4 if weight <= SHORT_BODY else 2
-            lanes = min(64, 64 // widest * registers)
+            lanes = lanes_of_map(weight, widest)
         elif form == "column" or self.group.scanned:
             parts = max(len(made.inputs) for made in self.body if made.name in ("fold", "scan"))
             short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
@@ -461,7 +460,20 @@ def _near(memory: Memory, stride: int) -> str:
     return str(elements) if is_known else "s"
 
 
-def _pruned(
+def weight_of(body: Sequence[Instruction]) -> int:
+    """Return how many instructions a body counts as."""
+    return sum(FORMULA_WEIGHT if made.name not in PRIMITIVES else 1 for made in body)
+
+
+def lanes_of_map(weight: int, widest: int) -> int:
+    """Return the elements of a packet of a map, from the weight of its body and the bytes of the
+    widest of what is computed.
+    """
+    registers = 4 if weight <= SHORT_BODY else 2
+    return min(64, 64 // widest * registers)
+
+
+def pruned(
     body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
 ) -> tuple[tuple[Instruction, ...], tuple[Store, ...]]:
     """Drop what nothing stored needs."""

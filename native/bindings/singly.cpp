@@ -1,0 +1,90 @@
+// Graphs that are seen for the first few times: computed node by node, by loops that Python makes
+// once for an operation and its dtypes.
+#include "../singly.h"
+
+#include <memory>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "values.h"
+
+namespace tenfold::bindings {
+namespace {
+
+constexpr std::size_t PLACES = 4096;
+constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
+
+PyObject* make_loop = nullptr; // loop(op, params, inputs, operands, result, steps)
+uint8_t device = 0;            // whose loops they are
+
+// How often a graph came, by a hash of its key: two of one hash take a plan a little sooner.
+struct Sight {
+    uint64_t hash = 0;
+    uint16_t times = 0;
+};
+std::array<Sight, PLACES> sights;
+
+class Maker : public LoopMaker {
+  public:
+    // Null with a Python error where Python has failed.
+    const Loop* make(const Node& node, const std::string& steps) override {
+        nb::list inputs, operands;
+        for (const Ref<Node>& input : inputs_of(const_cast<Node*>(&node))) {
+            bool scalar = input->is_scalar();
+            inputs.append(scalar ? nb::none() : nb::borrow(dtype_object(input->type->dtype)));
+        }
+        for (uint16_t dtype : node.inference->operands)
+            operands.append(nb::borrow(dtype_object(dtype)));
+        nb::object params = nb::steal(params_to_python(node.params.get()));
+        nb::object made = nb::steal(PyObject_CallFunction(
+            make_loop, "OOOOOs", node.op->python, params.ptr(), nb::tuple(inputs).ptr(),
+            nb::tuple(operands).ptr(), dtype_object(node.type->dtype), steps.c_str()));
+        if (!made.is_valid()) return nullptr;
+        auto loop = std::make_unique<Loop>();
+        if (made.is_none()) return loop.release();
+        loop->kernel = reinterpret_cast<Kernel>(nb::cast<std::size_t>(made[0]));
+        loop->lanes = nb::cast<int64_t>(made[1]);
+        for (nb::handle size : made[2])
+            loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
+                                   nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
+        return loop.release();
+    }
+};
+
+Sight& sight_of(std::span<const uint64_t> key) {
+    uint64_t hash = hash_of(key);
+    Sight& sight = sights[hash % PLACES];
+    if (sight.hash != hash) sight = {hash, 0};
+    return sight;
+}
+
+} // namespace
+
+bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key) {
+    // Rules of ours change no bits of operations on elements; a user's have a number.
+    bool usual = make_loop && current_options().singly && !options[1] && !options[2];
+    return usual && fits_singly(walked, device) && sight_of(key.words).times < OFTEN;
+}
+
+bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key,
+                     Surroundings& surroundings, std::vector<Ran>* ran) {
+    if (!goes_singly(walked, options, key)) return false;
+    ++sight_of(key.words).times;
+    Maker maker;
+    return compute_singly(walked, current_options().threads, maker, surroundings, ran);
+}
+
+void declare_singly(nb::module_& module) {
+    using namespace nb::literals;
+    module.attr("OFTEN") = OFTEN;
+    module.def(
+        "set_loops",
+        [](nb::object maker, uint8_t of_device) {
+            make_loop = maker.release().ptr();
+            device = of_device;
+        },
+        "maker"_a, "device"_a);
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,39 @@
+// Loops: the kernels of one operation on elements that take any shape and layout.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "reference.h"
+#include "workers.h"
+
+namespace tenfold {
+
+// A kernel with an outer and an inner axis. Results and what is read element by element are
+// contiguous along the inner one, where others are stepped through by a stride, or not at all.
+struct Loop {
+    enum What : uint8_t { length, stride, part, nothing };
+    struct Size { // of a length `first` is the axis; 1 is the inner one
+        What what;
+        uint8_t first, axis;
+    };
+    Kernel kernel = nullptr; // null: this operation has none for these dtypes
+    std::vector<Size> sizes;
+    int64_t lanes = 1; // elements of a packet
+};
+
+// The loops of one operation on some dtypes, by the steps of its array operands along the inner
+// axis: '0', '1' or 's' each.
+struct Loops {
+    static constexpr std::size_t OPERANDS = 3, FORMS = 27;
+    std::atomic<uint32_t> references{1};
+    std::array<std::atomic<const Loop*>, FORMS> loops{}; // owned; null: not asked for yet
+
+    ~Loops() {
+        for (auto& loop : loops) delete loop.load(std::memory_order_acquire);
+    }
+    static void destroy(Loops* loops) { delete loops; }
+};
+
+} // namespace tenfold
