@@ -114,7 +114,7 @@ class Singly {
         }
         Lying lying;
         if (!lie(type, {arrays.data(), count}, lying)) return false;
-        const Loop* loop = loop_for(node, {arrays.data(), count}, lying);
+        const Loop* loop = loop_for(entry, {arrays.data(), count}, lying);
         if (!loop || !loop->kernel) return false;
         write_numbers(node, entry);
         Ref<Value> made = memory_for(position, type);
@@ -130,7 +130,7 @@ class Singly {
         return true;
     }
 
-    const Loop* loop_for(const Node& node, std::span<const Value* const> arrays,
+    const Loop* loop_for(const WalkedNode& entry, std::span<const Value* const> arrays,
                          const Lying& lying) {
         std::string steps;
         std::size_t form = 0;
@@ -140,10 +140,13 @@ class Singly {
             steps.push_back(whole ? '1' : stride == 0 ? '0' : 's');
             form = form * 3 + (whole ? 1 : stride == 0 ? 0 : 2);
         }
-        std::atomic<const Loop*>& known = node.inference->loops->loops[form];
+        std::atomic<const Loop*>& known = entry.node->inference->loops->loops[form];
         const Loop* loop = known.load(std::memory_order_acquire);
         if (loop) return loop;
-        const Loop* made = maker_.make(node, steps);
+        std::vector<const Node*> inputs;
+        for (uint32_t input : walked_.inputs(entry))
+            inputs.push_back(walked_.nodes[input].node.get());
+        const Loop* made = maker_.make(*entry.node, inputs, steps);
         if (made && !known.compare_exchange_strong(loop, made)) { // another thread was first
             delete made;
             return loop;

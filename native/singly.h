@@ -7,11 +7,12 @@
 namespace tenfold {
 
 // What makes a Loop, which it hands over, where there is none: `steps` has a character for each
-// operand that is an array.
+// operand that is an array. (A node may have been computed by another thread, and its inputs gone.)
 class LoopMaker {
   public:
     virtual ~LoopMaker() = default;
-    virtual const Loop* make(const Node& node, const std::string& steps) = 0;
+    virtual const Loop* make(const Node& node, std::span<const Node* const> inputs,
+                             const std::string& steps) = 0;
 };
 
 // Whether all that is pending are operations on elements of arrays of this device, and small.

@@ -28,11 +28,12 @@ std::array<Sight, PLACES> sights;
 class Maker : public LoopMaker {
   public:
     // Null with a Python error where Python has failed.
-    const Loop* make(const Node& node, const std::string& steps) override {
+    const Loop* make(const Node& node, std::span<const Node* const> below,
+                     const std::string& steps) override {
         nb::list inputs, operands;
-        for (const Ref<Node>& input : inputs_of(const_cast<Node*>(&node))) {
-            bool scalar = input->is_scalar();
-            inputs.append(scalar ? nb::none() : nb::borrow(dtype_object(input->type->dtype)));
+        for (const Node* input : below) {
+            nb::object dtype = nb::borrow(dtype_object(input->type->dtype));
+            inputs.append(nb::make_tuple(dtype, input->is_scalar()));
         }
         for (uint16_t dtype : node.inference->operands)
             operands.append(nb::borrow(dtype_object(dtype)));

@@ -39,6 +39,8 @@ class Manner(NamedTuple):
     tier: str = "0"
     by_columns: bool = False
     """Whether its leaves lie in Fortran's order."""
+    one_by_one: bool = False
+    """Whether its arrays are computed one after the other, not together."""
 
 
 LEVEL = _native.processor_level()
@@ -47,13 +49,15 @@ ALL_MANNERS = [
     Manner(*each)
     for each in itertools.product((1, 2, 7), TARGETS, (True, False), "01", (False, True))
 ]
+SINGLY = [Manner(2, tier="auto", one_by_one=True), Manner(7, "native", True, "auto", True, True)]
+"""Each operation on elements by a loop for any shape."""
 FEW_MANNERS = [
     Manner(),
     Manner(2, TARGETS[-1], True, "1", True) if TARGETS else Manner(2),
     Manner(7, TARGETS[0], False, "0", True) if TARGETS else Manner(7),
     Manner(2, "native", False, "1", False),
 ]
-MANNERS = ALL_MANNERS if FUZZ else FEW_MANNERS
+MANNERS = (ALL_MANNERS if FUZZ else FEW_MANNERS) + SINGLY
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +88,11 @@ def values(program: Program, manner: Manner) -> dict[str, np.ndarray]:
     """What a program's arrays are when they are computed together."""
     options = manner._asdict()
     program = laid(program, by_columns=options.pop("by_columns"))
+    one_by_one = options.pop("one_by_one")
     with tn.options(**options):
         arrays = built(program)
+        for array in arrays.values() if one_by_one else ():
+            array.wait()
         tn.eval(*arrays.values())
         return {name: np.asarray(array) for name, array in arrays.items()}
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tenfold as tn
+
 # The modules the tests share (grid, truths) lie beside them; pytest's importlib mode adds no paths.
 sys.path.insert(0, str(Path(__file__).parent))
 
 Layouts = dict[str, np.ndarray]
+
+
+@pytest.fixture(params=["0", "auto"])
+def tier(request: pytest.FixtureRequest) -> Iterator[str]:
+    """By kernels of plans, and as what is seen seldom: by loops for any shape."""
+    with tn.options(tier=request.param):
+        yield request.param
 
 
 def _strided(values: np.ndarray) -> np.ndarray:

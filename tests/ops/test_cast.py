@@ -9,6 +9,8 @@ import pytest
 
 import tenfold as tn
 
+pytestmark = pytest.mark.usefixtures("tier")
+
 FLOATS = [3.7, -3.7, 0.0, -0.0, 1e20, -1e20, np.inf, -np.inf, np.nan, 127.5, 255.99, 2.0**63]
 
 

@@ -31,6 +31,8 @@ from tenfold.ir.op import Op, Operation
 from tenfold.ops.cast import cast_values
 from truths import expected
 
+pytestmark = pytest.mark.usefixtures("tier")
+
 SCALARS = tuple(name for name in WEAK if name not in DTYPES)
 TRIPLES = (
     ("bool", "float32", "float32"),

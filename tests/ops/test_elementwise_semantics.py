@@ -15,6 +15,8 @@ from grid import computed, distance, same_or_close, shared
 from tenfold.errors import DTypeError
 from truths import fused
 
+pytestmark = pytest.mark.usefixtures("tier")
+
 INF, NAN = float("inf"), float("nan")
 
 

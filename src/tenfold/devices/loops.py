@@ -6,7 +6,8 @@ are compiled once; the kernels of plans, which fuse operations, have the same bi
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.arithmetic import add
->>> print(loop_kernel(add, (), (FLOAT32, None), (FLOAT32, FLOAT32), FLOAT32, "1"))
+>>> inputs = ((FLOAT32, False), (np.dtype(float), True))
+>>> print(loop_kernel(add, (), inputs, (FLOAT32, FLOAT32), FLOAT32, "1"))
 kernel of 2 axes, inner
   operand 0: float32, steps s 1
   operand 1: float32, steps s 1, written
@@ -24,7 +25,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold.devices.program import PROGRAMS, is_baseline
-from tenfold.dtypes import PARTS
+from tenfold.dtypes import PARTS, kind_of
 from tenfold.ir.body import Body, Operand, Pair
 from tenfold.ir.kernel import Kernel, Store
 from tenfold.ir.kernel import Operand as InMemory
@@ -34,8 +35,8 @@ from tenfold.plan.rules import apply_rule, has_rule
 from tenfold.plan.traverse import LONG_BODY, lanes_of_map, pruned, weight_of
 from tenfold.settings import get
 
-Dtypes = Sequence[np.dtype | None]
-"""Of each operand; None for a Python scalar."""
+Inputs = Sequence[tuple[np.dtype, bool]]
+"""Of each operand its dtype, and whether it is a Python scalar."""
 WHAT = {"length": 0, "stride": 1, "part": 2, "slots": 3}
 """What native code calls the sizes of a kernel: Loop::What in native/loops.h."""
 
@@ -43,7 +44,7 @@ WHAT = {"length": 0, "stride": 1, "part": 2, "slots": 3}
 def loop(
     op: Op[...],
     params: Params,
-    inputs: tuple[np.dtype | None, ...],
+    inputs: Inputs,
     operands: tuple[np.dtype, ...],
     result: np.dtype,
     steps: str,
@@ -51,6 +52,12 @@ def loop(
     """Return where the kernel is, its lanes and its sizes; None where the operation has none."""
     cpu = str(get("cpu"))
     if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
+        return None
+    if not all(
+        _castable(own, dtype)
+        for (own, scalar), dtype in zip(inputs, operands, strict=True)
+        if scalar
+    ):
         return None
     kernel = loop_kernel(op, params, inputs, operands, result, steps)
     program = PROGRAMS.of(kernel, 0, "0", cpu)  # optimised it is a tenth faster, made it is slower
@@ -62,7 +69,7 @@ def loop(
 def loop_kernel(
     op: Op[...],
     params: Params,
-    inputs: Dtypes,
+    inputs: Inputs,
     operands: Sequence[np.dtype],
     result: np.dtype,
     steps: str,
@@ -71,10 +78,11 @@ def loop_kernel(
     body = Body()
     memory: list[InMemory] = []
     given: list[Operand] = []
-    for number, (dtype, operand) in enumerate(zip(inputs, operands, strict=True)):
-        if dtype is None:
-            before = sum(1 + (operands[i] in PARTS) for i in range(number) if inputs[i] is None)
-            given.append(_parameter(body, before, operand))
+    scalars = 0
+    for (dtype, scalar), operand in zip(inputs, operands, strict=True):
+        if scalar:
+            given.append(_parameter(body, scalars, operand))
+            scalars += 1 + (operand in PARTS)
         else:
             made = _loaded(body, len(memory), dtype)
             given.append(converted_element(body, made, operand))
@@ -87,7 +95,6 @@ def loop_kernel(
     instructions, kept = pruned(body.instructions, stores)
     weight = weight_of(instructions)
     widest = max([m.dtype.itemsize for m in memory] + [i.dtype.itemsize for i in instructions])
-    scalars = sum(1 + (operands[i] in PARTS) for i in range(len(inputs)) if inputs[i] is None)
     return Kernel(
         tuple(memory),
         instructions,
@@ -96,6 +103,13 @@ def loop_kernel(
         lanes=lanes_of_map(weight, widest),
         masked=weight > LONG_BODY,
     )
+
+
+def _castable(scalar: np.dtype, dtype: np.dtype) -> bool:
+    """Whether native code casts such a Python scalar to the dtype as NumPy does."""
+    if kind_of(dtype) == "f":
+        return dtype.itemsize >= 4 and kind_of(scalar) in "bif"
+    return kind_of(dtype) == "c" or kind_of(scalar) in "bi"
 
 
 def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
