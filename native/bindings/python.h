@@ -144,6 +144,7 @@ void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
 void declare_plans(nb::module_& module);
 void declare_windows(nb::module_& module);
+void declare_code(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

@@ -7,14 +7,14 @@ llvmlite is imported when the first one is.
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from tenfold import _native
 from tenfold.devices import forks
 from tenfold.devices.background import Background
+from tenfold.devices.compiling import compiled
+from tenfold.devices.linking import Image
 from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
 from tenfold.errors import CompileError
@@ -54,12 +54,10 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = forks.lock()  # protects the counts of uses
-        # What it runs alone touches LLVM and the engines: one kernel is compiled at a time.
+        # What it runs alone touches LLVM: one kernel is compiled at a time.
         self._background: Background[Program] = Background()
         self._quick: dict[tuple[Source, str], tuple[Program, int]] = {}
         self._optimised: dict[tuple[Source, str], Program] = {}
-        self._engines: dict[tuple[str, int], tuple[Any, Any]] = {}
-        self._numbers = itertools.count(1)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of so many elements, on one processor."""
@@ -109,10 +107,7 @@ class Programs:
         functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
 
         def made() -> Program:
-            at = self._addresses(text, cpu, functions, optimised=optimised)
-            parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
-            seconds = time.perf_counter() - begun
-            program = Program(at["kernel"], at.get("finish", 0), seconds, parts)
+            program = _loaded(compiled(text, cpu, 2 if optimised else 0), functions, begun)
             if optimised:
                 self._optimised[kernel, cpu] = program
             else:
@@ -124,37 +119,16 @@ class Programs:
         debug(1, f"compiled {named} in {program.seconds * 1e3:.1f} ms")
         return program
 
-    def _addresses(
-        self, text: str, cpu: str, functions: tuple[str, ...], *, optimised: bool
-    ) -> dict[str, int]:
-        """Compile a text; return where its functions are."""
-        number = next(self._numbers)
-        names = {name: f"{name}.{number}" for name in functions}
-        for name, own in names.items():
-            text = text.replace(f"@{name}(", f"@{own}(")
-        try:
-            binding, engine = self._engine(cpu, 2 if optimised else 0)
-            module = binding.parse_assembly(text)
-            module.verify()
-            engine.add_module(module)
-            engine.finalize_object()
-        except RuntimeError as error:
-            rule = f"LLVM refuses a kernel: {error}"
-            remedy = "report it, with what TENFOLD_DEBUG=4 prints"
-            raise CompileError("compile", rule, remedy=remedy) from error
-        return {name: engine.get_function_address(own) for name, own in names.items()}
 
-    def _engine(self, cpu: str, level: int) -> tuple[Any, Any]:
-        if (cpu, level) not in self._engines:
-            import llvmlite.binding as binding
-
-            binding.initialize_native_target()
-            binding.initialize_native_asmprinter()
-            machine = target_machine(binding, cpu, level)
-            engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-            # a signal handler may have made another meanwhile, and code lies in it
-            self._engines.setdefault((cpu, level), (binding, engine))
-        return self._engines[cpu, level]
+def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
+    """Copy code to where it can be run."""
+    begin = _native.load_code(image.code)
+    if not begin:
+        rule = f"the system refuses {len(image.code)} bytes of memory that can be executed"
+        raise CompileError("compile", rule, remedy="let this process have executable memory")
+    at = {name: begin + image.places[name] for name in functions}
+    parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
+    return Program(at["kernel"], at.get("finish", 0), time.perf_counter() - begun, parts)
 
 
 def level_of(cpu: str) -> int:
@@ -165,24 +139,6 @@ def level_of(cpu: str) -> int:
 def is_baseline(cpu: str) -> bool:
     """Whether a processor may lack FMA, SSE4.1 and F16C: elementary functions are calls there."""
     return level_of(cpu) < CPU_LEVELS["x86-64-v3"]
-
-
-def target_machine(binding: Any, cpu: str, level: int) -> Any:
-    """Return llvmlite's machine for a processor by its name in the settings."""
-    name, features = cpu, ""
-    if cpu == "native":
-        name, features = binding.get_host_cpu_name(), _features(binding)
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
-
-
-def _features(binding: Any) -> str:
-    """The features of this processor, without those that kernels must not use."""
-    features = binding.get_host_cpu_features()
-    # its conversion flushes subnormals; half arithmetic would round differently
-    for refused in ("avx512bf16", "avx512fp16"):
-        features[refused] = False
-    return str(features.flatten())
 
 
 PROGRAMS = Programs()
