@@ -14,6 +14,7 @@ from tenfold import _native
 from tenfold.devices import forks
 from tenfold.devices.background import Background
 from tenfold.devices.compiling import compiled
+from tenfold.devices.kept import kept_at
 from tenfold.devices.linking import Image
 from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
@@ -42,6 +43,8 @@ WORTH_OPTIMISING = 1 << 14
 """Elements of one launch from which a kernel is compiled with optimisation at once."""
 MASKS = {1: 16, 2: 16, 3: 4, 4: 1}
 """For each level the bytes of the smallest elements loaded and stored by a mask; 16: none are."""
+QUICK, OPTIMISED = 0, 2
+"""LLVM's levels of optimisation, of the two tiers."""
 USES_WORTH_OPTIMISING = 8
 """Launches of a small one after which it is compiled again, with optimisation."""
 
@@ -70,7 +73,8 @@ class Programs:
         much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
         if tier == "1" or (tier == "auto" and much):
             return self._optimised.get(key) or self.compiled(kernel, cpu, optimised=True)
-        quick = quick or self.compiled(kernel, cpu, optimised=False)
+        if quick is None:
+            return self.compiled(kernel, cpu, optimised=False, or_better=tier == "auto")
         self.note_use(kernel, cpu)
         return quick
 
@@ -96,28 +100,43 @@ class Programs:
             quick, uses = self._quick[kernel, cpu]
             self._quick[kernel, cpu] = quick, uses + 1
 
-    def compiled(self, kernel: Source, cpu: str, *, optimised: bool) -> Program:
-        """Compile a kernel and keep its program. Raises CompileError when LLVM refuses it."""
+    def compiled(
+        self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
+    ) -> Program:
+        """Compile a kernel and keep its program, unless an earlier process has left it on disk.
+
+        `or_better`: an optimised one from there will do too. Raises CompileError when LLVM refuses
+        the kernel.
+        """
         begun = time.perf_counter()
-        named = str(kernel).partition("\n")[0]
-        if isinstance(kernel, Kernel):
-            named = f"a {kernel.traversal} kernel"
         text = source_of(kernel, cpu)
         debug(4, text)
         functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
+        kept = kept_at(text, cpu)
+        for level in (OPTIMISED, QUICK) if or_better else (OPTIMISED if optimised else QUICK,):
+            image = kept.image(level, functions)
+            if image is not None:
+                program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
+                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+                return program
 
         def made() -> Program:
-            program = _loaded(compiled(text, cpu, 2 if optimised else 0), functions, begun)
-            if optimised:
-                self._optimised[kernel, cpu] = program
-            else:
-                self._quick[kernel, cpu] = program, 0
+            level = OPTIMISED if optimised else QUICK
+            image = compiled(text, cpu, level)
+            program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
+            kept.keep(level, image, functions, program.seconds, described(kernel))
             _native.count("compiles")
             return program
 
         program = self._background.run((kernel, cpu, optimised), made)
-        debug(1, f"compiled {named} in {program.seconds * 1e3:.1f} ms")
+        debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
+
+    def _keep(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
+        """Keep the first program for good: bound plans hold the addresses of its functions."""
+        if level == OPTIMISED:
+            return self._optimised.setdefault((kernel, cpu), program)
+        return self._quick.setdefault((kernel, cpu), (program, 1))[0]
 
 
 def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
@@ -129,6 +148,23 @@ def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
     at = {name: begin + image.places[name] for name in functions}
     parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
     return Program(at["kernel"], at.get("finish", 0), time.perf_counter() - begun, parts)
+
+
+def named(kernel: Source) -> str:
+    """Return what a kernel is called in a line of text."""
+    if isinstance(kernel, Kernel):
+        return f"a {kernel.traversal} kernel"
+    return str(kernel).partition("\n")[0]
+
+
+def described(kernel: Source) -> str:
+    """Return what a kernel computes, in words for a list."""
+    if not isinstance(kernel, Kernel):
+        return named(kernel)
+    silent = ("load", "constant", "parameter", "index")
+    operations = dict.fromkeys(made.name for made in kernel.body if made.name not in silent)
+    written = dict.fromkeys(str(each.dtype) for each in kernel.operands if each.written)
+    return f"{kernel.traversal} {' '.join(written)}: {' '.join(operations)}"
 
 
 def level_of(cpu: str) -> int:
