@@ -124,3 +124,23 @@ def test_warm_refuses_an_unknown_dtype(tenfold: Command, place: Path) -> None:
     done = tenfold("cache", "warm", "--dtype", "float33")
     assert done.code == 2
     assert "unknown dtype 'float33'" in done.err
+
+
+def test_interrupted_warming_keeps_what_was_compiled(
+    tenfold: Command, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = list(warming.kernels(["float32"]))[:3]
+    compiled = program.Programs.compiled
+    left = [1, 1]
+
+    def interrupted(*given: Any, **options: Any) -> program.Program:
+        if not left:
+            raise KeyboardInterrupt
+        left.pop()
+        return compiled(*given, **options)
+
+    monkeypatch.setattr(cache, "kernels", lambda dtypes: iter(wanted))
+    monkeypatch.setattr(program.Programs, "compiled", interrupted)
+    done = tenfold("cache", "warm")
+    assert (done.code, done.err) == (130, "tenfold: interrupted; what has been compiled is kept\n")
+    assert tenfold("cache", "list").out.endswith("2 kernels, 0.0 of 256 MiB\n")

@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
+import tenfold as tn
 from tenfold import _native
-from tenfold.devices import complaints, files
+from tenfold.devices import complaints, files, kept
+from tenfold.devices import environment as environments
 from tenfold.devices import store as stores
 from tenfold.devices.entry import HASH, HEAD, Doubt, Entry, packed, unpacked
+from tenfold.devices.environment import environment, key_of
 from tenfold.devices.store import Store
 
 KEY, OTHER, PLACE = bytes(range(32)), bytes(range(1, 33)), b"the processor and the versions.."
@@ -320,3 +323,58 @@ def test_clearing_leaves_what_is_not_ours(store: Store) -> None:
     (store.place / "notes").write_text("not ours")
     assert store.clear() == 2
     assert sorted(path.name for path in store.place.iterdir()) == ["notes", files.WRITING]
+
+
+def test_directory_is_that_of_the_settings_or_the_users_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with tn.options(cache_dir=""):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        assert kept.directory() == tmp_path / ".cache" / "tenfold"
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+        assert kept.directory() == tmp_path / "caches" / "tenfold"
+        monkeypatch.setenv("XDG_CACHE_HOME", "caches")  # not absolute: not used
+        assert kept.directory() == tmp_path / ".cache" / "tenfold"
+    with tn.options(cache_dir=str(tmp_path / "own")):
+        assert kept.directory() == tmp_path / "own"
+
+
+def test_a_home_that_does_not_exist_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    monkeypatch.setattr(complaints, "_said", set())
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with tn.options(cache_dir="", cache=True):
+        assert kept.store() is None
+        assert kept.kept_at("a text", "native").image(2, ("kernel",)) is None
+    assert lines() == ["kernels are not kept: there is no home directory"]
+
+
+def test_an_entry_is_for_one_text_level_processor_and_version() -> None:
+    here = environment("native")
+    keys = {key_of(text, level, at) for text in "ab" for level in (0, 2) for at in (here, PLACE)}
+    assert len(keys) == 8
+    assert len({environment(cpu) for cpu in ("native", "x86-64", "x86-64-v2")}) == 3
+
+
+def test_another_build_of_the_compiler_is_another_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = environment("native")
+    monkeypatch.setattr(environments, "_compiler", lambda: b"another")
+    assert environment.__wrapped__("native") != here
+
+
+def test_a_compiler_in_an_unexpected_place_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(complaints, "_said", set())
+    monkeypatch.setattr(environments, "LIBRARY", "another.so")
+    monkeypatch.setattr(kept, "environment", environment.__wrapped__)
+    with tn.options(cache=True, cache_dir=str(tmp_path)):
+        for _ in range(2):
+            assert kept.kept_at("a text", "native").store is None
+    (line,) = lines()
+    assert "llvmlite is not as expected" in line

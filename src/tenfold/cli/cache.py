@@ -26,6 +26,7 @@ from tenfold.io.errors import InputError, because
 from tenfold.settings import get
 
 MIB = 1 << 20
+INTERRUPTED = 130
 SHOWN = 12
 """Characters of a name that tell entries apart."""
 
@@ -123,9 +124,13 @@ def warm_command(dtypes: Sequence[str]) -> None:
         progress.stage("planning")
         wanted = list(kernels(dtypes or DTYPES_WORTH_HAVING))
         progress.stage("compiling kernels", len(wanted))
-        for kernel in wanted:
-            PROGRAMS.compiled(kernel, cpu, optimised=True)
-            progress.advance(1)
+        try:
+            for kernel in wanted:
+                PROGRAMS.compiled(kernel, cpu, optimised=True)
+                progress.advance(1)
+        except KeyboardInterrupt:
+            click.echo("tenfold: interrupted; what has been compiled is kept", err=True)
+            click.get_current_context().exit(INTERRUPTED)
     made = len(store.files()) - before
     took = time.perf_counter() - begun
     click.echo(f"{len(wanted)} kernels are kept, {made} of them new, in {took:.1f} s")

@@ -77,10 +77,14 @@ def directory() -> Path | None:
     if named := str(get("cache_dir")):
         return Path(named)
     try:
-        return usual_directory()
+        usual = usual_directory()
     except RuntimeError:
+        usual = None
+    # a home that is named but does not exist is not to be made: users of services have such ones
+    if usual is None or not (usual.parent.is_dir() or usual.parent.parent.is_dir()):
         complain("kernels are not kept: there is no home directory", once=True, expected=True)
         return None
+    return usual
 
 
 def usual_directory() -> Path:
