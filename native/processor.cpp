@@ -10,10 +10,14 @@ struct Registers {
     uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
+// At load: on a virtual machine each question to the processor costs microseconds.
+const uint32_t last = __get_cpuid_max(0, nullptr);
+const uint32_t last_extended = __get_cpuid_max(0x80000000, nullptr);
+
 // Zeros where the processor has no such leaf.
 Registers asked(uint32_t leaf, uint32_t part = 0) {
     Registers r;
-    if (leaf <= __get_cpuid_max(leaf & 0x80000000, nullptr))
+    if (leaf <= (leaf & 0x80000000 ? last_extended : last))
         __cpuid_count(leaf, part, r.eax, r.ebx, r.ecx, r.edx);
     return r;
 }
@@ -38,7 +42,8 @@ int processor_level() {
 
 std::vector<uint32_t> processor_identity() {
     // Intel, Software Developer's Manual, vol. 2A, CPUID; AMD, manual 24594, appendix E. Left out
-    // is what is another on each core or at each time: leaf 1's ebx (the number of the core).
+    // is what is another on each core (leaf 1's ebx), at each time (leaf 0xd's), or on a machine of
+    // another size that is the same otherwise (leaf 0x80000008's ecx).
     Registers vendor = asked(0), model = asked(1);
     std::vector<uint32_t> found{vendor.ebx, vendor.ecx, vendor.edx,
                                 model.eax,  model.ecx,  model.edx};
@@ -48,12 +53,11 @@ std::vector<uint32_t> processor_identity() {
                               {0x14u, 0u},
                               {0x19u, 0u},
                               {0x24u, 0u},
-                              {0x80000001u, 0u},
-                              {0x80000008u, 0u}}) {
+                              {0x80000001u, 0u}}) {
         Registers r = asked(leaf, part);
         found.insert(found.end(), {r.eax, r.ebx, r.ecx, r.edx});
     }
-    found.push_back(asked(0xd, 1).eax); // its ebx is the size of what is in use just now
+    found.insert(found.end(), {asked(0xd, 1).eax, asked(0x80000008).ebx});
     uint64_t kept = kept_registers();
     found.insert(found.end(), {uint32_t(kept), uint32_t(kept >> 32)});
     return found;
