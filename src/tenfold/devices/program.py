@@ -162,7 +162,14 @@ def described(kernel: Source) -> str:
     if not isinstance(kernel, Kernel):
         return named(kernel)
     silent = ("load", "constant", "parameter", "index")
-    operations = dict.fromkeys(made.name for made in kernel.body if made.name not in silent)
+    operations = dict.fromkeys(
+        # of a fold or a scan its kind says more
+        str(made.data[0])
+        if made.name in ("fold", "scan") and isinstance(made.data, tuple)
+        else made.name
+        for made in kernel.body
+        if made.name not in silent
+    )
     written = dict.fromkeys(str(each.dtype) for each in kernel.operands if each.written)
     return f"{kernel.traversal} {' '.join(written)}: {' '.join(operations)}"
 
