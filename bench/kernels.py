@@ -59,7 +59,12 @@ def compiler() -> Callable[[tn.Array], object] | None:
     compile_graph = getattr(DEVICES[str(settings.get("device"))], "compile", None)
     if compile_graph is None:
         return None
-    return lambda array: compile_graph(Graph.of([_native.node_of(array)]))
+
+    def compile_anew(array: tn.Array) -> object:
+        with tn.options(cache=False):
+            return compile_graph(Graph.of([_native.node_of(array)]))
+
+    return compile_anew
 
 
 if __name__ == "__main__":

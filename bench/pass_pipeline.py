@@ -18,8 +18,8 @@ import numpy as np
 import tenfold as tn
 from tenfold import _native
 from tenfold._native import Type, Value
+from tenfold.devices.compiling import target_machine
 from tenfold.devices.device import DEVICES
-from tenfold.devices.program import target_machine
 from tenfold.ir.graph import Graph
 from tenfold.render.llvm import render
 

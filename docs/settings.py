@@ -17,7 +17,7 @@ environment. `tenfold doctor` shows the values in force and where each came from
 """
 
 
-OF_THE_MACHINE = {"threads": "as many as processors"}
+OF_THE_MACHINE = {"threads": "as many as processors", "cache_dir": "the usual place"}
 """Defaults that another machine has others of: the page is the same everywhere."""
 
 

@@ -2,11 +2,25 @@
 
 No test fails for being slow: other work on the machine is no fault of ours. `make fuzz` tries
 100,000 examples.
+
+Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
+another that counts compiling would find. Where they are kept is no place of the user's.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
+
 import hypothesis
+
+# Before tenfold is imported, and for the processes that tests start.
+os.environ.setdefault("TENFOLD_CACHE", "0")
+if "TENFOLD_CACHE_DIR" not in os.environ:
+    os.environ["TENFOLD_CACHE_DIR"] = tempfile.mkdtemp(prefix="tenfold-tests-")
+    atexit.register(shutil.rmtree, os.environ["TENFOLD_CACHE_DIR"], ignore_errors=True)
 
 hypothesis.settings.register_profile(
     "tests",

@@ -66,13 +66,6 @@ void hold_what_unwinds(const std::exception_ptr& exception, void*) {
     for (;;) pause();
 }
 
-// The highest level of x86-64 that this processor has.
-int processor_level() {
-    if (__builtin_cpu_supports("x86-64-v4")) return 4;
-    if (__builtin_cpu_supports("x86-64-v3")) return 3;
-    return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
-}
-
 } // namespace
 } // namespace tenfold::bindings
 
@@ -97,6 +90,7 @@ NB_MODULE(_native, module) {
     declare_windows(module);
     declare_functions(module);
     declare_singly(module);
+    declare_code(module);
 
     nb::class_<Options>(module, "Options")
         .def(
@@ -108,7 +102,6 @@ NB_MODULE(_native, module) {
             },
             "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
             "singly"_a, "threads"_a);
-    module.def("processor_level", processor_level);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);

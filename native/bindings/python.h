@@ -155,6 +155,7 @@ void declare_plans(nb::module_& module);
 void declare_windows(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_singly(nb::module_& module);
+void declare_code(nb::module_& module);
 
 inline void drain() {
     if (anything_released())

@@ -20,6 +20,7 @@ from tenfold.ir.rule import Rule
 from tenfold.pipeline import trim
 from tenfold.profile import Profile, profile
 from tenfold.settings import options, set_options
+from tenfold.version import __version__ as __version__
 
 # An operation or a device enters its table when the module that declares it is imported.
 for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
@@ -47,7 +48,6 @@ globals().update(info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
 
-__version__ = "0.1.0"
 __all__ = [
     "Array",
     "Kind",

@@ -147,7 +147,7 @@ def execute(graph: Graph) -> Exception | None:
 def trim() -> int:
     """Give back memory that is kept for reuse and forget what can be made again.
 
-    Returns the bytes given back to the system.
+    Returns the bytes given back to the system. Compiled kernels stay, in memory and on disk.
 
     >>> import tenfold as tn
     >>> tn.trim() >= 0

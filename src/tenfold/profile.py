@@ -39,7 +39,7 @@ class Profile:
     | `temporaries` | arrays made by a step of which nobody sees anything: no input, no result |
     | `copies` | arrays copied at import or export |
     | `allocations`, `bytes_allocated` | memory of the system taken for arrays; not the pool's |
-    | `compiles` | fused kernels that LLVM compiled |
+    | `compiles` | fused kernels that LLVM compiled, not those that were found on disk |
     | `generic_compiles` | kernels of one operation that it compiled |
     | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
     | `syncs` | waits of this program for values |

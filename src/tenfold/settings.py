@@ -105,6 +105,13 @@ def _processors() -> int:
     return usable
 
 
+def _directory(value: object) -> str:
+    """Nothing means the usual place."""
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
+        raise ValueError(f"{value!r} is no directory")
+    return str(value) and str(Path(value).expanduser().absolute())
+
+
 DEVICE_IDS: dict[str, int] = {}
 
 
@@ -183,6 +190,24 @@ SETTINGS: tuple[Setting, ...] = (
         "native",
         _cpu,
         "The processor kernels are compiled for: native, or x86-64 with nothing, -v2, -v3 or -v4.",
+    ),
+    Setting(
+        "cache",
+        True,
+        _flag,
+        "Keep compiled kernels on disk, and run those that other processes have compiled.",
+    ),
+    Setting(
+        "cache_dir",
+        "",
+        _directory,
+        "Where they are kept; nothing: `$XDG_CACHE_HOME/tenfold` or `~/.cache/tenfold`.",
+    ),
+    Setting(
+        "cache_limit",
+        256,
+        _whole(1, 2**20),
+        "How much they may take, in MiB; those that were used longest ago are removed.",
     ),
     Setting(
         "check_nans",

@@ -16,6 +16,7 @@ import pytest
 import tenfold as tn
 from tenfold.devices import background, program
 from tenfold.devices.background import Background
+from tenfold.devices.linking import Image
 from tenfold.errors import CompileError
 from tenfold.testing import assert_equal_bits
 
@@ -159,20 +160,20 @@ x = tn.asarray(np.arange(100.0))
 x.wait()
 (x + 1).wait()  # the compiler has been started
 freed = threading.Event()
-addresses = program.Programs._addresses
-def slow(self, *arguments, **options):
-    found = addresses(self, *arguments, **options)
+compiled = program.compiled
+def slow(*arguments):
+    found = compiled(*arguments)
     os.kill(os.getpid(), signal.SIGINT)
     assert freed.wait(60)
     return found
-program.Programs._addresses = slow
+program.compiled = slow
 y = tn.exp(x) * 3 - x
 try:
     y.wait()
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted")
-program.Programs._addresses = addresses
+program.compiled = compiled
 """
 THEN = {
     "the same and others are computed": """
@@ -216,19 +217,19 @@ def test_after_ctrl_c_amid_compiling(what: str, printed: str) -> None:
 def test_what_was_compiled_after_ctrl_c_is_kept(
     monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    addresses = program.Programs._addresses
+    compiled = program.compiled
     threads: list[threading.Thread] = []
 
-    def interrupting(self: program.Programs, *given: object, **options: bool) -> dict[str, int]:
+    def interrupting(text: str, cpu: str, level: int) -> Image:
         threads.append(threading.current_thread())
-        found = addresses(self, *given, **options)  # type: ignore[arg-type]
+        found = compiled(text, cpu, level)
         if len(threads) == 1:
             os.kill(os.getpid(), signal.SIGINT)
             assert interrupted.wait(LONG)
         return found
 
     interrupted = threading.Event()
-    monkeypatch.setattr(program.Programs, "_addresses", interrupting)
+    monkeypatch.setattr(program, "compiled", interrupting)
     with tn.options(device="cpu", tier=1):
         x = tn.asarray(np.arange(50.0))
         y = x * 3.5 - 0.125

@@ -18,7 +18,7 @@ from tests.ops.grid import ALL_DTYPES, arity_of, elementwise_ops, legal
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.devices.program import target_machine
+from tenfold.devices.compiling import target_machine
 from tenfold.ir.graph import Graph
 from tenfold.ir.kernel import Kernel
 from tenfold.ir.op import OPS, Op

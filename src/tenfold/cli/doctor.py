@@ -1,7 +1,7 @@
 """`tenfold doctor`: what this installation runs on, and where each setting came from.
 
 Takes: nothing. Hands on: a report on stdout, as text or with `--json` as one JSON object whose keys
-are `machine`, `versions`, `settings` and `problems`.
+are `machine`, `limits`, `versions`, `settings`, `cache` and `problems`.
 
     tenfold doctor --json
 """
@@ -18,7 +18,10 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from tenfold import settings
+from tenfold.devices import kept
+from tenfold.devices.store import Unusable
 from tenfold.explain import limits
+from tenfold.io.errors import because
 from tenfold.io.machine import affinity, available_memory, group_processors, processor
 
 REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
@@ -36,12 +39,13 @@ FEATURES = (
     "sve",
 )
 """Processor features that decide how wide a packet can be, narrowest first."""
-GIB = 2**30
+MIB, GIB = 2**20, 2**30
 SECTIONS = {
     "machine": "no limit",
     "limits": "no; tenfold bench measures them",
     "versions": "not installed",
     "settings": "none",
+    "cache": "none",
 }
 """The tables of the report, and what a value that is not there means in each."""
 
@@ -71,6 +75,7 @@ def examine() -> dict[str, Facts | list[str]]:
         "limits": measured(),
         "versions": versions,
         "settings": configured(),
+        "cache": kernels_on_disk(),
         "problems": problems(versions),
     }
 
@@ -115,6 +120,30 @@ def configured() -> Facts:
     }
 
 
+def kernels_on_disk() -> Facts:
+    """The cache of compiled kernels: its directory, how many there are, their bytes, the most."""
+    store = kept.store()
+    if store is None:
+        return {"directory": None}
+    facts: Facts = {"directory": str(store.place)}
+    try:
+        files = store.files()
+    except (Unusable, OSError):
+        return facts  # a problem, told below
+    found: Facts = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
+    return facts | found | {"memory_limit": store.limit}
+
+
+def unusable() -> list[str]:
+    """Why the cache cannot be used, in no line or one."""
+    try:
+        if store := kept.store():
+            store.files()
+    except (Unusable, OSError) as error:
+        return [because(error)]
+    return []
+
+
 def problems(versions: Mapping[str, object]) -> list[str]:
     """What a user should put right, one line each."""
     found = [
@@ -123,6 +152,7 @@ def problems(versions: Mapping[str, object]) -> list[str]:
         if installed_version is None
     ]
     found += [line for setting in settings.SETTINGS if (line := misfit(setting))]
+    found += unusable()
     known = {setting.environment for setting in settings.SETTINGS}
     found += [
         f"{name} is set in the environment but is no setting of tenfold"
@@ -161,9 +191,9 @@ def lines(facts: Mapping[str, Facts | list[str]]) -> list[str]:
 
 
 def shown(name: str, value: object, nothing: str) -> str:
-    """One fact as text: memory in GiB, a rate, a setting with its source, a list, or nothing."""
+    """One fact as text: memory in MiB or GiB, a rate, a setting with its source, a list, none."""
     if name.startswith("memory_") and isinstance(value, int):
-        return f"{value / GIB:.1f} GiB"
+        return f"{value / GIB:.1f} GiB" if value >= GIB else f"{value / MIB:.1f} MiB"
     if isinstance(value, float):
         unit = "G multiply-adds/s" if name.startswith("multiply-add") else "GB/s"
         return f"{value * 1e-9:.2f} {unit}"

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from tenfold.cli.bench import bench_command
+from tenfold.cli.cache import cache_command
 from tenfold.cli.compute import eval_command, explain_command
 from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
@@ -90,7 +91,14 @@ def program() -> None:
     """
 
 
-for command in (demo_command, eval_command, explain_command, doctor_command, bench_command):
+for command in (
+    demo_command,
+    eval_command,
+    explain_command,
+    doctor_command,
+    bench_command,
+    cache_command,
+):
     program.add_command(command)
 
 __all__: Sequence[str] = ("program",)

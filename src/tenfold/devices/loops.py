@@ -60,7 +60,8 @@ def loop(
     ):
         return None
     kernel = loop_kernel(op, params, inputs, operands, result, steps)
-    program = PROGRAMS.of(kernel, 0, "0", cpu)  # optimised it is a tenth faster, made it is slower
+    # one that is compiled quickly is a tenth slower, and there in a third of the time
+    program = PROGRAMS.of(kernel, 0, "auto", cpu)
     _native.count("generic_compiles")
     sizes = [(WHAT[what], first, axis) for what, first, axis in kernel.sizes]
     return program.kernel, kernel.lanes, sizes

@@ -7,14 +7,15 @@ llvmlite is imported when the first one is.
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from tenfold import _native
 from tenfold.devices import forks
 from tenfold.devices.background import Background
+from tenfold.devices.compiling import compiled
+from tenfold.devices.kept import kept_at
+from tenfold.devices.linking import Image
 from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
 from tenfold.errors import CompileError
@@ -42,6 +43,8 @@ WORTH_OPTIMISING = 1 << 14
 """Elements of one launch from which a kernel is compiled with optimisation at once."""
 MASKS = {1: 16, 2: 16, 3: 4, 4: 1}
 """For each level the bytes of the smallest elements loaded and stored by a mask; 16: none are."""
+QUICK, OPTIMISED = 0, 2
+"""LLVM's levels of optimisation, of the two tiers."""
 USES_WORTH_OPTIMISING = 8
 """Launches of a small one after which it is compiled again, with optimisation."""
 
@@ -54,12 +57,10 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = forks.lock()  # protects the counts of uses
-        # What it runs alone touches LLVM and the engines: one kernel is compiled at a time.
+        # What it runs alone touches LLVM: one kernel is compiled at a time.
         self._background: Background[Program] = Background()
         self._quick: dict[tuple[Source, str], tuple[Program, int]] = {}
         self._optimised: dict[tuple[Source, str], Program] = {}
-        self._engines: dict[tuple[str, int], tuple[Any, Any]] = {}
-        self._numbers = itertools.count(1)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of so many elements, on one processor."""
@@ -72,7 +73,8 @@ class Programs:
         much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
         if tier == "1" or (tier == "auto" and much):
             return self._optimised.get(key) or self.compiled(kernel, cpu, optimised=True)
-        quick = quick or self.compiled(kernel, cpu, optimised=False)
+        if quick is None:
+            return self.compiled(kernel, cpu, optimised=False, or_better=tier == "auto")
         self.note_use(kernel, cpu)
         return quick
 
@@ -98,64 +100,78 @@ class Programs:
             quick, uses = self._quick[kernel, cpu]
             self._quick[kernel, cpu] = quick, uses + 1
 
-    def compiled(self, kernel: Source, cpu: str, *, optimised: bool) -> Program:
-        """Compile a kernel and keep its program. Raises CompileError when LLVM refuses it."""
+    def compiled(
+        self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
+    ) -> Program:
+        """Compile a kernel and keep its program, unless an earlier process has left it on disk.
+
+        `or_better`: an optimised one from there will do too. Raises CompileError when LLVM refuses
+        the kernel.
+        """
         begun = time.perf_counter()
-        if isinstance(kernel, Kernel):
-            named = f"a {kernel.traversal} kernel"
-        else:
-            named = str(kernel).partition("\n")[0]
         text = source_of(kernel, cpu)
         debug(4, text)
         functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
+        kept = kept_at(text, cpu)
+        for level in (OPTIMISED, QUICK) if or_better else (OPTIMISED if optimised else QUICK,):
+            image = kept.image(level, functions)
+            if image is not None:
+                program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
+                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+                return program
 
         def made() -> Program:
-            at = self._addresses(text, cpu, functions, optimised=optimised)
-            parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
-            seconds = time.perf_counter() - begun
-            program = Program(at["kernel"], at.get("finish", 0), seconds, parts)
-            if optimised:
-                self._optimised[kernel, cpu] = program
-            else:
-                self._quick[kernel, cpu] = program, 0
+            level = OPTIMISED if optimised else QUICK
+            image = compiled(text, cpu, level)
+            program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
+            kept.keep(level, image, functions, program.seconds, described(kernel))
             _native.count("compiles")
             return program
 
         program = self._background.run((kernel, cpu, optimised), made)
-        debug(1, f"compiled {named} in {program.seconds * 1e3:.1f} ms")
+        debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
-    def _addresses(
-        self, text: str, cpu: str, functions: tuple[str, ...], *, optimised: bool
-    ) -> dict[str, int]:
-        """Compile a text; return where its functions are."""
-        number = next(self._numbers)
-        names = {name: f"{name}.{number}" for name in functions}
-        for name, own in names.items():
-            text = text.replace(f"@{name}(", f"@{own}(")
-        try:
-            binding, engine = self._engine(cpu, 2 if optimised else 0)
-            module = binding.parse_assembly(text)
-            module.verify()
-            engine.add_module(module)
-            engine.finalize_object()
-        except RuntimeError as error:
-            rule = f"LLVM refuses a kernel: {error}"
-            remedy = "report it, with what TENFOLD_DEBUG=4 prints"
-            raise CompileError("compile", rule, remedy=remedy) from error
-        return {name: engine.get_function_address(own) for name, own in names.items()}
+    def _keep(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
+        """Keep the first program for good: bound plans hold the addresses of its functions."""
+        if level == OPTIMISED:
+            return self._optimised.setdefault((kernel, cpu), program)
+        return self._quick.setdefault((kernel, cpu), (program, 1))[0]
 
-    def _engine(self, cpu: str, level: int) -> tuple[Any, Any]:
-        if (cpu, level) not in self._engines:
-            import llvmlite.binding as binding
 
-            binding.initialize_native_target()
-            binding.initialize_native_asmprinter()
-            machine = target_machine(binding, cpu, level)
-            engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-            # a signal handler may have made another meanwhile, and code lies in it
-            self._engines.setdefault((cpu, level), (binding, engine))
-        return self._engines[cpu, level]
+def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
+    """Copy code to where it can be run."""
+    begin = _native.load_code(image.code)
+    if not begin:
+        rule = f"the system refuses {len(image.code)} bytes of memory that can be executed"
+        raise CompileError("compile", rule, remedy="let this process have executable memory")
+    at = {name: begin + image.places[name] for name in functions}
+    parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
+    return Program(at["kernel"], at.get("finish", 0), time.perf_counter() - begun, parts)
+
+
+def named(kernel: Source) -> str:
+    """Return what a kernel is called in a line of text."""
+    if isinstance(kernel, Kernel):
+        return f"a {kernel.traversal} kernel"
+    return str(kernel).partition("\n")[0]
+
+
+def described(kernel: Source) -> str:
+    """Return what a kernel computes, in words for a list."""
+    if not isinstance(kernel, Kernel):
+        return named(kernel)
+    silent = ("load", "constant", "parameter", "index")
+    operations = dict.fromkeys(
+        # of a fold or a scan its kind says more
+        str(made.data[0])
+        if made.name in ("fold", "scan") and isinstance(made.data, tuple)
+        else made.name
+        for made in kernel.body
+        if made.name not in silent
+    )
+    written = dict.fromkeys(str(each.dtype) for each in kernel.operands if each.written)
+    return f"{kernel.traversal} {' '.join(written)}: {' '.join(operations)}"
 
 
 def level_of(cpu: str) -> int:
@@ -166,24 +182,6 @@ def level_of(cpu: str) -> int:
 def is_baseline(cpu: str) -> bool:
     """Whether a processor may lack FMA, SSE4.1 and F16C: elementary functions are calls there."""
     return level_of(cpu) < CPU_LEVELS["x86-64-v3"]
-
-
-def target_machine(binding: Any, cpu: str, level: int) -> Any:
-    """Return llvmlite's machine for a processor by its name in the settings."""
-    name, features = cpu, ""
-    if cpu == "native":
-        name, features = binding.get_host_cpu_name(), _features(binding)
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
-
-
-def _features(binding: Any) -> str:
-    """The features of this processor, without those that kernels must not use."""
-    features = binding.get_host_cpu_features()
-    # its conversion flushes subnormals; half arithmetic would round differently
-    for refused in ("avx512bf16", "avx512fp16"):
-        features[refused] = False
-    return str(features.flatten())
 
 
 PROGRAMS = Programs()

@@ -16,13 +16,13 @@ import platform
 from collections.abc import Mapping
 from pathlib import Path
 
+from tenfold.devices.kept import usual_directory
 from tenfold.settings import get
 
 
 def place() -> Path:
     """Return the file."""
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "tenfold" / "limits.json"
+    return usual_directory() / "limits.json"
 
 
 def _machine() -> list[object]:

@@ -148,22 +148,32 @@ class RuleSet:
 
     rules: tuple[Rule, ...]
     version: int = field(init=False, default_factory=count(1).__next__)
-    by_op: dict[Operator, list[Candidate]] = field(init=False, default_factory=dict)
-    """The rules by the operation at their root."""
-    by_input: dict[Operator, list[Candidate]] = field(init=False, default_factory=dict)
-    """The rules for any operation, by what it must read."""
+    _roots: dict[tuple[Operator, bool], list[Rule]] = field(init=False, default_factory=dict)
+    """The rules by the operation at their root, and whether a node must only read it."""
+    _candidates: dict[tuple[Operator, bool], list[Candidate]] = field(
+        init=False, default_factory=dict
+    )
+    """Their orders, of the operations that graphs have had: a process meets few of them."""
     _fitting: dict[tuple[Operator, ...], Fitting] = field(init=False, default_factory=dict)
     """What `fitting` has found, by the ops of a node and of its inputs."""
 
     def __post_init__(self) -> None:
         for rule in self.rules:
-            for tree in orders(rule.pattern):
-                table = self.by_input if isinstance(tree, Reading) else self.by_op
-                inner = tree.operand if isinstance(tree, Reading) else tree
-                assert isinstance(inner, Operation), "a Rule matches nothing else"
-                candidates = table.setdefault(inner.op, [])
-                if all(each.rule is not rule or each.pattern != inner for each in candidates):
-                    candidates.append(Candidate(rule, inner, _needs(inner), _names(inner)))
+            root = _operation(rule.pattern)
+            self._roots.setdefault((root.op, root is not rule.pattern), []).append(rule)
+
+    def _with_root(self, op: Operator, *, read: bool) -> list[Candidate]:
+        known = self._candidates.get((op, read))
+        if known is None:
+            known = []
+            for rule in self._roots.get((op, read), ()):
+                patterns: list[Operation] = []
+                for tree in orders(rule.pattern):
+                    if _operation(tree) not in patterns:
+                        patterns.append(_operation(tree))
+                known += [Candidate(rule, each, _needs(each), _names(each)) for each in patterns]
+            self._candidates[op, read] = known
+        return known
 
     def fitting(self, op: Operator, inputs: tuple[Operator, ...]) -> Fitting:
         """Return the candidates for a node of `op` with inputs of these ops, in their order; each
@@ -172,11 +182,11 @@ class RuleSet:
         known = self._fitting.get((op, *inputs))
         if known is None:
             found: list[tuple[Candidate, int | None]] = [
-                (each, None) for each in self.by_op.get(op, ()) if each.fits(inputs)
+                (each, None) for each in self._with_root(op, read=False) if each.fits(inputs)
             ]
             if isinstance(op, Op):
                 for place, read in enumerate(inputs):
-                    found += [(each, place) for each in self.by_input.get(read, ())]
+                    found += [(each, place) for each in self._with_root(read, read=True)]
             known = tuple(found)
             if len(self._fitting) < MOST_FITTING:
                 self._fitting[(op, *inputs)] = known
@@ -188,6 +198,13 @@ class RuleSet:
             self.fitting(op, tuple([ops[i] for i in inputs]))
             for op, inputs in zip(ops, graph.inputs, strict=True)
         )
+
+
+def _operation(pattern: Pattern) -> Operation:
+    """The operation at the root of a rule's pattern, or that must be read there."""
+    inner = pattern.operand if isinstance(pattern, Reading) else pattern
+    assert isinstance(inner, Operation), "a Rule matches nothing else"
+    return inner
 
 
 def _needs(tree: Operation) -> tuple[tuple[int, tuple[Operator, ...]], ...]:

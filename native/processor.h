@@ -1,0 +1,15 @@
+// Processor: which one this is, as far as machine code can tell.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace tenfold {
+
+// The highest level of x86-64 that it has: 1 to 4.
+int processor_level();
+
+// What the processor and the system say of vendor, model and features: equal on processors that run
+// each other's code, whatever thread asks. A compiler that goes by the processor goes by this.
+std::vector<uint32_t> processor_identity();
+
+} // namespace tenfold

@@ -1,0 +1,109 @@
+// Code that is loaded runs, beside code that others load, and in the child of a fork; the hash is
+// that of the standard.
+#include "../loader.h"
+#include "../lock.h"
+#include "../processor.h"
+#include "../sha256.h"
+#include "check.h"
+
+#include <cstring>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace tenfold;
+
+// mov eax, number; ret
+static std::vector<unsigned char> returning(int number) {
+    std::vector<unsigned char> code{0xb8, 0, 0, 0, 0, 0xc3};
+    std::memcpy(code.data() + 1, &number, 4);
+    return code;
+}
+
+static int called(void* code) { return reinterpret_cast<int (*)()>(code)(); }
+
+static void code_stays_where_it_is_while_more_is_loaded() {
+    std::vector<void*> loaded;
+    for (int i = 0; i < 1000; ++i) {
+        auto code = returning(i);
+        code.resize(6 + std::size_t(i) * 9); // of one page and of several
+        loaded.push_back(load_code(code.data(), code.size()));
+        CHECK(loaded.back());
+    }
+    for (int i = 0; i < 1000; ++i) CHECK(called(loaded[std::size_t(i)]) == i);
+    CHECK(loaded_code_bytes() >= 1000 * 4096);
+}
+
+static void code_may_be_larger_than_an_arena() {
+    auto code = returning(7);
+    code.resize(3 << 20);
+    CHECK(called(load_code(code.data(), code.size())) == 7);
+}
+
+static void nothing_and_too_much_are_not_loaded() {
+    auto code = returning(7);
+    CHECK(!load_code(code.data(), 0));
+    CHECK(!load_code(code.data(), std::size_t(1) << 40));
+}
+
+static void threads_load_and_run_at_once() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([i] {
+            for (int k = 0; k < 500; ++k) {
+                auto code = returning(1000 * i + k);
+                CHECK(called(load_code(code.data(), code.size())) == 1000 * i + k);
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+static void the_child_of_a_fork_runs_what_was_loaded_and_loads_more() {
+    auto first = returning(41), second = returning(42);
+    void* before = load_code(first.data(), first.size());
+    pid_t child = fork();
+    if (child == 0) {
+        void* after = load_code(second.data(), second.size());
+        _exit(called(before) == 41 && called(after) == 42 ? 0 : 1);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static std::string in_hexadecimal(const Digest& digest) {
+    std::string text;
+    for (uint8_t byte : digest)
+        for (int half : {byte >> 4, byte & 15}) text += "0123456789abcdef"[half];
+    return text;
+}
+
+static void the_hash_is_that_of_the_standard() {
+    CHECK(in_hexadecimal(sha256("", 0)) ==
+          "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    CHECK(in_hexadecimal(sha256("abc", 3)) ==
+          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    const char* two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    CHECK(in_hexadecimal(sha256(two, 56)) ==
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+static void the_processor_is_the_same_for_every_thread() {
+    auto here = processor_identity();
+    std::vector<uint32_t> there;
+    std::thread([&] { there = processor_identity(); }).join();
+    CHECK(here == there && here.size() > 6);
+    CHECK(processor_level() >= 1 && processor_level() <= 4);
+}
+
+int main() {
+    respect_forks();
+    code_stays_where_it_is_while_more_is_loaded();
+    code_may_be_larger_than_an_arena();
+    nothing_and_too_much_are_not_loaded();
+    threads_load_and_run_at_once();
+    the_child_of_a_fork_runs_what_was_loaded_and_loads_more();
+    the_hash_is_that_of_the_standard();
+    the_processor_is_the_same_for_every_thread();
+}

@@ -1,0 +1,148 @@
+"""`tenfold cache`: the compiled kernels that are kept on disk.
+
+Takes the name of a command; hands on lines on stdout. The directory and its limit are the settings
+`cache_dir` and `cache_limit`.
+
+    tenfold cache warm
+    tenfold cache list
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import click
+
+from tenfold.cli.progress import Progress
+from tenfold.cli.warming import DTYPES_WORTH_HAVING, kernels
+from tenfold.devices import kept
+from tenfold.devices.entry import Doubt
+from tenfold.devices.environment import environment
+from tenfold.devices.program import PROGRAMS
+from tenfold.devices.store import Store, Unusable
+from tenfold.dtypes import DTYPES
+from tenfold.io.errors import InputError, because
+from tenfold.settings import get
+
+MIB = 1 << 20
+INTERRUPTED = 130
+SHOWN = 12
+"""Characters of a name that tell entries apart."""
+
+
+@click.group("cache")
+def cache_command() -> None:
+    """Show, fill, check or empty the cache of compiled kernels on disk.
+
+    A kernel that a process has compiled is kept there, and later processes run it without
+    compiling. `tenfold doctor` says where it is.
+    """
+
+
+@cache_command.command("list")
+def list_command() -> None:
+    """List the kernels, last used first: name, size, last use, tier, compiling, what it computes.
+
+    Those that are damaged are listed as such: tenfold cache verify says why.
+    """
+    store = usable()
+    files = store.files()
+    for file in files:
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(file.used))
+        try:
+            entry = store.read(file.name)
+        except (Doubt, OSError):
+            what = f"{'':15}  damaged"
+        else:
+            tier = 1 if entry.level else 0
+            what = f"tier {tier} {entry.seconds * 1e3:6.1f} ms  {entry.note}"
+        click.echo(f"{file.name[:SHOWN]}  {file.size / 1024:6.1f} KiB  {used}  {what}")
+    total = sum(file.size for file in files)
+    click.echo(f"{len(files)} kernels, {total / MIB:.1f} of {store.limit // MIB} MiB")
+
+
+@cache_command.command("clear")
+def clear_command() -> None:
+    """Remove every kernel from the disk; running processes are not disturbed."""
+    store = usable()
+    size = sum(file.size for file in store.files())
+    click.echo(f"removed {store.clear()} kernels, {size / MIB:.1f} MiB")
+
+
+@cache_command.command("verify")
+@click.option("--remove", is_flag=True, help="Remove the kernels that are damaged.")
+def verify_command(remove: bool) -> None:
+    """Read every kernel and check it, as is done before one is run.
+
+    Exit code 3 if one is damaged. Kernels of other versions or processors are counted apart: they
+    are right, and not used here.
+    """
+    store = usable()
+    damaged: dict[str, str] = {}
+    usual, foreign = environment(str(get("cpu"))), 0
+    files = store.files()
+    for file in files:
+        try:
+            foreign += store.read(file.name).environment != usual
+        except (Doubt, OSError) as error:
+            damaged[file.name] = because(error)
+    for name, why in damaged.items():
+        click.echo(f"{name[:SHOWN]}  {why}")
+    right = len(files) - len(damaged)
+    click.echo(f"{right} kernels are right, {foreign} of them for other versions or processors")
+    if remove:
+        click.echo(f"removed {store.remove(list(damaged))} that are damaged")
+    elif damaged:
+        word = "kernel is" if len(damaged) == 1 else "kernels are"
+        raise InputError(f"{len(damaged)} {word} damaged; remove them with --remove")
+
+
+@cache_command.command("warm")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    metavar="DTYPE",
+    help=f"Of these operands; may be repeated. Without: {', '.join(DTYPES_WORTH_HAVING)}.",
+)
+def warm_command(dtypes: Sequence[str]) -> None:
+    """Compile beforehand what most programs need first.
+
+    That is what fills an array, each elementwise operation on contiguous arrays, on two of them and
+    on one with a number, each conversion between the dtypes, and each reduction of all elements, of
+    rows and of columns, for arrays that are no larger than the processor's cache. Longer formulas
+    are compiled when they are met, and kept as well. It takes some ten seconds, and less than one
+    if all is there.
+    """
+    for name in dtypes:
+        if name not in DTYPES:
+            raise click.UsageError(f"unknown dtype {name!r}; there are: {', '.join(DTYPES)}")
+    store, cpu = usable(), str(get("cpu"))
+    before, begun = len(store.files()), time.perf_counter()
+    with Progress() as progress:
+        progress.stage("planning")
+        wanted = list(kernels(dtypes or DTYPES_WORTH_HAVING))
+        progress.stage("compiling kernels", len(wanted))
+        try:
+            for kernel in wanted:
+                PROGRAMS.compiled(kernel, cpu, optimised=True)
+                progress.advance(1)
+        except KeyboardInterrupt:
+            click.echo("tenfold: interrupted; what has been compiled is kept", err=True)
+            click.get_current_context().exit(INTERRUPTED)
+    made = len(store.files()) - before
+    took = time.perf_counter() - begun
+    click.echo(f"{len(wanted)} kernels are kept, {made} of them new, in {took:.1f} s")
+
+
+def usable() -> Store:
+    """Return the store. Raises InputError where there is none to be used."""
+    store = kept.store()
+    if store is None:
+        raise InputError("there is no cache: the setting cache is off, or there is no home")
+    try:
+        store.files()
+    except (Unusable, OSError) as error:
+        raise InputError(because(error)) from error
+    return store

@@ -1,0 +1,107 @@
+"""Warming: the kernels that most programs need first.
+
+Takes names of dtypes, hands on kernels, each once: those that the planner makes of one operation on
+contiguous operands. Nothing is compiled or computed.
+
+>>> len(list(kernels(["float32"]))) > 50
+True
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import chain, product
+
+import numpy as np
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.devices.program import Source, is_baseline
+from tenfold.dtypes import DTYPES, kind_of
+from tenfold.errors import DTypeError
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import OPS, Kind, Op
+from tenfold.plan.plan import plan_of
+from tenfold.settings import get
+
+Apply = Callable[..., tn.Array]
+
+DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "bool")
+LENGTH = 1000
+FOLDED = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
+"""Shapes and the axis that is folded: all elements, rows, columns."""
+NUMBERS = {"b": True, "u": 3, "i": 3, "f": 0.75, "c": 0.75}
+"""A number beside operands of each kind; its value is given at the launch."""
+
+
+def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
+    """Yield the kernels of each operation on arrays of these dtypes."""
+    seen: set[Source] = set()
+    arrays = chain(created(dtypes), elementwise(dtypes), converted(dtypes), folded(dtypes))
+    for array in arrays:
+        plan = plan_of(
+            Graph.of([_native.node_of(array)]), fused=True, fma=not is_baseline(str(get("cpu")))
+        )
+        for step in plan.steps:
+            if step.launch is not None and step.launch.kernel not in seen:
+                seen.add(step.launch.kernel)
+                yield step.launch.kernel
+
+
+def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield arrays of one number, and of numbers in a row."""
+    for dtype in dtypes:
+        number = NUMBERS[kind_of(DTYPES[dtype])]
+        yield from applied(tn.full, (LENGTH,), number, dtype=DTYPES[dtype])
+        yield from applied(tn.arange, LENGTH, dtype=DTYPES[dtype])
+
+
+def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
+    for op in OPS.values():
+        if not isinstance(op, Op) or op.kind != Kind.MAP or op.dtypes is None:
+            continue
+        arity = len(inspect.signature(op.function).parameters)
+        for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
+            if any(arrays):
+                number = NUMBERS[kind_of(DTYPES[dtype])]
+                operands = [
+                    leaf(dtype, (LENGTH,), place) if array else number
+                    for place, array in enumerate(arrays)
+                ]
+                yield from applied(op, *operands)
+                if arity == 3 and arrays[0] and dtype != "bool":
+                    yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
+
+
+def converted(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield each conversion of one dtype to another."""
+    for source, target in product(dtypes, repeat=2):
+        if source != target:
+            yield from applied(tn.astype, leaf(source, (LENGTH,)), DTYPES[target])
+
+
+def folded(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield each reduction of all elements, of rows and of columns."""
+    ops: list[Apply] = [tn.mean, tn.var, tn.std]
+    ops += [op for op in OPS.values() if isinstance(op, Op) and op.folding is not None]
+    for op in ops:
+        for dtype, (shape, axis) in product(dtypes, FOLDED):
+            yield from applied(op, leaf(dtype, shape), axis=axis)
+
+
+def applied(
+    op: Callable[..., tn.Array], *operands: object, **options: object
+) -> Iterator[tn.Array]:
+    """Yield the result of an operation, if it takes such operands."""
+    with suppress(DTypeError):
+        yield op(*operands, **options)
+
+
+@cache
+def leaf(dtype: str, shape: tuple[int, ...], place: int = 0) -> tn.Array:  # noqa: ARG001
+    """Return an array that has its value: by `place` another for each operand of one operation."""
+    return tn.asarray(np.zeros(shape, DTYPES[dtype]))

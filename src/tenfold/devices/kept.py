@@ -1,0 +1,96 @@
+"""Kept: what earlier processes have compiled of a kernel, and what this one leaves.
+
+Takes a kernel's text and the processor it is compiled for, and the settings `cache`, `cache_dir`
+and `cache_limit`; hands on images from the store of kernels on disk. Without a cache there is
+nothing, and nothing is left.
+
+>>> from tenfold.settings import options
+>>> with options(cache=False):
+...     print(kept_at("define i64 @kernel() {", "native").image(2, ("kernel",)))
+None
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tenfold.devices.complaints import complain
+from tenfold.devices.entry import Entry
+from tenfold.devices.environment import environment, key_of
+from tenfold.devices.linking import Image
+from tenfold.devices.store import Store
+from tenfold.settings import get
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The entries of one text, at any level of optimisation; without a store there are none."""
+
+    text: str
+    store: Store | None
+    environment: bytes
+
+    def image(self, level: int, functions: tuple[str, ...]) -> Image | None:
+        """Return the machine code that was left, if it has such functions."""
+        if self.store is None:
+            return None
+        key = key_of(self.text, level, self.environment)
+        entry = self.store.get(key, self.environment)
+        if entry is None or len(entry.places) != len(functions):
+            return None
+        return Image(entry.code, dict(zip(functions, entry.places, strict=True)))
+
+    def keep(
+        self, level: int, image: Image, functions: tuple[str, ...], seconds: float, note: str
+    ) -> bool:
+        """Leave machine code for later processes; whether that was possible."""
+        if self.store is None:
+            return False
+        key = key_of(self.text, level, self.environment)
+        places = tuple(image.places[name] for name in functions)
+        entry = Entry(key, self.environment, image.code, places, level, seconds, note)
+        return self.store.put(entry)
+
+
+def kept_at(text: str, cpu: str) -> Kept:
+    """Return what is kept of a text under the settings in force."""
+    found = store()
+    try:
+        return Kept(text, found, environment(cpu) if found is not None else b"")
+    except OSError as error:
+        complain(f"kernels are not kept: llvmlite is not as expected, {error}", once=True)
+        return Kept(text, None, b"")
+
+
+def store() -> Store | None:
+    """Return the store under the settings in force; None where it is off or has no place."""
+    if not get("cache"):
+        return None
+    place = directory()
+    return None if place is None else Store(place, int(get("cache_limit")) << 20)
+
+
+def directory() -> Path | None:
+    """Return the directory that the settings name; None where there is no home either."""
+    if named := str(get("cache_dir")):
+        return Path(named)
+    try:
+        usual = usual_directory()
+    except RuntimeError:
+        usual = None
+    # a home that is named but does not exist is not to be made: users of services have such ones
+    if usual is None or not (usual.parent.is_dir() or usual.parent.parent.is_dir()):
+        complain("kernels are not kept: there is no home directory", once=True, expected=True)
+        return None
+    return usual
+
+
+def usual_directory() -> Path:
+    """Return where a user's caches stand. Raises RuntimeError where there is no home directory.
+
+    What `XDG_CACHE_HOME` says is not used unless it is absolute (XDG Base Directory Specification).
+    """
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".cache") / "tenfold"

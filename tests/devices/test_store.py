@@ -1,0 +1,380 @@
+"""Kernels on disk: what is kept is found, and whatever is wrong there is a miss and one line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.devices import complaints, files, kept
+from tenfold.devices import environment as environments
+from tenfold.devices import store as stores
+from tenfold.devices.entry import HASH, HEAD, Doubt, Entry, packed, unpacked
+from tenfold.devices.environment import environment, key_of
+from tenfold.devices.store import Store
+
+KEY, OTHER, PLACE = bytes(range(32)), bytes(range(1, 33)), b"the processor and the versions.."
+ENTRY = Entry(KEY, PLACE, bytes(range(256)) * 9, (0, 512), 2, 0.25, "linear float64: add")
+MIB = 1 << 20
+ANOTHER = os.geteuid() + 1
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store in a directory that does not exist yet, with nothing said so far."""
+    monkeypatch.setattr(stores, "_tidied", set())
+    monkeypatch.setattr(complaints, "_said", set())
+    return Store(tmp_path / "cache", MIB)
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What has been logged since one asked last."""
+    caplog.set_level(logging.INFO, "tenfold")
+
+    def found() -> list[str]:
+        said = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return said
+
+    return found
+
+
+Lines = Callable[[], list[str]]
+
+
+def signed(content: bytes) -> bytes:
+    """Content with the hash that belongs to it."""
+    return content + _native.sha256(content)
+
+
+def test_what_was_kept_is_found(store: Store, lines: Lines) -> None:
+    assert store.get(KEY, PLACE) is None
+    assert store.put(ENTRY)
+    assert store.get(KEY, PLACE) == ENTRY
+    assert store.get(OTHER, PLACE) is None
+    assert lines() == []
+
+
+def test_entries_and_their_directory_are_the_users_alone(store: Store) -> None:
+    before = os.umask(0)
+    try:
+        store.put(ENTRY)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(store.place.stat().st_mode) == 0o700
+    assert stat.S_IMODE((store.place / KEY.hex()).stat().st_mode) == 0o600
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[HEAD.size + 700] ^= 16
+    path.write_bytes(data)
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+    path.symlink_to("moved")
+
+
+def dangle(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def open_to_others(path: Path) -> None:
+    path.chmod(0o660)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def make_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path, 0o600)
+
+
+def make_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.truncate(1 << 30)
+
+
+def lengthen(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
+def write_something_else(path: Path) -> None:
+    path.write_bytes(b"something else\n" * 100)
+
+
+def give_another_format(path: Path) -> None:
+    data = path.read_bytes()[:-HASH]
+    path.write_bytes(signed(data[:8] + b"\x63\0\0\0" + data[12:]))
+
+
+def compile_for_another_processor(path: Path) -> None:
+    path.write_bytes(packed(replace(ENTRY, environment=OTHER)))
+
+
+def swap(path: Path) -> None:
+    path.write_bytes(packed(replace(ENTRY, key=OTHER)))
+
+
+def begin_behind_the_end(path: Path) -> None:
+    path.write_bytes(packed(replace(ENTRY, places=(0, len(ENTRY.code)))))
+
+
+def claim_huge_lengths(path: Path) -> None:
+    head = HEAD.pack(b"TENFOLD\n", 1, 2, 2, 19, 1 << 62, 0, PLACE, KEY)
+    path.write_bytes(signed(head + bytes(2000)))
+
+
+WRONG: dict[Callable[[Path], None], str] = {
+    cut: "it is damaged: [0-9]+ bytes, not",
+    flip: "it is damaged: its hash is another",
+    link: "it is a symbolic link",
+    dangle: "it is a symbolic link",
+    open_to_others: "others may use it, its mode is 660",
+    empty: "it is damaged: 0 bytes",
+    make_a_pipe: "it is no file",
+    make_a_directory: "it is no file",
+    grow: "it is damaged: 1073741824 bytes",
+    lengthen: "it is damaged: [0-9]+ bytes, not",
+    write_something_else: "it is no kernel",
+    give_another_format: "its format is 99, not 1",
+    compile_for_another_processor: "it is for another processor, or by another version",
+    swap: "it is the entry of another kernel",
+    begin_behind_the_end: "a function begins behind its end",
+    claim_huge_lengths: "it is damaged: no kernel has such lengths",
+}
+
+
+@pytest.mark.parametrize("spoil", WRONG, ids=lambda spoil: spoil.__name__)
+def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
+    store: Store, lines: Lines, spoil: Callable[[Path], None]
+) -> None:
+    store.put(ENTRY)
+    path = store.place / KEY.hex()
+    spoil(path)
+    assert store.get(KEY, PLACE) is None
+    (line,) = lines()
+    assert KEY.hex() in line
+    assert re.search(WRONG[spoil], line)
+    if spoil is make_a_directory:
+        return
+    assert store.put(ENTRY)  # the next to compile it puts it right
+    assert store.get(KEY, PLACE) == ENTRY
+    assert lines() == []
+
+
+def test_foreign_entry_is_a_miss(
+    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put(ENTRY)
+    own = os.geteuid()
+    owners = iter([own, own + 1])  # the directory's, then the file's
+    monkeypatch.setattr(os, "geteuid", lambda: next(owners))
+    assert store.get(KEY, PLACE) is None
+    (line,) = lines()
+    assert "it belongs to another user" in line
+    assert KEY.hex() in line
+
+
+def test_foreign_directory_is_not_used(
+    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put(ENTRY)
+    monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
+    for _ in range(3):  # said once: a program has many kernels
+        assert store.get(KEY, PLACE) is None
+        assert not store.put(ENTRY)
+    (line,) = lines()
+    assert "it belongs to another user" in line
+
+
+def test_directory_that_others_can_use_is_not_used(store: Store, lines: Lines) -> None:
+    store.put(ENTRY)
+    store.place.chmod(0o770)
+    assert store.get(KEY, PLACE) is None
+    assert not store.put(ENTRY)
+    (line,) = lines()
+    assert "its mode is 770" in line
+
+
+def test_directory_that_is_a_link_is_not_used(store: Store, lines: Lines) -> None:
+    store.put(ENTRY)
+    store.place.rename(store.base / "elsewhere")
+    store.place.symlink_to("elsewhere")
+    assert store.get(KEY, PLACE) is None
+    assert not store.put(ENTRY)
+    (line,) = lines()
+    assert "it is no directory" in line
+
+
+def test_no_directory_is_made_in_one_of_another_user(
+    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.base.mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
+    assert not store.put(ENTRY)
+    assert not store.place.exists()
+    assert len(lines()) == 1
+
+
+@pytest.mark.parametrize("number", [28, 30, 13, 122])  # full, read-only, no right, over quota
+def test_failing_writes_are_one_line_and_leave_nothing(
+    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", refuse)
+        for _ in range(3):
+            assert not store.put(ENTRY)
+    (line,) = lines()
+    assert os.strerror(number) in line
+    assert list((store.place / files.WRITING).iterdir()) == []
+    assert store.put(ENTRY)
+
+
+def test_short_writes_are_continued(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda file, data: write(file, data[:7]))
+        assert store.put(ENTRY)
+    assert store.get(KEY, PLACE) == ENTRY
+
+
+def test_a_place_that_cannot_be_is_one_line(store: Store, lines: Lines) -> None:
+    store.base.write_text("a file, no directory")
+    for _ in range(3):
+        assert not store.put(ENTRY)
+        assert store.get(KEY, PLACE) is None
+    assert len(lines()) == 2  # of reading and of writing
+
+
+def test_flipped_bits_are_never_loaded() -> None:
+    data, choices = packed(ENTRY), random.Random(0)
+    for _ in range(1000):
+        spoilt = bytearray(data)
+        bit = choices.randrange(8 * len(data))
+        spoilt[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(Doubt):
+            unpacked(bytes(spoilt))
+
+
+def test_any_end_of_an_entry_is_refused() -> None:
+    data = packed(replace(ENTRY, code=b"\xc3"))
+    for length in range(len(data)):
+        with pytest.raises(Doubt):
+            unpacked(data[:length])
+
+
+def test_what_was_used_longest_ago_is_removed_first(store: Store) -> None:
+    size = 1 << 16
+    entries = [replace(ENTRY, key=bytes([0, i]) + KEY[2:], code=bytes(size)) for i in range(40)]
+    for age, entry in enumerate(entries):
+        store.put(entry)
+        used = 1e9 + age
+        os.utime(store.place / entry.key.hex(), (used, used))
+    found = store.files()
+    assert sum(file.size for file in found) <= MIB
+    kept = {file.name for file in found}
+    newest = {entry.key.hex() for entry in entries[-8:]}
+    assert newest <= kept
+    assert entries[0].key.hex() not in kept
+
+
+def test_use_is_noted_in_the_file(store: Store) -> None:
+    store.put(ENTRY)
+    path = store.place / KEY.hex()
+    os.utime(path, (1e9, 1e9))
+    store.get(KEY, PLACE)
+    assert path.stat().st_mtime > 1.5e9
+
+
+def test_an_entry_larger_than_the_limit_is_not_kept(tmp_path: Path) -> None:
+    assert not Store(tmp_path, 1000).put(ENTRY)
+
+
+def test_clearing_leaves_what_is_not_ours(store: Store) -> None:
+    store.put(ENTRY)
+    store.put(replace(ENTRY, key=OTHER))
+    (store.place / "notes").write_text("not ours")
+    assert store.clear() == 2
+    assert sorted(path.name for path in store.place.iterdir()) == ["notes", files.WRITING]
+
+
+def test_directory_is_that_of_the_settings_or_the_users_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with tn.options(cache_dir=""):
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        assert kept.directory() == tmp_path / ".cache" / "tenfold"
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+        assert kept.directory() == tmp_path / "caches" / "tenfold"
+        monkeypatch.setenv("XDG_CACHE_HOME", "caches")  # not absolute: not used
+        assert kept.directory() == tmp_path / ".cache" / "tenfold"
+    with tn.options(cache_dir=str(tmp_path / "own")):
+        assert kept.directory() == tmp_path / "own"
+
+
+def test_a_home_that_does_not_exist_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    monkeypatch.setattr(complaints, "_said", set())
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    with tn.options(cache_dir="", cache=True):
+        assert kept.store() is None
+        assert kept.kept_at("a text", "native").image(2, ("kernel",)) is None
+    assert lines() == ["kernels are not kept: there is no home directory"]
+
+
+def test_an_entry_is_for_one_text_level_processor_and_version() -> None:
+    here = environment("native")
+    keys = {key_of(text, level, at) for text in "ab" for level in (0, 2) for at in (here, PLACE)}
+    assert len(keys) == 8
+    assert len({environment(cpu) for cpu in ("native", "x86-64", "x86-64-v2")}) == 3
+
+
+def test_another_build_of_the_compiler_is_another_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = environment("native")
+    monkeypatch.setattr(environments, "_compiler", lambda: b"another")
+    assert environment.__wrapped__("native") != here
+
+
+def test_a_compiler_in_an_unexpected_place_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, lines: Lines, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(complaints, "_said", set())
+    monkeypatch.setattr(environments, "LIBRARY", "another.so")
+    monkeypatch.setattr(kept, "environment", environment.__wrapped__)
+    with tn.options(cache=True, cache_dir=str(tmp_path)):
+        for _ in range(2):
+            assert kept.kept_at("a text", "native").store is None
+    (line,) = lines()
+    assert "llvmlite is not as expected" in line
