@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import click
 
 from tenfold.cli.progress import Progress
-from tenfold.cli.warming import DTYPES_WORTH_HAVING, kernels
+from tenfold.cli.warming import DTYPES_WORTH_HAVING, kernels, loops
 from tenfold.devices import kept
 from tenfold.devices.entry import Doubt
 from tenfold.devices.environment import environment
@@ -111,9 +111,10 @@ def warm_command(dtypes: Sequence[str]) -> None:
 
     That is what fills an array, each elementwise operation on contiguous arrays, on two of them and
     on one with a number, each conversion between the dtypes, and each reduction of all elements, of
-    rows and of columns, for arrays that are no larger than the processor's cache. Longer formulas
-    are compiled when they are met, and kept as well. It takes some ten seconds, and less than one
-    if all is there.
+    rows and of columns, for arrays that are no larger than the processor's cache; and for small
+    arrays that lie in any way the loops by which formulas are computed that were seen seldom.
+    Longer formulas are compiled when they are met often, and kept as well. It takes some twenty
+    seconds, and a few if all is there.
     """
     for name in dtypes:
         if name not in DTYPES:
@@ -122,11 +123,15 @@ def warm_command(dtypes: Sequence[str]) -> None:
     before, begun = len(store.files()), time.perf_counter()
     with Progress() as progress:
         progress.stage("planning")
-        wanted = list(kernels(dtypes or DTYPES_WORTH_HAVING))
+        named = dtypes or DTYPES_WORTH_HAVING
+        wanted = [
+            *((each, True) for each in kernels(named)),
+            *((one, False) for one in loops(named)),
+        ]
         progress.stage("compiling kernels", len(wanted))
         try:
-            for kernel in wanted:
-                PROGRAMS.compiled(kernel, cpu, optimised=True)
+            for kernel, optimised in wanted:
+                PROGRAMS.compiled(kernel, cpu, optimised=optimised)
                 progress.advance(1)
         except KeyboardInterrupt:
             click.echo("tenfold: interrupted; what has been compiled is kept", err=True)

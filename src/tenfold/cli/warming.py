@@ -1,9 +1,10 @@
 """Warming: the kernels that most programs need first.
 
 Takes names of dtypes, hands on kernels, each once: those that the planner makes of one operation on
-contiguous operands. Nothing is compiled or computed.
+contiguous operands, and the loops by which small graphs are computed that are seen for the first
+time. Nothing is compiled or computed.
 
->>> len(list(kernels(["float32"]))) > 50
+>>> len(list(kernels(["float32"]))) > 50 < len(list(loops(["float32"])))
 True
 """
 
@@ -19,12 +20,14 @@ import numpy as np
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.devices.loops import loop_kernel
 from tenfold.devices.program import Source, is_baseline
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
 from tenfold.plan.plan import plan_of
+from tenfold.plan.rules import has_rule
 from tenfold.settings import get
 
 Apply = Callable[..., tn.Array]
@@ -49,6 +52,31 @@ def kernels(dtypes: Sequence[str]) -> Iterator[Source]:
             if step.launch is not None and step.launch.kernel not in seen:
                 seen.add(step.launch.kernel)
                 yield step.launch.kernel
+
+
+def loops(dtypes: Sequence[str]) -> Iterator[Source]:
+    """Yield the loops of each elementwise operation and conversion, by how operands may lie."""
+    seen: set[Source] = set()
+    fma = not is_baseline(str(get("cpu")))
+    for array in chain(elementwise(dtypes), converted(dtypes)):
+        node = _native.node_of(array)
+        op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
+        if not has_rule(op, params, operands, result, fma=fma):
+            continue
+        inputs = [(each.type.dtype, each.is_scalar) for each in node.inputs]
+        for form in forms(sum(not scalar for _, scalar in inputs)):
+            kernel = loop_kernel(op, params, inputs, operands, result, form)
+            if kernel not in seen:
+                seen.add(kernel)
+                yield kernel
+
+
+def forms(arrays: int) -> Iterator[str]:
+    """Yield how so many arrays lie: contiguously but for one, and two both by strides."""
+    for steps in product("1s0", repeat=arrays):
+        others = arrays - steps.count("1")
+        if others == 0 or (others == 1 and steps != ("0",)) or steps == ("s", "s"):
+            yield "".join(steps)
 
 
 def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
