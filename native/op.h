@@ -22,6 +22,9 @@ struct Op {
     // What the shape of its result is: stated by Python's rule, or what those of its operands
     // broadcast to, or that of its operand without axes that its Params name; see shapes.h.
     enum Shapes : uint8_t { stated, broadcast, reduced } shapes = stated;
+    // Whether it may be computed by itself, before what reads it is looked at: no rule but such as
+    // leave all bits can match it with others that may.
+    bool by_itself = false;
 };
 
 Op& declare_op(std::string name);

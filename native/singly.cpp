@@ -17,8 +17,9 @@ constexpr int64_t PART = 4096, GRAIN = 1 << 14;     // elements of a unit of wor
 // last operand is the result.
 struct Lying {
     std::size_t operands = 0, axes = 0;
-    std::array<int64_t, MOST_AXES> lengths{};
-    std::array<std::array<int64_t, MOST_AXES>, Loops::OPERANDS + 1> strides{}; // bytes
+    // As far as there are axes and operands; strides in bytes.
+    std::array<int64_t, MOST_AXES> lengths;
+    std::array<std::array<int64_t, MOST_AXES>, Loops::OPERANDS + 1> strides;
 
     int64_t length(std::size_t from_last) const {
         return from_last < axes ? lengths[axes - 1 - from_last] : 1;
@@ -28,38 +29,100 @@ struct Lying {
     }
 };
 
-// The strides of an array over the axes of what it is broadcast to, the last axis first.
+// As most do: all of one shape and in C's order.
+bool lie_end_to_end(const Type& result, std::span<const Value* const> arrays, Lying& lying) {
+    for (const Value* array : arrays)
+        if (!array->strides.empty() || array->type->shape != result.shape) return false;
+    lying.axes = 1;
+    lying.lengths[0] = result.size();
+    for (const Value* array : arrays)
+        lying.strides[lying.operands++][0] = dtype_of(array->type->dtype).bytes;
+    lying.strides[lying.operands++][0] = dtype_of(result.dtype).bytes;
+    return true;
+}
+
+// The strides of an array over the axes of what it is broadcast to.
 class Strides {
   public:
-    Strides(const Type& type, std::span<const int64_t> strides)
-        : type_(type), strides_(strides), left_(type.shape.size()),
-          next_(dtype_of(type.dtype).bytes) {}
+    Strides(const Type& type, std::span<const int64_t> strides, std::size_t axes)
+        : type_(type), strides_(strides), missing_(axes - type.shape.size()) {
+        int64_t stride = dtype_of(type.dtype).bytes;
+        for (std::size_t i = type.shape.size(); strides.empty() && i-- > 0;) {
+            in_c_order_[i] = stride;
+            stride *= type.shape[i];
+        }
+    }
 
-    int64_t next() {
-        if (left_ == 0) return 0;
-        int64_t length = type_.shape[--left_];
-        int64_t stride = strides_.empty() ? next_ : strides_[left_];
-        next_ *= length;
-        return length == 1 ? 0 : stride;
+    int64_t along(std::size_t axis) const {
+        if (axis < missing_ || type_.shape[axis - missing_] == 1) return 0;
+        return strides_.empty() ? in_c_order_[axis - missing_] : strides_[axis - missing_];
     }
 
   private:
     const Type& type_;
     std::span<const int64_t> strides_;
-    std::size_t left_;
-    int64_t next_;
+    std::size_t missing_;
+    std::array<int64_t, MOST_AXES> in_c_order_{};
+};
+
+// The order of a result's axes in memory, innermost first: that in which all arrays of its shape
+// lie without gaps, if they agree, else C's.
+struct Order {
+    std::array<uint8_t, MOST_AXES> axes{};
+    bool is_c = true;
 };
 
 // False where there are too many axes.
-bool lie(const Type& result, std::span<const Value* const> arrays, Lying& lying) {
+bool order_of(const Type& result, std::span<const Value* const> arrays, Order& order) {
+    std::size_t count = result.shape.size();
+    if (count > MOST_AXES) return false;
+    for (std::size_t i = 0; i < count; ++i) order.axes[i] = uint8_t(count - 1 - i);
+    const Value* like = nullptr;
+    for (const Value* array : arrays) {
+        if (array->type->shape != result.shape) continue;
+        if (array->strides.empty() || (like && like->strides != array->strides)) return true;
+        like = array;
+    }
+    if (!like) return true;
+    auto axes = order.axes;
+    std::stable_sort(axes.begin(), axes.begin() + std::ptrdiff_t(count),
+                     [&](uint8_t a, uint8_t b) { return like->strides[a] < like->strides[b]; });
+    int64_t next = dtype_of(like->type->dtype).bytes;
+    for (std::size_t i = 0; i < count; ++i) {
+        int64_t length = result.shape[axes[i]];
+        if (length != 1 && like->strides[axes[i]] != next) return true;
+        next *= length;
+    }
+    order = {axes, false};
+    return true;
+}
+
+// Those of a result; empty for C's order.
+std::vector<int64_t> strides_in(const Order& order, const Type& type) {
+    if (order.is_c) return {};
+    std::vector<int64_t> strides(type.shape.size());
+    int64_t next = dtype_of(type.dtype).bytes;
+    for (std::size_t i = 0; i < strides.size(); ++i) {
+        strides[order.axes[i]] = next;
+        next *= type.shape[order.axes[i]];
+    }
+    return strides;
+}
+
+// False where there are too many axes.
+bool lie(const Type& result, std::span<const Value* const> arrays, const Order& order,
+         std::span<const int64_t> strides_of_result, Lying& lying) {
+    std::size_t count = result.shape.size();
     std::array<std::optional<Strides>, Loops::OPERANDS + 1> each;
-    for (const Value* array : arrays) each[lying.operands++].emplace(*array->type, array->strides);
-    each[lying.operands++].emplace(result, std::span<const int64_t>());
-    // From the last axis on, so what is innermost stands first here, and is turned around below.
-    for (std::size_t i = result.shape.size(); i-- > 0;) {
-        int64_t length = result.shape[i];
+    for (const Value* array : arrays)
+        each[lying.operands++].emplace(*array->type, array->strides, count);
+    each[lying.operands++].emplace(result, strides_of_result, count);
+    // The innermost axis stands first here; they are turned around below.
+    for (std::size_t i = 0; i < count; ++i) {
+        std::size_t axis = order.axes[i];
+        int64_t length = result.shape[axis];
         std::array<int64_t, Loops::OPERANDS + 1> strides{};
-        for (std::size_t k = 0; k < lying.operands; ++k) strides[k] = each[k]->next();
+        for (std::size_t k = 0; k < lying.operands; ++k) strides[k] = each[k]->along(axis);
         if (length == 1) continue;
         std::size_t last = lying.axes - 1;
         bool merges = lying.axes > 0;
@@ -80,6 +143,10 @@ bool lie(const Type& result, std::span<const Value* const> arrays, Lying& lying)
     return true;
 }
 
+bool has_loops(const Node& node) {
+    return node.op->shapes == Op::broadcast && node.inference->loops;
+}
+
 class Singly {
   public:
     Singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
@@ -92,7 +159,10 @@ class Singly {
             const WalkedNode& entry = walked_.nodes[i];
             left_[i] = entry.uses;
             values_[i] = entry.value;
-            if (!entry.value && !entry.node->is_scalar() && !compute(i)) return false;
+            if (entry.value || entry.node->is_scalar()) continue;
+            if (!(has_loops(*entry.node) ? compute(i) : compute_by_plan(i))) return false;
+            for (uint32_t input : walked_.inputs(entry))
+                if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
         }
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
             if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
@@ -113,11 +183,17 @@ class Singly {
             arrays[count++] = values_[input].get();
         }
         Lying lying;
-        if (!lie(type, {arrays.data(), count}, lying)) return false;
+        std::vector<int64_t> strides;
+        if (!lie_end_to_end(type, {arrays.data(), count}, lying)) {
+            Order order;
+            if (!order_of(type, {arrays.data(), count}, order)) return false;
+            strides = strides_in(order, type);
+            if (!lie(type, {arrays.data(), count}, order, strides, lying)) return false;
+        }
         const Loop* loop = loop_for(entry, {arrays.data(), count}, lying);
         if (!loop || !loop->kernel) return false;
         write_numbers(node, entry);
-        Ref<Value> made = memory_for(position, type);
+        Ref<Value> made = memory_for(position, type, std::move(strides));
         if (!made) return false;
         if (!entry.held) tenfold::count(Counter::temporaries);
         tenfold::count(Counter::kernels);
@@ -125,9 +201,19 @@ class Singly {
         if (type.size() > 0 && !launched(*loop, lying, {arrays.data(), count}, *made)) return false;
         if (ran_) ran_->push_back({&node.op->name, true, begun, now()});
         values_[position] = std::move(made);
-        for (uint32_t input : walked_.inputs(entry))
-            if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
         return true;
+    }
+
+    // Its inputs are given their values first, which they keep as long as somebody reads them.
+    bool compute_by_plan(uint32_t position) {
+        const WalkedNode& entry = walked_.nodes[position];
+        for (uint32_t input : walked_.inputs(entry)) {
+            const WalkedNode& below = walked_.nodes[input];
+            if (!below.value && !below.node->is_scalar()) publish(below.node.get(), values_[input]);
+        }
+        if (!maker_.compute(*entry.node)) return false;
+        values_[position] = value_of(entry.node.get());
+        return bool(values_[position]);
     }
 
     const Loop* loop_for(const WalkedNode& entry, std::span<const Value* const> arrays,
@@ -168,21 +254,26 @@ class Singly {
     }
 
     // An operand that was made here, and is read for the last time, gives its own.
-    Ref<Value> memory_for(uint32_t position, const Type& type) {
+    Ref<Value> memory_for(uint32_t position, const Type& type, std::vector<int64_t> strides) {
         const WalkedNode& entry = walked_.nodes[position];
         auto bytes = std::size_t(type.size()) * dtype_of(type.dtype).bytes;
         Ref<Allocation> memory;
         for (uint32_t input : walked_.inputs(entry)) {
             const WalkedNode& below = walked_.nodes[input];
-            bool last = left_[input] == 1 && !below.held && !below.value && values_[input];
-            if (last && values_[input]->type.get() == &type)
-                memory = values_[input]->buffers[0].allocation;
+            if (left_[input] != 1 || below.held || below.value || !values_[input]) continue;
+            const Value& value = *values_[input];
+            const Ref<Allocation>& own = value.buffers[0].allocation;
+            bool alone = value.references.load(std::memory_order_relaxed) == 1 &&
+                         own->references.load(std::memory_order_relaxed) == 1;
+            if (alone && value.type.get() == &type && value.strides == strides) memory = own;
         }
         if (!memory) memory = Allocation::from_pool(bytes);
         if (!memory) return {};
         auto value = Ref<Value>::adopt(new Value);
         value->type = entry.node->inference->results[0];
         value->buffers[0].allocation = std::move(memory);
+        value->part = !strides.empty();
+        value->strides = std::move(strides);
         return value;
     }
 
@@ -254,18 +345,31 @@ class Singly {
 
 } // namespace
 
+namespace {
+
+// Of what is to be computed: then only that part may be.
+bool is_small_part(const Walked& walked, const WalkedNode& entry) {
+    constexpr int64_t SMALL_SHARE = 4;
+    const WalkedNode& whole = walked.nodes[walked.inputs(entry)[0]];
+    return !whole.value && entry.node->type->size() * SMALL_SHARE < whole.node->type->size();
+}
+
+} // namespace
+
 bool fits_singly(const Walked& walked, uint8_t device) {
     if (walked.nodes.size() > MOST_NODES) return false;
-    auto fits = [&](const WalkedNode& entry) {
+    bool loops = false;
+    for (const WalkedNode& entry : walked.nodes) {
         const Node& node = *entry.node;
-        if (node.is_scalar()) return true;
+        if (node.is_scalar()) continue;
         const Type& type = *node.type;
-        if (type.device != device || type.storage != 0) return false;
-        if (entry.value) return true;
-        return node.op && node.op->shapes == Op::broadcast && node.inference->loops &&
-               node.inference->results.size() == 1 && type.size() <= MOST_ELEMENTS;
-    };
-    return std::all_of(walked.nodes.begin(), walked.nodes.end(), fits);
+        if (type.device != device || type.storage != 0 || type.size() > MOST_ELEMENTS) return false;
+        if (entry.value) continue;
+        if (!node.op || !node.op->by_itself || node.inference->results.size() != 1) return false;
+        if (node.op->part != Op::none && is_small_part(walked, entry)) return false;
+        loops |= has_loops(node);
+    }
+    return loops;
 }
 
 bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,

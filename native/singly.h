@@ -1,24 +1,28 @@
-// Singly: a small graph of operations on elements is computed node by node, each by a loop for its
-// operation and dtypes that takes any shape and layout. So what is seen for the first time needs no
-// plan, and nothing is compiled for it that was compiled before.
+// Singly: a small graph is computed node by node, operations on elements each by a loop for its
+// dtypes that takes any shape and layout, others by plans of one node. So what is seen for the
+// first time needs no plan of its own, and nothing is compiled for it that was compiled before.
 #pragma once
 #include "plan.h"
 
 namespace tenfold {
 
-// What makes a Loop, which it hands over, where there is none: `steps` has a character for each
-// operand that is an array. (A node may have been computed by another thread, and its inputs gone.)
+// What Python does for it.
 class LoopMaker {
   public:
     virtual ~LoopMaker() = default;
+    // A Loop, handed over, where there is none: `steps` has a character for each operand that is an
+    // array. (A node may have been computed by another thread, and its inputs gone.)
     virtual const Loop* make(const Node& node, std::span<const Node* const> inputs,
                              const std::string& steps) = 0;
+    // Computes a node of another operation, whose inputs have their values; false where it fails.
+    virtual bool compute(Node& node) = 0;
 };
 
-// Whether all that is pending are operations on elements of arrays of this device, and small.
+// Whether all that is pending are small arrays of this device, made by operations that may be
+// computed by themselves, of which one at least has loops.
 bool fits_singly(const Walked& walked, uint8_t device);
-// Of a walk that fits. False where a node fails, or has no loop: nothing has its value then that
-// had none before.
+// Of a walk that fits. False where a node fails, or has no loop: what it was computed from may have
+// its value by then.
 bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
                     std::vector<Ran>* ran);
 

@@ -51,6 +51,17 @@ class Maker : public LoopMaker {
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
         return loop.release();
     }
+
+    bool compute(Node& node) override {
+        if (compute_by_plan(Ref<Node>(&node))) return true;
+        nb::object array = nb::steal(new_array(Ref<Node>(&node)));
+        nb::object done = nb::steal(
+            array.is_valid() ? PyObject_CallFunctionObjArgs(hooks.evaluate, array.ptr(), nullptr)
+                             : nullptr);
+        if (!done.is_valid() && PyErr_ExceptionMatches(PyExc_Exception))
+            PyErr_Clear(); // all is computed anew, by who says what was wrong
+        return done.is_valid() && value_of(&node);
+    }
 };
 
 Sight& sight_of(std::span<const uint64_t> key) {

@@ -198,6 +198,7 @@ def declare_op(
     whole_exponent: bool,
     assigns: bool = False,
     shapes: str = "",
+    by_itself: bool = False,
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int

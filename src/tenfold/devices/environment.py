@@ -1,8 +1,8 @@
 """Environment: what machine code depends on beside its text.
 
 Takes the processor that kernels are compiled for by its name in the settings, hands on a hash of
-our version, LLVM's, how it is called, and of what this processor says of itself. llvmlite is not
-imported: what its version is, its files say.
+our version and files, LLVM's version, how it is called, and of what this processor says of itself.
+llvmlite is not imported: what its version is, its files say.
 
 >>> environment("native") == environment("native")
 True
@@ -10,6 +10,7 @@ True
 
 from __future__ import annotations
 
+import os
 import struct
 from functools import cache
 from importlib.util import find_spec
@@ -28,11 +29,30 @@ def environment(cpu: str) -> bytes:
     processor = _native.processor_identity()
     parts = (
         __version__.encode(),
+        _sources(),
         _compiler(),
         " ".join((cpu, RELOCATION, *REFUSED)).encode(),
         struct.pack(f"<{len(processor)}I", *processor),
     )
     return _native.sha256(b"".join(struct.pack("<Q", len(part)) + part for part in parts))
+
+
+RENDERERS = ("ir", "ops", "render")
+"""The folders whose files say how a kernel becomes a text."""
+
+
+def _sources() -> bytes:
+    """What tells these files from others of the same version, as whoever works on them has: a
+    kernel that is told by what it is made of may be rendered in another way by other files.
+    """
+    package, found = Path(__file__).parent.parent, []
+    for folder in RENDERERS:
+        with os.scandir(package / folder) as files:
+            for file in files:
+                state = file.stat()
+                if file.name.endswith(".py"):
+                    found.append((folder, file.name, state.st_size, state.st_mtime_ns))
+    return repr(sorted(found)).encode()
 
 
 def _compiler() -> bytes:
@@ -47,5 +67,5 @@ def _compiler() -> bytes:
 
 
 def key_of(text: str, level: int, environment: bytes) -> bytes:
-    """Return the key of a kernel by its text: 32 bytes, which name its entry."""
+    """Return the key of a kernel by what tells it from others: 32 bytes, which name its entry."""
     return _native.sha256(environment + struct.pack("<I", level) + text.encode())

@@ -1,12 +1,12 @@
 """Kept: what earlier processes have compiled of a kernel, and what this one leaves.
 
-Takes a kernel's text and the processor it is compiled for, and the settings `cache`, `cache_dir`
-and `cache_limit`; hands on images from the store of kernels on disk. Without a cache there is
-nothing, and nothing is left.
+Takes what tells a kernel from others, the processor it is compiled for, and the settings `cache`,
+`cache_dir` and `cache_limit`; hands on images from the store of kernels on disk. Without a cache
+there is nothing, and nothing is left.
 
 >>> from tenfold.settings import options
 >>> with options(cache=False):
-...     print(kept_at("define i64 @kernel() {", "native").image(2, ("kernel",)))
+...     print(kept_at("kernel of 1 axis, linear", "native").image(2, ("kernel",)))
 None
 """
 
@@ -26,7 +26,7 @@ from tenfold.settings import get
 
 @dataclass(frozen=True)
 class Kept:
-    """The entries of one text, at any level of optimisation; without a store there are none."""
+    """The entries of one kernel, at any level of optimisation; without a store there are none."""
 
     text: str
     store: Store | None
@@ -55,7 +55,7 @@ class Kept:
 
 
 def kept_at(text: str, cpu: str) -> Kept:
-    """Return what is kept of a text under the settings in force."""
+    """Return what is kept of a kernel under the settings in force."""
     found = store()
     try:
         return Kept(text, found, environment(cpu) if found is not None else b"")

@@ -109,16 +109,17 @@ class Programs:
         the kernel.
         """
         begun = time.perf_counter()
-        text = source_of(kernel, cpu)
-        debug(4, text)
         functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
-        kept = kept_at(text, cpu)
+        kept = kept_at(told(kernel), cpu)
         for level in (OPTIMISED, QUICK) if or_better else (OPTIMISED if optimised else QUICK,):
             image = kept.image(level, functions)
             if image is not None:
                 program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
                 debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
                 return program
+
+        text = source_of(kernel, cpu)
+        debug(4, text)
 
         def made() -> Program:
             level = OPTIMISED if optimised else QUICK
@@ -205,6 +206,13 @@ def note_use(kernel: Source, cpu: str) -> None:
 def state_of(kernel: Source, elements: int) -> tuple[int, bool]:
     """Return the tier (0 or 1) of a launch now, and whether it is compiled; compiles nothing."""
     return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
+
+
+def told(kernel: Source) -> str:
+    """Return what tells a kernel from others as long as nobody changes how it is rendered; to
+    render one takes a hundred times as long.
+    """
+    return repr(kernel) if isinstance(kernel, Kernel) else kernel.text()
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:

@@ -172,6 +172,7 @@ def elementwise(
                 reference=reference,
                 dtypes=dtypes or _promoted,
                 shapes="broadcast",
+                by_itself=True,
                 promotes=True,
                 **_facts(function, facts, reference),
             )
@@ -205,6 +206,7 @@ def movement(
 ) -> Callable[[Callable[P, Call]], Op[P]]:
     """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
     facts.setdefault("follow", "types")
+    facts.setdefault("by_itself", True)
 
     def declare(function: Callable[P, Call]) -> Op[P]:
         def rule(types: tuple[Type, ...], *params: Any) -> Inferred:
@@ -274,6 +276,7 @@ def reduction(
                 reference=reference,
                 reduces=True,
                 shapes="reduced",
+                by_itself=True,
                 follow="types",
                 **_facts(function, facts, reference),
             )

@@ -239,6 +239,9 @@ class Op(Operation[P]):
     """How the shape of its one result follows, where dtypes do not depend on it: "broadcast" from
     all operands, "reduced" by the axes that params begin with; "": as `rule` says. Of new shapes
     `rule` is not asked then (native/shapes.cpp)."""
+    by_itself: bool = False
+    """Whether it may be computed before what reads it is looked at: of rules, only such as leave
+    all bits match it together with others that may (native/singly.cpp)."""
     follow: str = ""
     """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
     "types" of its arrays, "types of wholes" where these are no views, "options" (and "types")
@@ -264,6 +267,7 @@ class Op(Operation[P]):
             whole_exponent=self.whole_exponent,
             assigns=self.writes is not None,
             shapes=self.shapes,
+            by_itself=self.by_itself,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))

@@ -184,6 +184,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
 
 
 @operation(
+    by_itself=True,
     follow="types",
     shapes="broadcast",
     rule=_rule,

@@ -92,6 +92,7 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
 
 
 @operation(
+    by_itself=True,
     follow="options",
     rule=_stated,
     reference=_filled,
@@ -230,6 +231,7 @@ def _eye_at(
 
 
 @operation(
+    by_itself=True,
     follow="options",
     rule=_square,
     reference=_eye,

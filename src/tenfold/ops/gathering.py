@@ -60,6 +60,7 @@ def _gather_at(k: Body, at: Position, x: Source, *rest: Any) -> Operand:
 
 
 @operation(
+    by_itself=True,
     rule=_gathered,
     reference=_gather,
     element_at=_gather_at,
@@ -182,6 +183,7 @@ def _take_along_at(k: Body, at: Position, x: Source, indices: Source, axis: int)
 
 
 @operation(
+    by_itself=True,
     rule=_along,
     reference=_take_along,
     element_at=_take_along_at,

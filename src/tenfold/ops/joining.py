@@ -121,6 +121,7 @@ def _found(reference: Any, movements: Sequence[_Movement]) -> Array | None:
 
 
 @operation(
+    by_itself=True,
     rule=_concatenated,
     reference=_concatenate,
     pieces=_concat_pieces,
@@ -187,6 +188,7 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 
 
 @operation(
+    by_itself=True,
     rule=_stacked,
     reference=_stack,
     pieces=_stack_pieces,

@@ -58,6 +58,7 @@ def _given(k: Body, at: Position, value: np.generic) -> Element:
 
 
 @operation(
+    by_itself=True,
     follow="options",
     rule=_counted,
     reference=_arange,
@@ -168,6 +169,7 @@ def _linspace_at(k: Body, at: Position, start: Any, stop: Any, endpoint: bool, *
 
 
 @operation(
+    by_itself=True,
     follow="options",
     rule=_counted,
     reference=_linspace,

@@ -113,6 +113,7 @@ def _bound(x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusiv
 
 
 @operation(
+    by_itself=True,
     follow="types",
     rule=_rule,
     reference=_reference(np.add, 0),
@@ -148,6 +149,7 @@ def cumulative_sum(
 
 
 @operation(
+    by_itself=True,
     follow="types",
     rule=_rule,
     reference=_reference(np.multiply, 1),

@@ -109,6 +109,7 @@ def _along(x: Array, axis: int, descending: bool) -> Call:
 
 
 @operation(
+    by_itself=True,
     follow="types", rule=_sort_rule, reference=sorted_values, numpy=(np.sort,), samples=_SAMPLES
 )
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
@@ -125,6 +126,7 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
 
 
 @operation(
+    by_itself=True,
     follow="types",
     rule=_argsort_rule,
     reference=_order,
