@@ -97,7 +97,7 @@ COMPUTED = """
 import os, sys
 import numpy as np
 import tenfold as tn
-tn.set_options(cache=True, cache_dir=sys.argv[1])
+tn.set_options(cache=True, cache_dir=sys.argv[1], tier="0")
 
 def compute():
     a, b = tn.asarray(np.arange(1.0, 500.0)), tn.asarray(np.arange(2.0, 501.0))
