@@ -20,7 +20,6 @@ struct Loop {
     };
     Kernel kernel = nullptr; // null: this operation has none for these dtypes
     std::vector<Size> sizes;
-    int64_t lanes = 1; // elements of a packet
 };
 
 // The loops of one operation on some dtypes, by the steps of its array operands along the inner

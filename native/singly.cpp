@@ -11,7 +11,8 @@ constexpr std::size_t MOST_NODES = 512, MOST_AXES = 16;
 constexpr int64_t MOST_ELEMENTS = 1 << 17;          // more are worth a plan at once
 constexpr int64_t MOST_LAUNCHES = 64;               // of one node, whose outer axes they go through
 constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
-constexpr int64_t PART = 4096, GRAIN = 1 << 14;     // elements of a unit of work, of a range
+constexpr int64_t LANES = 64;                   // of packets, which are whole in a unit, the most
+constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, of a range
 
 // How operands lie over the axes of a result that are longer than 1, as few as there can be. The
 // last operand is the result.
@@ -282,7 +283,7 @@ class Singly {
         int64_t inner = lying.length(0), outer = lying.length(1), launches = 1;
         for (std::size_t axis = 0; axis + 2 < lying.axes; ++axis) launches *= lying.lengths[axis];
         if (launches > MOST_LAUNCHES) return false;
-        int64_t part = std::min((inner + loop.lanes - 1) / loop.lanes * loop.lanes, PART);
+        int64_t part = std::min((inner + LANES - 1) / LANES * LANES, PART);
         sizes_.clear();
         for (const Loop::Size& size : loop.sizes) {
             switch (size.what) {

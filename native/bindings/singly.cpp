@@ -45,8 +45,7 @@ class Maker : public LoopMaker {
         auto loop = std::make_unique<Loop>();
         if (made.is_none()) return loop.release();
         loop->kernel = reinterpret_cast<Kernel>(nb::cast<std::size_t>(made[0]));
-        loop->lanes = nb::cast<int64_t>(made[1]);
-        for (nb::handle size : made[2])
+        for (nb::handle size : made[1])
             loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
         return loop.release();

@@ -381,7 +381,9 @@ def open_block() -> None: ...
 def function(
     python: Callable[..., Any], op: int, elements: int, follow: str
 ) -> Callable[..., Any]: ...
-def set_loops(maker: Callable[..., tuple[int, int, list[tuple[int, int, int]]] | None], device: int) -> None:
+def set_loops(
+    maker: Callable[..., tuple[int, list[tuple[int, int, int]]] | None], device: int
+) -> None:
     """Say what makes the loop of an operation on elements: tenfold/devices/loops.py."""
 
 def pass_block(begins: bool) -> None: ...

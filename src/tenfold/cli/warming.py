@@ -20,12 +20,12 @@ import numpy as np
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.devices.loops import loop_kernel
 from tenfold.devices.program import Source, is_baseline
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
+from tenfold.plan.loop import Loop
 from tenfold.plan.plan import plan_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
@@ -63,12 +63,12 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
             continue
-        inputs = [(each.type.dtype, each.is_scalar) for each in node.inputs]
+        inputs = tuple([(each.type.dtype, each.is_scalar) for each in node.inputs])
         for form in forms(sum(not scalar for _, scalar in inputs)):
-            kernel = loop_kernel(op, params, inputs, operands, result, form)
-            if kernel not in seen:
-                seen.add(kernel)
-                yield kernel
+            loop = Loop(op, params, inputs, operands, result, form)
+            if loop not in seen:
+                seen.add(loop)
+                yield loop
 
 
 def forms(arrays: int) -> Iterator[str]:

@@ -20,6 +20,7 @@ from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
 from tenfold.errors import CompileError
 from tenfold.ir.kernel import Kernel
+from tenfold.plan.loop import Loop
 from tenfold.render.library_call import LibraryCall
 from tenfold.render.llvm import render
 from tenfold.settings import CPU_LEVELS, get
@@ -37,7 +38,7 @@ class Program:
     """What does the same as `kernel`, one after the other, for many threads."""
 
 
-Source = Kernel | ProductKernel | LibraryCall
+Source = Kernel | Loop | ProductKernel | LibraryCall
 
 WORTH_OPTIMISING = 1 << 14
 """Elements of one launch from which a kernel is compiled with optimisation at once."""
@@ -160,6 +161,8 @@ def named(kernel: Source) -> str:
 
 def described(kernel: Source) -> str:
     """Return what a kernel computes, in words for a list."""
+    if isinstance(kernel, Loop):
+        kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return named(kernel)
     silent = ("load", "constant", "parameter", "index")
@@ -212,11 +215,15 @@ def told(kernel: Source) -> str:
     """Return what tells a kernel from others as long as nobody changes how it is rendered; to
     render one takes a hundred times as long.
     """
+    if isinstance(kernel, Loop):
+        return str(kernel)
     return repr(kernel) if isinstance(kernel, Kernel) else kernel.text()
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:
     """Return a kernel's source text, as it is compiled for a processor or that of the options."""
+    if isinstance(kernel, Loop):
+        kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return kernel.text()
     cpu = cpu or str(get("cpu"))

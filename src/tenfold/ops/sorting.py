@@ -110,7 +110,11 @@ def _along(x: Array, axis: int, descending: bool) -> Call:
 
 @operation(
     by_itself=True,
-    follow="types", rule=_sort_rule, reference=sorted_values, numpy=(np.sort,), samples=_SAMPLES
+    follow="types",
+    rule=_sort_rule,
+    reference=sorted_values,
+    numpy=(np.sort,),
+    samples=_SAMPLES,
 )
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
     """Return `x` sorted along `axis`: the shape and dtype of `x`.

@@ -1,0 +1,103 @@
+"""Loop: one operation on elements by itself, whatever the shapes and layouts of its operands.
+
+Takes an operation, its parameters and dtypes, and how array operands lie along the inner axis,
+hands on its kernel of two axes, which native code launches for any node of that kind
+(`native/singly.cpp`). The kernels of plans, which fuse operations, have the same bits.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> from tenfold.ops.arithmetic import add
+>>> inputs = ((FLOAT32, False), (np.dtype(float), True))
+>>> print(Loop(add, (), inputs, (FLOAT32, FLOAT32), FLOAT32, "1").kernel)
+kernel of 2 axes, inner
+  operand 0: float32, steps s 1
+  operand 1: float32, steps s 1, written
+  %0 = load float32, 0
+  %1 = parameter float32, 0
+  %2 = add float32 %0 %1
+  store %2 in operand 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.dtypes import PARTS
+from tenfold.ir.body import Body, Operand, Pair
+from tenfold.ir.kernel import Kernel, Store
+from tenfold.ir.kernel import Operand as InMemory
+from tenfold.ir.op import OPS, Op, Params
+from tenfold.ops.cast import converted_element
+from tenfold.plan.rules import apply_rule
+from tenfold.plan.traverse import LONG_BODY, lanes_of_map, pruned, weight_of
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An operation on elements, of operands of some dtypes that lie in some way."""
+
+    op: Op[...]
+    params: Params
+    inputs: tuple[tuple[np.dtype, bool], ...]
+    """Of each operand its dtype, and whether it is a Python scalar."""
+    operands: tuple[np.dtype, ...]
+    """The dtypes in which they enter the computation."""
+    result: np.dtype
+    steps: str
+    """Of each array along the inner axis: contiguous "1", not stepped through "0", strided "s"."""
+
+    def __str__(self) -> str:
+        """What tells it from others; a user's operation of one name may be of another meaning."""
+        if OPS.get(self.op.full_name) is not self.op:
+            return repr(self.kernel)
+        dtypes = [f"{dtype}{'*' * scalar}" for dtype, scalar in self.inputs]
+        entering = [str(dtype) for dtype in self.operands]
+        return (
+            f"loop {self.op.full_name}{self.params!r}: {' '.join(dtypes)} as {' '.join(entering)} "
+            f"-> {self.result}, steps {self.steps}"
+        )
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of two axes."""
+        body = Body()
+        memory: list[InMemory] = []
+        given: list[Operand] = []
+        scalars = 0
+        for (dtype, scalar), operand in zip(self.inputs, self.operands, strict=True):
+            if scalar:
+                given.append(_parameter(body, scalars, operand))
+                scalars += 1 + (operand in PARTS)
+            else:
+                made = _loaded(body, len(memory), dtype)
+                given.append(converted_element(body, made, operand))
+                memory.append(InMemory(dtype, "s" + self.steps[len(memory)]))
+        made_of_it = apply_rule(body, self.op, self.params, given, self.operands, self.result)
+        assert made_of_it is not None, "it has a rule"
+        parts = made_of_it if isinstance(made_of_it, Pair) else (made_of_it,)
+        stores = [(len(memory), tuple(part.position for part in parts))]
+        memory.append(InMemory(self.result, "s1", written=True))
+        instructions, kept = pruned(body.instructions, stores)
+        weight = weight_of(instructions)
+        widest = max([m.dtype.itemsize for m in memory] + [i.dtype.itemsize for i in instructions])
+        return Kernel(
+            tuple(memory),
+            instructions,
+            tuple(Store(store.operand, store.elements) for store in kept),
+            scalars,
+            lanes=lanes_of_map(weight, widest),
+            masked=weight > LONG_BODY,
+        )
+
+
+def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
+    if dtype not in PARTS:
+        return body.parameter(first, dtype)
+    return Pair(*(body.parameter(first + part, PARTS[dtype]) for part in (0, 1)))
+
+
+def _loaded(body: Body, operand: int, dtype: np.dtype) -> Operand:
+    if dtype not in PARTS:
+        return body.load(operand, dtype)
+    return Pair(*(body.apply("load", PARTS[dtype], data=(operand, part)) for part in (0, 1)))
