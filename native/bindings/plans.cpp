@@ -235,21 +235,27 @@ bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::ob
 
 bool windows = false, watched = false; // written under the GIL
 
-// computed(array) -> whether it has its value now; no more than a plan that is known is tried.
-PyObject* computed(PyObject*, PyObject* array) {
+PyObject* computed_without_python(PyObject* array, bool waits) {
     return guarded([&]() -> PyObject* {
         if (!is_array(array)) Py_RETURN_FALSE;
         Ref<Node> node(node_of(array));
         if (!node) return nullptr;
         if (value_of(node.get())) Py_RETURN_TRUE;
         if (!compute_by_plan(std::move(node))) Py_RETURN_FALSE;
-        count(Counter::syncs);
+        if (waits) count(Counter::syncs);
         Py_RETURN_TRUE;
     });
 }
 
+// computed(array) -> whether it has its value now; no more is tried than needs no Python.
+PyObject* computed(PyObject*, PyObject* array) { return computed_without_python(array, true); }
+
+// replayed(array) -> the same, for who does not wait for it.
+PyObject* replayed(PyObject*, PyObject* array) { return computed_without_python(array, false); }
+
 PyMethodDef functions[] = {
     {"computed", computed, METH_O, "Whether an Array has its value, or has it by a known plan."},
+    {"replayed", replayed, METH_O, "The same, where nobody waits for it."},
     {nullptr, nullptr, 0, nullptr},
 };
 

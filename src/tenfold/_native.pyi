@@ -352,6 +352,9 @@ class BoundPlan:
     def keep(self, structure: Structure) -> None:
         """Let it be found by the key of its walk."""
 
+def replayed(array: Array) -> bool:
+    """As computed, for who does not wait for the value."""
+
 def computed(array: Array, /) -> bool:
     """Whether an Array has its value, or has it by a known plan."""
 

@@ -42,7 +42,7 @@ def loop(
         return None
     found = Loop(op, params, inputs, operands, result, steps)
     # one that is compiled quickly is a tenth slower, and there in a third of the time
-    program = PROGRAMS.of(found, 0, "auto", cpu)
+    program = PROGRAMS.of(found, 0, "0", cpu)
     _native.count("generic_compiles")
     return program.kernel, sizes_of(found)
 

@@ -154,6 +154,8 @@ def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
 
 def named(kernel: Source) -> str:
     """Return what a kernel is called in a line of text."""
+    if isinstance(kernel, Loop):
+        return f"a loop of {kernel.op.name}"
     if isinstance(kernel, Kernel):
         return f"a {kernel.traversal} kernel"
     return str(kernel).partition("\n")[0]
