@@ -7,8 +7,9 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t MOST_NODES = 512, MOST_AXES = 16;
-constexpr int64_t MOST_ELEMENTS = 1 << 17;          // more are worth a plan at once
+constexpr std::size_t MOST_AXES = 16;
+// More are worth a plan at once, and of long graphs plans of pieces.
+constexpr int64_t MOST_ELEMENTS = 1 << 17, MOST_IN_LONG = 1 << 13;
 constexpr int64_t MOST_LAUNCHES = 64;               // of one node, whose outer axes they go through
 constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
 constexpr int64_t LANES = 64;                   // of packets, which are whole in a unit, the most
@@ -358,13 +359,13 @@ bool is_small_part(const Walked& walked, const WalkedNode& entry) {
 } // namespace
 
 bool fits_singly(const Walked& walked, uint8_t device) {
-    if (walked.nodes.size() > MOST_NODES) return false;
+    int64_t most = is_long(walked) ? MOST_IN_LONG : MOST_ELEMENTS;
     bool loops = false;
     for (const WalkedNode& entry : walked.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
         const Type& type = *node.type;
-        if (type.device != device || type.storage != 0 || type.size() > MOST_ELEMENTS) return false;
+        if (type.device != device || type.storage != 0 || type.size() > most) return false;
         if (entry.value) continue;
         if (!node.op || !node.op->by_itself || node.inference->results.size() != 1) return false;
         if (node.op->part != Op::none && is_small_part(walked, entry)) return false;

@@ -3,6 +3,7 @@
 #include "../counters.h"
 #include "../per_thread.h"
 #include "../plan.h"
+#include "../singly.h"
 
 #include <immintrin.h>
 
@@ -203,13 +204,15 @@ bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> op
                     std::vector<Ran>* ran) {
     Walked walked = walk_at_rest(pending);
     Key key = std::exchange(PerThread<Key>::get(), {}); // with its memory
-    Ref<BoundPlan> plan = plan_of(walked, options, key);
-    bool done = false;
+    key.words.clear();
     UsualModes modes;
     Interpreter interpreter;
+    bool done = !planned && is_long(walked) && // its key is not worth writing
+                computed_singly(walked, options, key, interpreter, ran);
+    Ref<BoundPlan> plan = done ? Ref<BoundPlan>() : plan_of(walked, options, key);
     if (plan)
         done = replay(*plan, walked, key, interpreter, ran);
-    else if (!planned && !key.words.empty())
+    else if (!done && !planned && !is_long(walked) && !key.words.empty())
         done = computed_singly(walked, options, key, interpreter, ran);
     PerThread<Key>::get() = std::move(key);
     if (PyErr_Occurred()) nb::raise_python_error();

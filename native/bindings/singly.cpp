@@ -75,13 +75,14 @@ Sight& sight_of(std::span<const uint64_t> key) {
 bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
     bool usual = make_loop && current_options().singly && !options[1] && !options[2];
-    return usual && fits_singly(walked, device) && sight_of(key.words).times < OFTEN;
+    if (!usual || !fits_singly(walked, device)) return false;
+    return is_long(walked) || sight_of(key.words).times < OFTEN;
 }
 
 bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
     if (!goes_singly(walked, options, key)) return false;
-    ++sight_of(key.words).times;
+    if (!is_long(walked)) ++sight_of(key.words).times;
     Maker maker;
     return compute_singly(walked, current_options().threads, maker, surroundings, ran);
 }
@@ -89,6 +90,7 @@ bool computed_singly(const Walked& walked, std::span<const uint64_t> options, co
 void declare_singly(nb::module_& module) {
     using namespace nb::literals;
     module.attr("OFTEN") = OFTEN;
+    module.attr("LONG") = LONG;
     module.def(
         "set_loops",
         [](nb::object maker, uint8_t of_device) {

@@ -203,6 +203,7 @@ def declare_op(
 MOST_PENDING: int
 MOST_READ: int
 OFTEN: int
+LONG: int
 
 def set_part_ops(index: int, update: int) -> None:
     """Say which operations `x[key]` and `x[key] = e` are for ints, slices, `...` and None."""

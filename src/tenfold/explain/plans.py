@@ -205,9 +205,12 @@ def executed_text(look: Look) -> str:
 def _singly_text(look: Look) -> str:
     """Return what runs while a small graph has been seen seldom: each operation by itself."""
     nodes = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
+    since = f"until this has been computed {_native.OFTEN} times"
+    if len(look.graph) > _native.LONG:
+        since = f"as there are more than {_native.LONG} nodes"
     head = (
         f"executed: {counted(len(nodes), 'launch')} to come on {look.device}, each operation by "
-        f"itself until this has been computed {_native.OFTEN} times (option tier)"
+        f"itself {since} (option tier)"
     )
     lines = [f"  {n}. {node.name}: a loop for any shape" for n, node in enumerate(nodes, 1)]
     return "\n".join([head, *shortened(lines)])
