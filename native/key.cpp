@@ -185,6 +185,9 @@ bool Key::write(const Walked& walked, std::span<const uint64_t> options, uint8_t
 }
 
 Owned::Owned(const Walked& walked) {
+    types.reserve(walked.nodes.size());
+    params.reserve(walked.nodes.size());
+    inferences.reserve(walked.nodes.size());
     for (const WalkedNode& entry : walked.nodes) {
         if (entry.node->is_scalar()) continue;
         types.emplace_back(entry.value ? entry.value->type.get() : entry.node->type);

@@ -15,7 +15,7 @@ namespace {
 enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
 
 constexpr std::size_t MOST_LENGTHS = 16;
-constexpr std::size_t MOST_NODES = 1024;
+constexpr std::size_t MOST_NODES = 512; // of a walk: to plan a long one with formulas takes long
 
 uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
@@ -240,6 +240,8 @@ struct Hash {
 using Table = std::unordered_map<std::vector<uint64_t>, Entry, Hash>;
 
 constexpr std::size_t CAPACITY = 1024;
+constexpr std::size_t MOST_WORDS = 1
+                                   << 19; // of all forms together: templates of long ones are large
 constexpr std::size_t MOST_TEMPLATES = 12; // of a form
 constexpr int MOST_TRIES = 16;
 
@@ -247,6 +249,7 @@ constexpr int MOST_TRIES = 16;
 struct Known {
     Lock lock; // protects everything here
     Table young, old;
+    std::size_t words = 0; // of the young ones
 
     Entry* find(const std::vector<uint64_t>& words, Table& fallen) {
         if (auto found = young.find(words); found != young.end()) return &found->second;
@@ -257,7 +260,11 @@ struct Known {
     }
 
     Entry* insert(std::vector<uint64_t> words, Entry entry, Table& fallen) {
-        if (young.size() >= CAPACITY / 2) fallen = std::exchange(old, std::exchange(young, {}));
+        if (young.size() >= CAPACITY / 2 || this->words >= MOST_WORDS / 2) {
+            fallen = std::exchange(old, std::exchange(young, {}));
+            this->words = 0;
+        }
+        this->words += words.size();
         return &young.insert_or_assign(std::move(words), std::move(entry)).first->second;
     }
 };
@@ -345,6 +352,7 @@ void forget_templates() {
     Guard guard(known().lock);
     young.swap(known().young);
     old.swap(known().old);
+    known().words = 0;
 }
 
 std::size_t kept_templates() {

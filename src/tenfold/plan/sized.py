@@ -106,7 +106,7 @@ def _inferred(node: Node, types: tuple[SizedType, ...]) -> SizedType:
         raise NotSymbolic
     try:
         results, operands = op.rule(types, *node.params)
-    except Exception:  # the rule of a user's operation may want ints
+    except Exception:  # noqa: BLE001  # the rule of a user's operation may want ints
         raise NotSymbolic from None
     ((shape, dtype),) = results
     if dtype != node.type.dtype or operands != node.operands:
