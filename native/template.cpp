@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "intern.h"
+#include "part.h"
 #include "per_thread.h"
 
 namespace tenfold {
@@ -60,18 +61,24 @@ class Writing {
         return form_.lengths.size() <= MOST_LENGTHS;
     }
 
-    // No part, and of one result.
+    // Of one result, and no part, but for all of an array with axes added.
     bool pending(const WalkedNode& entry) {
         const Node& node = *entry.node;
         const Inference& inference = *node.inference;
-        if (node.op->part != Op::none || !node.op->python || inference.results.size() != 1)
-            return false;
+        if (!node.op->python || inference.results.size() != 1) return false;
         put(pending_tag | uint64_t(entry.held) << 8 |
             uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
             uint64_t(entry.width) << 32);
         put(word(node.op));
-        put(word(node.params.get()));
         put(kind_of(*node.type));
+        if (node.op->part == Op::none) {
+            put(word(node.params.get()));
+        } else {
+            const Type& array = *walked_.nodes[walked_.inputs(entry)[0]].node->type;
+            put(array.shape.size());
+            if (node.op->part == Op::replaced || !adds_axes(*node.params, array, form_.words))
+                return false;
+        }
         for (uint16_t dtype : inference.operands) put(dtype);
         for (uint32_t input : walked_.inputs(entry)) put(input);
         return true;

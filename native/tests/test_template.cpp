@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "../part.h"
 #include "check.h"
 #include "graphs.h"
 
@@ -94,7 +95,38 @@ Ref<Template> kept_for(int64_t length) {
     return made;
 }
 
+// x[start : start + count], with axes of length 1 put in.
+Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t count, std::vector<int64_t> added) {
+    static Op& op = declare_op("index");
+    op.python = add_op()->python;
+    op.part = Op::taken;
+    std::string bytes;
+    write_tuple(bytes, 2);
+    write_tuple(bytes, 1);
+    write_tuple(bytes, 3);
+    for (int64_t number : {start, count, int64_t(1)}) write_integer(bytes, number);
+    write_tuple(bytes, int64_t(added.size()));
+    std::vector<int64_t> shape = {count};
+    for (int64_t position : added) {
+        write_integer(bytes, position);
+        shape.insert(shape.begin() + position, 1);
+    }
+    Ref<Type> type = intern_type({shape, 1, 0, 0, false});
+    Node* inputs[] = {x.get()};
+    return operation_node(&op, intern_params(bytes), inferred(type.get()), inputs);
+}
+
 } // namespace
+
+static void forms_know_parts_that_are_all_of_an_array() {
+    auto form = [](int64_t length, std::vector<int64_t> added) {
+        return form_of(part(leaf(length), 0, length, std::move(added))).words;
+    };
+    CHECK(form(4, {}) == form(5, {}) && form(4, {1}) == form(5, {1}));
+    CHECK(form(4, {}) != form(4, {1}) && form(4, {0}) != form(4, {1}));
+    CHECK(!Form().write(walked(part(leaf(4), 0, 3, {})), {}));
+    CHECK(!Form().write(walked(part(leaf(4), 1, 3, {})), {}));
+}
 
 static void forms_tell_all_but_lengths() {
     CHECK(form_of(doubled(4)).words == form_of(doubled(5)).words);
@@ -226,6 +258,7 @@ int main() {
     static char python;
     const_cast<Op*>(add_op())->python = &python; // else it picks one of several results
     forms_tell_all_but_lengths();
+    forms_know_parts_that_are_all_of_an_array();
     a_template_makes_plans_for_other_lengths();
     guards_and_inferred_lengths_must_hold();
     formulas_without_a_result_make_no_plan();

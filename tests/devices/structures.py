@@ -135,6 +135,8 @@ STEPS: Mapping[str, Callable[[Any, Any, Any, float], Any]] = {
     "softmax": lambda xp, x, y, c: _softmax(xp, x),
     "running": lambda xp, x, y, c: _running(xp, x, _axis(x, c)),
     "cast": lambda xp, x, y, c: _cast(xp, x, c),
+    "axis first": lambda xp, x, y, c: x[None],
+    "axis last": lambda xp, x, y, c: x[..., None],
     "turned": lambda xp, x, y, c: x.T,
 }
 

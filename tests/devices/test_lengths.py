@@ -106,6 +106,8 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Sequence[str]]] = {
     "softmax": (softmax, ("nm",)),
     "turned": (lambda a, b: a.T + b, ("nm", "mn")),
     "running": (lambda a: tn.cumulative_sum(a, axis=1), ("nm",)),
+    "outer": (lambda a, b: a[:, None] * b + 1, ("n", "m")),
+    "distances": (lambda a, b: tn.sum((a[:, None] - b[None]) ** 2, axis=-1), ("nk", "mk")),
     "where": (lambda a, b: tn.where(a > b, a, 0.5), ("nm", "n1")),
     "cast": (lambda a: tn.astype(a, "float32") * 3, ("nm",)),
 }
@@ -121,11 +123,11 @@ def arrays(axes: Sequence[str], lengths: dict[str, int], seed: int) -> list[Any]
 def test_fifty_new_shapes_are_neither_planned_nor_compiled(name: str, planned: list[int]) -> None:
     expression, axes = EXPRESSIONS[name]
     for n, m in ((40, 50), (60, 45), (45, 60)):
-        tn.eval(expression(*arrays(axes, {"n": n, "m": m}, n)))
+        tn.eval(expression(*arrays(axes, {"n": n, "m": m, "k": 3}, n)))
     before = len(planned)
     with tn.profile() as p:
         for number in range(50):
-            lengths = {"n": 100 + number, "m": 99 - number}
+            lengths = {"n": 100 + number, "m": 99 - number, "k": 3}
             tn.eval(expression(*arrays(axes, lengths, number)))
     assert (len(planned) - before, p.compiles) == (0, 0)
 

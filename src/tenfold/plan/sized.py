@@ -24,8 +24,9 @@ import numpy as np
 from tenfold._native import Node
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op, Params
-from tenfold.ir.shape import Shape, product
+from tenfold.ir.shape import Shape, product, whole_axes
 from tenfold.ir.size import NotSymbolic, is_size, values_of
+from tenfold.ops.indexing import index
 from tenfold.plan.items import Item
 
 PLANNED = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
@@ -56,12 +57,11 @@ class SizedType:
 class SizedNode:
     """A node as a planner reads it, of a SizedType."""
 
-    def __init__(self, node: Node, type_: SizedType) -> None:
-        self.node, self.type = node, type_
+    def __init__(self, node: Node, type_: SizedType, params: Params) -> None:
+        self.node, self.type, self.params = node, type_, params
         self.types = (type_,)
         self.pending, self.is_scalar = node.pending, node.is_scalar
-        self.op, self.name, self.params = node.op, node.name, node.params
-        self.operands = node.operands
+        self.op, self.name, self.operands = node.op, node.name, node.operands
 
     @property
     def scalar(self) -> Any:
@@ -77,14 +77,17 @@ def sized(graph: Graph, lengths: Mapping[int, int]) -> Graph:
     """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
     nodes: list[SizedNode] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        params = node.params
         if node.pending:
-            type_ = _inferred(node, tuple([nodes[i].type for i in inputs]))
+            types = tuple([nodes[i].type for i in inputs])
+            params = _sized_params(node, types)
+            type_ = _inferred(node, types, params)
         else:
             shape = tuple([lengths.get(length, length) for length in node.type.shape])
             type_ = _typed(node, shape)
             if not node.is_scalar:
                 _refuse_layout(node)
-        nodes.append(SizedNode(node, type_))
+        nodes.append(SizedNode(node, type_, params))
     made: Any = nodes
     return replace(graph, nodes=made, structure=None)
 
@@ -100,12 +103,23 @@ def _refuse_layout(node: Node) -> None:
         raise NotSymbolic
 
 
-def _inferred(node: Node, types: tuple[SizedType, ...]) -> SizedType:
+def _sized_params(node: Node, types: tuple[SizedType, ...]) -> Params:
+    """The parameters of an operation, with the Sizes of an array of which all is taken."""
+    if node.op is not index or not types:
+        return node.params
+    picks, new = node.params
+    shape = types[0].shape
+    if picks != whole_axes(values_of(shape)):
+        raise NotSymbolic
+    return whole_axes(shape), new
+
+
+def _inferred(node: Node, types: tuple[SizedType, ...], params: Params) -> SizedType:
     op: Any = node.op
     if not isinstance(op, Op) or not types or op.opaque or op.promise or len(node.types) > 1:
         raise NotSymbolic
     try:
-        results, operands = op.rule(types, *node.params)
+        results, operands = op.rule(types, *params)
     except Exception:  # noqa: BLE001  # the rule of a user's operation may want ints
         raise NotSymbolic from None
     ((shape, dtype),) = results
@@ -113,7 +127,7 @@ def _inferred(node: Node, types: tuple[SizedType, ...]) -> SizedType:
         raise NotSymbolic
     if values_of(shape) != node.type.shape or not all(map(_is_length, shape)):
         raise NotSymbolic
-    if op.kind is Kind.VIEW and not _permutes(op, types[0].shape, node.params):
+    if op.kind is Kind.VIEW and not _permutes(op, types[0].shape, params):
         raise NotSymbolic
     return _typed(node, shape)
 
@@ -124,7 +138,7 @@ def _is_length(number: int) -> bool:
 
 
 def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
-    """Whether a view is nothing but another order of axes."""
+    """Whether a view is nothing but another order of axes, some of length 1 among them maybe."""
     if op.reads is None:
         return False
     reads = op.reads(shape, *params)
