@@ -13,7 +13,8 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.ir.formulas import Formulas
 from tenfold.ir.graph import Graph
-from tenfold.ir.size import Measure, NotSymbolic, largest, smallest, value_of
+from tenfold.ir.measure import Measure
+from tenfold.ir.size import NotSymbolic, largest, smallest, value_of
 from tenfold.plan.plan import plan_of
 from tenfold.plan.sized import sized
 

@@ -8,6 +8,7 @@ is planned anew for all lengths, as before.
 
 >>> import numpy as np
 >>> import tenfold as tn
+>>> from tenfold import _native
 >>> with tn.options(tier=1):
 ...     for length in (20, 21, 22):
 ...         before = _native.kept_templates()
@@ -28,8 +29,9 @@ from tenfold.devices.device import Written
 from tenfold.dtypes import DTYPES
 from tenfold.ir.formulas import Formulas
 from tenfold.ir.graph import Graph
+from tenfold.ir.measure import Measure
 from tenfold.ir.op import Op
-from tenfold.ir.size import Measure, NotSymbolic, is_size, value_of, values_of
+from tenfold.ir.size import NotSymbolic, is_size, value_of, values_of
 from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan
 from tenfold.plan.sized import SizedNode, SizedType, refuse_items, sized

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from functools import partial, reduce
 
-from tenfold.ir.size import Measure, Size, is_size
+from tenfold.ir.measure import Measure
+from tenfold.ir.size import Size, is_size
 
 Place = tuple[str, int]
 """Where a number will stand: ("length" | "constant" | "row", which)."""

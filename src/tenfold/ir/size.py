@@ -6,6 +6,7 @@ lengths for which all guards hold lead to the same decisions, so that the formul
 Lengths of 0 and 1 are no Sizes, and different Sizes of single axes are different lengths: who asks
 for other lengths must make sure of that. What would lose a formula raises NotSymbolic.
 
+>>> from tenfold.ir.measure import Measure
 >>> measure = Measure((6, 100))
 >>> rows, columns = measure.lengths
 >>> rows * columns >= 64, measure.guards()
@@ -17,14 +18,11 @@ ceil(columns/64)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-LOWEST = 2
-"""The smallest length that is a Size."""
-MOST_GUARDS = 128
-MOST_TERMS = 64
-"""Of a formula; a planner's have a few."""
+if TYPE_CHECKING:
+    from tenfold.ir.measure import Atom, Measure
 
 
 class NotSymbolic(Exception):  # no error: planning goes on with ints
@@ -36,137 +34,12 @@ Monomial = tuple[int, ...]
 Terms = tuple[tuple[Monomial, int], ...]
 
 
-class Atom(NamedTuple):
-    """What formulas are made of: a length, or an operation on formulas that is no polynomial."""
-
-    kind: str
-    """length, floor, ceil: a quotient; mod: a remainder; min, max; bits: the binary digits."""
-    operands: tuple[Any, ...]
-    value: int
-    low: float
-    high: float
-
-
-class Measure:
-    """The lengths of an example as Sizes, and what has been decided with them."""
-
-    def __init__(self, lengths: Sequence[int]) -> None:
-        assert all(length >= LOWEST for length in lengths), "0 and 1 are no Sizes"
-        self.atoms: list[Atom] = []
-        self._numbers: dict[tuple[str, tuple[Any, ...]], int] = {}
-        self._positive: dict[Terms, int] = {}
-        self._zero: dict[tuple[str, Terms], None] = {}
-        self.lengths: tuple[int, ...] = tuple(
-            self.atom("length", (number,), length, LOWEST, math.inf)
-            for number, length in enumerate(lengths)
-        )
-
-    def atom(
-        self, kind: str, operands: tuple[Any, ...], value: int, low: float, high: float
-    ) -> Any:
-        """Return the Size that is one atom."""
-        key = kind, tuple([_key(each) for each in operands])
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self.atoms)
-            self.atoms.append(Atom(kind, operands, value, low, high))
-        return Size(self, (((number,), 1),), value)
-
-    def made(self, terms: dict[Monomial, int]) -> int:
-        """Return the sum of terms: an int where nothing else is left."""
-        kept = {monomial: factor for monomial, factor in terms.items() if factor}
-        if not kept or (len(kept) == 1 and () in kept):
-            return kept.get((), 0)
-        if len(kept) > MOST_TERMS:
-            raise NotSymbolic
-        value = sum(factor * self._value(monomial) for monomial, factor in kept.items())
-        return Size(self, tuple(sorted(kept.items())), value)  # type: ignore[return-value]
-
-    def _value(self, monomial: Monomial) -> int:
-        return math.prod(self.atoms[i].value for i in monomial)
-
-    def positive(self, number: Any) -> bool:
-        """Whether a number is above 0; where that is no matter of course it is noted."""
-        if not isinstance(number, Size):
-            return bool(number > 0)
-        if number.low > 0:
-            return True
-        if number.high <= 0:
-            return False
-        number = number.primitive()
-        if number.low > 0 or number.high <= 0:
-            return bool(number.low > 0)
-        found = number.value > 0
-        self._note(number if found else 1 - number)
-        return bool(found)
-
-    def _note(self, number: Size) -> None:
-        """Note that a number is above 0; the strongest of alike guards is enough."""
-        terms = dict(number.terms)
-        constant = terms.pop((), 0)
-        left = tuple(sorted(terms.items()))
-        self._positive[left] = min(constant, self._positive.get(left, constant))
-        self._check()
-
-    def zero(self, number: Any) -> bool:
-        """Whether a number is 0; where that is no matter of course it is noted."""
-        if not isinstance(number, Size):
-            return bool(number == 0)
-        if number.low > 0 or number.high < 0:
-            return False
-        number = number.primitive()
-        if number.low > 0 or number.high < 0 or self._differ(number):
-            return False
-        found = bool(number.value == 0)
-        self._zero["zero" if found else "other", number.terms] = None
-        self._check()
-        return found
-
-    def _check(self) -> None:
-        if len(self._positive) + len(self._zero) > MOST_GUARDS:
-            raise NotSymbolic
-
-    def _differ(self, number: Size) -> bool:
-        """Whether a formula is the difference of two lengths, which are not equal."""
-        if len(number.terms) != 2:
-            return False
-        (one, factor), (other, by) = number.terms
-        single = len(one) == len(other) == 1 and factor == -by
-        return single and all(self.atoms[each[0]].kind == "length" for each in (one, other))
-
-    def guards(self) -> list[tuple[str, Size]]:
-        """Return what must hold: a number is above 0 ("positive"), 0 ("zero"), or not ("other")."""
-        found: list[tuple[str, Any]] = [
-            ("positive", self.made({**dict(terms), (): constant}))
-            for terms, constant in self._positive.items()
-        ]
-        return [
-            *found,
-            *(
-                (kind, self.made(dict(terms)))
-                for kind, terms in self._zero
-                if not self._excluded(terms)
-            ),
-        ]
-
-    def _excluded(self, terms: Terms) -> bool:
-        """Whether a formula cannot be 0 since something else must be above 0."""
-        left = dict(terms)
-        constant = left.pop((), 0)
-        bound = self._positive.get(tuple(sorted(left.items())))
-        return bound is not None and bound <= constant
-
-
 def _taken(atoms: list[int], atom: int) -> bool:
     """Whether an atom is there; then it is taken out."""
     there = atom in atoms
     if there:
         atoms.remove(atom)
     return there
-
-
-def _key(operand: object) -> object:
-    return operand.terms if isinstance(operand, Size) else operand
 
 
 class Size:
@@ -182,14 +55,14 @@ class Size:
     def low(self) -> float:
         """A bound from below, for whatever lengths."""
         if math.isnan(self._low):
-            self._low = sum(self._bounds(at, factor)[0] for at, factor in self.terms)
+            self._low = sum([self._bounds(at, factor)[0] for at, factor in self.terms])
         return self._low
 
     @property
     def high(self) -> float:
         """A bound from above."""
         if math.isnan(self._high):
-            self._high = sum(self._bounds(at, factor)[1] for at, factor in self.terms)
+            self._high = sum([self._bounds(at, factor)[1] for at, factor in self.terms])
         return self._high
 
     def _bounds(self, monomial: Monomial, factor: int) -> tuple[float, float]:
@@ -203,8 +76,8 @@ class Size:
     @property
     def is_length(self) -> bool:
         """Whether it is the length of an axis, and nothing else."""
-        ((monomial, factor), *others) = self.terms
-        single = factor == len(monomial) == 1 and not others
+        monomial, factor = self.terms[0]
+        single = factor == len(monomial) == len(self.terms) == 1
         return single and self.measure.atoms[monomial[0]].kind == "length"
 
     def primitive(self) -> Size:
@@ -227,15 +100,16 @@ class Size:
     # -- arithmetic: Sizes, or ints where no axis is left in it
 
     def __add__(self, other: object) -> Any:
+        number = _number(other)
         terms = dict(self.terms)
-        for monomial, factor in _terms(other):
+        for monomial, factor in _terms(number):
             terms[monomial] = terms.get(monomial, 0) + factor
-        return self.measure.made(terms)
+        return self.measure.made(terms, self.value + value_of(number))
 
     __radd__ = __add__
 
     def __neg__(self) -> Any:
-        return self.measure.made({monomial: -factor for monomial, factor in self.terms})
+        return self.measure.made({at: -factor for at, factor in self.terms}, -self.value)
 
     def __sub__(self, other: object) -> Any:
         return self + -_number(other)
@@ -244,12 +118,18 @@ class Size:
         return -self + other
 
     def __mul__(self, other: object) -> Any:
+        number = _number(other)
+        if not isinstance(number, Size):
+            if number == 1:
+                return self
+            scaled = {at: factor * number for at, factor in self.terms}
+            return self.measure.made(scaled, self.value * number)
         terms: dict[Monomial, int] = {}
         for one, factor in self.terms:
-            for monomial, by in _terms(other):
+            for monomial, by in number.terms:
                 both = tuple(sorted((*one, *monomial)))
                 terms[both] = terms.get(both, 0) + factor * by
-        return self.measure.made(terms)
+        return self.measure.made(terms, self.value * number.value)
 
     __rmul__ = __mul__
 
@@ -284,8 +164,15 @@ class Size:
     # -- decisions: bools, noted as guards
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (int, Size)):
+        if isinstance(other, Size):
+            if self.terms == other.terms:
+                return True
+            if self.is_length and other.is_length:
+                return False  # different lengths
+        elif not isinstance(other, int):
             return NotImplemented
+        elif not self.low <= other <= self.high:
+            return False
         return self.measure.zero(self - other)
 
     def __ne__(self, other: object) -> bool:
@@ -294,10 +181,16 @@ class Size:
         return not self == other
 
     def __lt__(self, other: object) -> bool:
-        return self.measure.positive(_number(other) - self)
+        number = _number(other)
+        if not isinstance(number, Size) and (self.high < number or self.low >= number):
+            return bool(self.high < number)
+        return self.measure.positive(number - self)
 
     def __gt__(self, other: object) -> bool:
-        return self.measure.positive(self - _number(other))
+        number = _number(other)
+        if not isinstance(number, Size) and (self.low > number or self.high <= number):
+            return bool(self.low > number)
+        return self.measure.positive(self - number)
 
     def __le__(self, other: object) -> bool:
         return not self > other
@@ -338,9 +231,8 @@ def _number(number: object) -> Any:
     raise NotSymbolic
 
 
-def _terms(number: object) -> Terms:
-    whole = _number(number)
-    return whole.terms if isinstance(whole, Size) else (((), whole),)
+def _terms(number: Any) -> Terms:
+    return number.terms if isinstance(number, Size) else (((), number),)
 
 
 def _quotient(measure: Measure, number: Any, divisor: Any) -> Any:
@@ -413,6 +305,7 @@ def smallest(first: int, second: int) -> int:
 def largest(first: int, second: int) -> int:
     """Return the larger of two numbers; of Sizes a Size, without a decision.
 
+    >>> from tenfold.ir.measure import Measure
     >>> largest(Measure((6,)).lengths[0], 16)
     max(rows, 16)
     """
@@ -475,9 +368,10 @@ def values_of(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 __all__ = [
-    "Measure",
+    "Monomial",
     "NotSymbolic",
     "Size",
+    "Terms",
     "is_size",
     "largest",
     "smallest",

@@ -6,7 +6,7 @@ compute shapes with what stands in `ir/shape.py` alone. Raises NotSymbolic for w
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> from tenfold.ir.size import Measure
+>>> from tenfold.ir.measure import Measure
 >>> x = tn.asarray([[1.0, 2.0, 3.0]])
 >>> graph = Graph.of([_native.node_of(tn.sum(x + x, axis=0))])
 >>> sized(graph, {3: Measure((3,)).lengths[0]}).nodes[-1].type.shape
