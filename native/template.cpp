@@ -246,17 +246,24 @@ struct Hash {
 
 using Table = std::unordered_map<std::vector<uint64_t>, Entry, Hash>;
 
-constexpr std::size_t CAPACITY = 1024;
-constexpr std::size_t MOST_WORDS = 1
-                                   << 19; // of all forms together: templates of long ones are large
+constexpr std::size_t CAPACITY = 4096;
+constexpr std::size_t MOST_WORDS =
+    1 << 22; // of all together, about: templates of long forms are large
 constexpr std::size_t MOST_TEMPLATES = 12; // of a form
 constexpr int MOST_TRIES = 16;
+
+// The words of memory that a template takes, about.
+std::size_t weight(const Template& made) {
+    constexpr std::size_t INSTRUCTION = sizeof(BoundPlan::Instruction) / sizeof(uint64_t) + 20;
+    return made.pattern->instructions.size() * INSTRUCTION + 2 * made.rows.size() +
+           2 * made.numbers.size() + 50;
+}
 
 // Two generations stand for "least recently used", as in the memo.
 struct Known {
     Lock lock; // protects everything here
     Table young, old;
-    std::size_t words = 0; // of the young ones
+    std::size_t weighs = 0; // words of the young ones, about
 
     Entry* find(const std::vector<uint64_t>& words, Table& fallen) {
         if (auto found = young.find(words); found != young.end()) return &found->second;
@@ -267,11 +274,12 @@ struct Known {
     }
 
     Entry* insert(std::vector<uint64_t> words, Entry entry, Table& fallen) {
-        if (young.size() >= CAPACITY / 2 || this->words >= MOST_WORDS / 2) {
+        if (young.size() >= CAPACITY / 2 || weighs >= MOST_WORDS / 2) {
             fallen = std::exchange(old, std::exchange(young, {}));
-            this->words = 0;
+            weighs = 0;
         }
-        this->words += words.size();
+        weighs += words.size();
+        for (const Ref<Template>& made : entry.templates) weighs += weight(*made);
         return &young.insert_or_assign(std::move(words), std::move(entry)).first->second;
     }
 };
@@ -351,6 +359,7 @@ void keep_template(const Form& form, Ref<Template> made) {
     Guard guard(known().lock);
     Entry* entry = known().find(form.words, fallen);
     if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, fallen);
+    known().weighs += weight(*made);
     entry->templates.insert(entry->templates.begin(), std::move(made));
 }
 
@@ -359,7 +368,7 @@ void forget_templates() {
     Guard guard(known().lock);
     young.swap(known().young);
     old.swap(known().old);
-    known().words = 0;
+    known().weighs = 0;
 }
 
 std::size_t kept_templates() {
