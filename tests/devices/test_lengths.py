@@ -11,7 +11,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.devices import cpu
+from tenfold.devices import cpu, generalise
 from tenfold.testing import assert_equal_bits
 
 from .structures import Structure, computed, expected, structure, values
@@ -204,6 +204,28 @@ def test_a_temporary_is_written_over_whatever_its_length(planned: list[int]) -> 
             found = np.array(second)
         assert_equal_bits(found, (x + 1) * 3)
         assert p.allocations == 0
+
+
+def test_what_another_thread_computes_meanwhile_makes_no_template(
+    planned: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: list[Any] = []
+    original: Callable[..., Any] = generalise.sized
+
+    def computed_before(*given: Any) -> Any:
+        for each in others:
+            each.wait()
+        return original(*given)
+
+    monkeypatch.setattr(generalise, "sized", computed_before)
+    for length in (20, 21, 22):
+        x = np.random.default_rng(length).normal(size=length)
+        first = tn.asarray(x) * 0.7
+        second = first + 0.3
+        others[:] = [first]
+        assert_equal_bits(second, x * 0.7 + 0.3)
+        assert_equal_bits(first, x * 0.7)
+    assert _native.kept_templates() == 0
 
 
 def test_trimming_forgets_templates(planned: list[int]) -> None:

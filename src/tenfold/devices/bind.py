@@ -46,7 +46,7 @@ Threads = Callable[[Launch], int]
 """On how many threads a launch may run."""
 
 
-class _NotReplayable(Exception):
+class NotReplayable(Exception):
     """Something that native code cannot replay."""
 
 
@@ -62,7 +62,7 @@ def bind(
         binding.write(threads)
         binding.bound().keep(structure)
         binding.tell_assignments()
-    except _NotReplayable:
+    except NotReplayable:
         return None
     return binding
 
@@ -148,7 +148,7 @@ class Binding:
             return self.layouts[item]
         value = self.graph.nodes[self.plan.items[item].position].value()
         if value is None:
-            raise _NotReplayable
+            raise NotReplayable
         shape, dtype = value.type.shape, value.type.dtype
         return Factor(shape, value.strides or contiguous(shape, dtype.itemsize), dtype)
 
@@ -196,7 +196,7 @@ class Binding:
         node = self.graph.nodes[self.plan.items[item].position]
         position = self._walked(node)
         if not self.structure.computed(position):
-            raise _NotReplayable
+            raise NotReplayable
         known = self.slots.setdefault(item, [])
         while len(known) <= index:
             self._add(BoundPlan.load, self.count, position, len(known))
@@ -210,7 +210,7 @@ class Binding:
     def _walked(self, node: Node) -> int:
         position = self._position(node)
         if position is None:
-            raise _NotReplayable
+            raise NotReplayable
         return position
 
     def _type(self, made: Made) -> Any:
@@ -243,7 +243,7 @@ class Binding:
         whole = self.graph.nodes[self.plan.items[step.reads[0]].position]
         value = whole.value(index)
         if value is not None and value.strides:
-            raise _NotReplayable
+            raise NotReplayable
         source = self._slot(step.reads[0], index)
         (slot,) = self._new(made.item)
         type_ = whole.types[index] if value is None else value.type
@@ -310,7 +310,7 @@ class Binding:
             if made and item not in self.published and self.last_of(item):
                 self.published[item] = self.given.get(item, [])
                 if not self.published[item]:
-                    raise _NotReplayable
+                    raise NotReplayable
                 for place in self.published[item]:
                     self._add(BoundPlan.publish, place, slots)
 
@@ -474,7 +474,7 @@ class Binding:
                     for place in places:
                         self._add(BoundPlan.publish, place, found)
         if not seen >= set(self.written.graph.outputs):
-            raise _NotReplayable
+            raise NotReplayable
         for node in self.written.report.parts:
             self._add(BoundPlan.mark, self._walked(node))
 

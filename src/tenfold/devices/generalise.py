@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tenfold._native import Type
-from tenfold.devices.bind import Binding, Threads
+from tenfold.devices.bind import Binding, NotReplayable, Threads
 from tenfold.devices.device import Written
 from tenfold.dtypes import DTYPES
 from tenfold.ir.formulas import Formulas
@@ -65,7 +65,7 @@ def generalise(binding: Binding, planner: Planner, threads: Threads) -> bool:
         general = _General(binding, planner, lengths)
         general.write(threads)
         _Writer(general, measure).keep(binding)
-    except (NotSymbolic, TypeError):  # native code takes no Size for a number
+    except (NotSymbolic, NotReplayable, TypeError):  # native code takes no Size for a number
         return False
     return True
 
@@ -88,13 +88,17 @@ class _General(Binding):
         plan = planner(graph)
         refuse_items(plan.items)
         super().__init__(example.structure, example.written, graph, plan, example.caller)
-        self.inferred = [
-            length
-            for node in sized(example.written.graph, lengths).nodes
-            if node.pending
-            for length in node.type.shape
-        ]
+        self.inferred = [*self._inferred(lengths)]
         """The lengths of all pending nodes of what was written."""
+
+    def _inferred(self, lengths: Mapping[int, int]) -> Iterator[int]:
+        for position, node in enumerate(sized(self.written.graph, lengths).nodes):
+            if node.is_scalar:
+                continue
+            if node.pending == self.structure.computed(position):
+                raise NotSymbolic  # another thread has computed it meanwhile
+            if node.pending:
+                yield from node.type.shape
 
     def _position(self, node: Any) -> int | None:
         return super()._position(node.node if isinstance(node, SizedNode) else node)
