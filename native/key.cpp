@@ -20,16 +20,6 @@ bool is_notable(double number) {
 
 uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
-void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words) {
-    const Scalar& scalar = node.scalar;
-    bool whole = exact || is_notable(scalar);
-    words.push_back(scalar_tag | uint64_t(scalar.form) << 8 | uint64_t(whole) << 16);
-    if (!whole) return;
-    words.push_back(uint64_t(scalar.whole));
-    words.push_back(std::bit_cast<uint64_t>(scalar.real));
-    words.push_back(std::bit_cast<uint64_t>(scalar.imaginary));
-}
-
 // The arrays of a walk of which parts are taken or replaced, and nothing else is read: the first
 // part says from where the others count. An array with a part replaced counts as the array.
 class Anchors {
@@ -156,6 +146,16 @@ bool is_notable(const Scalar& scalar) {
     }
 }
 
+void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words) {
+    const Scalar& scalar = node.scalar;
+    bool whole = exact || is_notable(scalar);
+    words.push_back(scalar_tag | uint64_t(scalar.form) << 8 | uint64_t(whole) << 16);
+    if (!whole) return;
+    words.push_back(uint64_t(scalar.whole));
+    words.push_back(std::bit_cast<uint64_t>(scalar.real));
+    words.push_back(std::bit_cast<uint64_t>(scalar.imaginary));
+}
+
 bool Key::write(const Walked& walked, std::span<const uint64_t> options, uint8_t exact) {
     words.assign(options.begin(), options.end());
     words.push_back(exact);
@@ -185,6 +185,9 @@ bool Key::write(const Walked& walked, std::span<const uint64_t> options, uint8_t
 }
 
 Owned::Owned(const Walked& walked) {
+    types.reserve(walked.nodes.size());
+    params.reserve(walked.nodes.size());
+    inferences.reserve(walked.nodes.size());
     for (const WalkedNode& entry : walked.nodes) {
         if (entry.node->is_scalar()) continue;
         types.emplace_back(entry.value ? entry.value->type.get() : entry.node->type);

@@ -17,6 +17,9 @@ namespace tenfold {
 // not finite.
 bool is_notable(const Scalar& scalar);
 
+// The word or words of a Python scalar; with its value where it is notable, or `exact`.
+void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words);
+
 struct Key {
     enum Exact : uint8_t { by_form = 0, scalars = 1, parts = 2 };
 

@@ -173,13 +173,18 @@ std::string bytes_of(const Params& params) {
 
 namespace {
 
-bool is_all(const Picks& found, const Type& array) {
-    bool all = found.added.empty();
+// Axes may be added.
+bool is_whole(const Picks& found, const Type& array) {
+    bool all = true;
     for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
         const Pick& pick = found.picks[axis];
         all &= pick.axis && pick.count == array.shape[axis] && pick.step == 1;
     }
     return all;
+}
+
+bool is_all(const Picks& found, const Type& array) {
+    return found.added.empty() && is_whole(found, array);
 }
 
 Ref<Params> written_part(const Params& params, const Type& array) {
@@ -215,6 +220,14 @@ Ref<Params> written_part(const Params& params, const Type& array) {
 
 bool is_all(const Params& picks, const Type& array) {
     return is_all(read_picks(bytes_of(picks)), array);
+}
+
+bool adds_axes(const Params& picks, const Type& array, std::vector<uint64_t>& positions) {
+    if (picks.moved) return false;
+    Picks found = read_picks(picks.bytes);
+    positions.insert(positions.end(), found.added.begin(), found.added.end());
+    auto begins = [](const Pick& pick) { return pick.start == 0; };
+    return is_whole(found, array) && std::ranges::all_of(found.picks, begins);
 }
 
 Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array) {

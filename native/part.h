@@ -65,6 +65,10 @@ Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks
 // Whether `index` takes all of an array, as it is.
 bool is_all(const Params& picks, const Type& array);
 
+// Whether `index` takes all of an array and does no more than put in axes of length 1; their
+// positions are put behind what `positions` has.
+bool adds_axes(const Params& picks, const Type& array, std::vector<uint64_t>& positions);
+
 // Writes the canonical bytes of Params.
 void write_tuple(std::string& bytes, int64_t length);
 void write_integer(std::string& bytes, int64_t number);

@@ -2,7 +2,6 @@
 // Python.
 #include "../counters.h"
 #include "../per_thread.h"
-#include "../plan.h"
 #include "../singly.h"
 
 #include <immintrin.h>
@@ -15,25 +14,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "values.h"
+#include "plans.h"
 
 namespace tenfold::bindings {
 namespace {
-
-struct StructureHandle {
-    std::array<Key, 4> keys; // by what they are exact in
-    Owned owned;
-    std::vector<bool> computed; // of each walked node, whether it had a value
-    bool singly = false;        // whether it is computed node by node while it has no plan
-};
-
-struct PlanHandle {
-    Ref<BoundPlan> plan;
-
-    void add(BoundPlan::Instruction instruction) {
-        plan->instructions.push_back(std::move(instruction));
-    }
-};
 
 using Slots = std::vector<BoundPlan::Slot>;
 
@@ -119,12 +103,6 @@ void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs
         BoundPlan::Call{function.release().ptr(), std::move(inputs), std::move(outputs), label});
 }
 
-// What is known to be told apart already is so from now on.
-uint8_t known_exact(const StructureHandle& structure) {
-    Ref<BoundPlan> sign = find_plan(structure.keys[Key::by_form].words, nullptr);
-    return sign ? sign->exact : uint8_t(Key::by_form);
-}
-
 PlanHandle make_plan(const StructureHandle& structure, BoundPlan::Slot slots, bool scalars,
                      bool parts, int64_t runs) {
     auto plan = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
@@ -184,6 +162,15 @@ class UsualModes { // a foreign library may have set others
     unsigned before_ = _mm_getcsr();
 };
 
+Ref<BoundPlan> made_from_template(const Walked& walked, std::span<const uint64_t> options,
+                                  const Key& key) {
+    Form form = std::exchange(PerThread<Form>::get(), {}); // with its memory
+    Ref<BoundPlan> plan;
+    if (form.write(walked, options)) plan = plan_from_template(form, walked, key);
+    PerThread<Form>::get() = std::move(form);
+    return plan;
+}
+
 // Writes the key too. What the last graph with such an end was told apart by is tried first.
 Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Key& key) {
     Inference* kind = walked.nodes.back().node->inference.get();
@@ -195,6 +182,7 @@ Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, 
     Ref<BoundPlan> plan = exact_in(tried);
     if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
     if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
+    if (!plan && tried == Key::by_form) plan = made_from_template(walked, options, key);
     last.store(tried, std::memory_order_relaxed);
     return plan;
 }
@@ -289,8 +277,15 @@ Walked walk_at_rest(std::span<Node* const> outputs) {
     }
 }
 
+// What is known to be told apart already is so from now on.
+uint8_t known_exact(const StructureHandle& structure) {
+    Ref<BoundPlan> sign = find_plan(structure.keys[Key::by_form].words, nullptr);
+    return sign ? sign->exact : uint8_t(Key::by_form);
+}
+
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
-    StructureHandle structure{{}, Owned(walked), {}, false};
+    StructureHandle structure{{}, Owned(walked), {}, {}, false, false};
+    structure.has_form = structure.form.write(walked, options);
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(walked, options, uint8_t(exact))) return nb::none();
     for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));
@@ -300,12 +295,14 @@ nb::object structure_of(const Walked& walked, std::span<const uint64_t> options)
 
 void declare_plans(nb::module_& module) {
     using namespace nb::literals;
-    nb::class_<StructureHandle>(module, "Structure")
-        .def("computed", [](const StructureHandle& self,
-                            std::size_t position) { return self.computed.at(position); })
-        .def_prop_ro("singly", [](const StructureHandle& self) { return self.singly; });
-    nb::class_<PlanHandle>(module, "BoundPlan")
-        .def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
+    nb::class_<StructureHandle> structure(module, "Structure");
+    structure.def("computed", [](const StructureHandle& self, std::size_t position) {
+        return self.computed.at(position);
+    });
+    structure.def_prop_ro("singly", [](const StructureHandle& self) { return self.singly; });
+    nb::class_<PlanHandle> plan(module, "BoundPlan");
+    declare_templates(module, structure, plan);
+    plan.def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
         .def("load",
              [](PlanHandle& self, BoundPlan::Slot slot, uint32_t position, uint32_t index) {
                  self.add(BoundPlan::Load{slot, position, index});
@@ -350,7 +347,10 @@ void declare_plans(nb::module_& module) {
     module.def(
         "keep_apart", [](const NodeHandle& node) { keep_apart(*node.node); }, "node"_a);
     module.def("kept_plans", kept_plans);
-    module.def("forget_plans", forget_plans);
+    module.def("forget_plans", [] {
+        forget_plans();
+        forget_templates();
+    });
     module.def("is_notable", [](nb::handle number) {
         return is_notable(Operand(number.ptr(), nullptr).get()->scalar);
     });

@@ -266,6 +266,13 @@ class Structure:
     def computed(self, position: int) -> bool:
         """Whether a walked node had its value."""
 
+    def wants_template(self) -> bool:
+        """Whether its form, the structure without lengths, came with others: these are noted."""
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths above 1 of the values in the walk, each once, as they come."""
+
     @property
     def singly(self) -> bool:
         """Whether it is computed node by node while it has no plan: seen seldom, and small."""
@@ -353,6 +360,21 @@ class BoundPlan:
     def keep(self, structure: Structure) -> None:
         """Let it be found by the key of its walk."""
 
+    def keep_template(
+        self,
+        structure: Structure,
+        constants: Sequence[int],
+        rows: Sequence[tuple[str, int, int]],
+        guards: Sequence[tuple[str, int]],
+        inferred: Sequence[int],
+        numbers: Sequence[tuple[str, int, int, int]],
+        shapes: Sequence[tuple[int, Sequence[int]]],
+    ) -> bool:
+        """Let it be the pattern of plans for other lengths, for which the guards hold. Of `rows`
+        the operands are registers; `numbers` are (field, instruction, index, register). False
+        where something of that is not there.
+        """
+
 def replayed(array: Array) -> bool:
     """As computed, for who does not wait for the value."""
 
@@ -375,6 +397,10 @@ def keep_apart(node: Node) -> None:
     """Let assignments such as this one be computed one by one."""
 
 def kept_plans() -> int: ...
+def kept_templates() -> int: ...
+def use_templates(now: bool) -> None:
+    """Whether plans for other lengths are made of templates; they are at first."""
+
 def forget_plans() -> None: ...
 def is_notable(number: bool | int | float | complex) -> bool:
     """Whether keys of plans tell this number from others."""

@@ -26,46 +26,50 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import BoundPlan, Node, Type, Value
 from tenfold.devices import blas, factorise, lapack, multiply, reference
+from tenfold.devices.bound_calls import Caller, calling
+from tenfold.devices.bound_numbers import castable, scalar_bytes
 from tenfold.devices.bound_products import BoundProduct, bound_product
 from tenfold.devices.device import Written
 from tenfold.devices.product_forms import Factor
 from tenfold.devices.program import Source, note_use, program_of, uses_left
 from tenfold.devices.reference import Called
-from tenfold.dtypes import DTYPES, kind_of
+from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
 from tenfold.plan.items import last_items
 from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan, Step
-from tenfold.plan.traverse import Launch, parameter_bytes
+from tenfold.plan.traverse import Launch, packed, parameter_bytes
 from tenfold.settings import get
 from tenfold.storage import dense
 
-Caller = Callable[..., tuple[Value, ...]]
-"""Computes a call from its node and the arrays of its operands; `in_place=True` in the memory of
-the one that it adds to, and returns nothing."""
+Threads = Callable[[Launch], int]
+"""On how many threads a launch may run."""
 
 
-class _NotReplayable(Exception):
+class NotReplayable(Exception):
     """Something that native code cannot replay."""
 
 
 def bind(
-    written: Written, graph: Graph, plan: Plan, threads: Callable[[Launch], int], caller: Caller
-) -> bool:
-    """Compile a plan's kernels and keep what replays it; False for what cannot be replayed."""
+    written: Written, graph: Graph, plan: Plan, threads: Threads, caller: Caller
+) -> Binding | None:
+    """Compile a plan's kernels and keep what replays it; None for what cannot be replayed."""
     structure = written.graph.structure
     if structure is None:
-        return False
+        return None
     try:
-        binding = _Binding(structure, written, graph, plan, caller)
-        binding.bound(threads).keep(structure)
+        binding = Binding(structure, written, graph, plan, caller)
+        binding.write(threads)
+        binding.bound().keep(structure)
         binding.tell_assignments()
-    except _NotReplayable:
-        return False
-    return True
+    except NotReplayable:
+        return None
+    return binding
 
 
-class _Binding:
+class Binding:
+    """The instructions of one plan, as names of methods of BoundPlan and their arguments."""
+
     def __init__(
         self,
         structure: _native.Structure,
@@ -90,10 +94,12 @@ class _Binding:
         """Items that no later step needs."""
         self.published: dict[int, list[int]] = {}
         """Items that nodes have been given already, and the places of these in the walk."""
-        self.todo: list[Callable[[BoundPlan], None]] = []
+        self.todo: list[tuple[str, tuple[Any, ...]]] = []
+        self.parts = False
+        """Whether the plan depends on where parts begin."""
 
-    def bound(self, threads: Callable[[Launch], int]) -> BoundPlan:
-        """Write the instructions; what depends on their number is known only at the end."""
+    def write(self, threads: Threads) -> None:
+        """Write the instructions."""
         for number, step in enumerate(self.plan.steps):
             if step.kind == "kernel":
                 assert step.launch is not None, "a kernel step has a launch"
@@ -113,11 +119,20 @@ class _Binding:
             if dropped:
                 self._add(BoundPlan.drop, dropped)
         self._publish()
-        parts = self._depends_on_starts()
-        plan = BoundPlan.of(self.structure, self.count, self.exact, parts, self.runs)
-        for instruction in self.todo:
-            instruction(plan)
+        self.parts = self._depends_on_starts()
+
+    def bound(self) -> BoundPlan:
+        """Return what replays it; how many slots it needs is known only at the end."""
+        plan = BoundPlan.of(self.structure, self.count, self.exact, self.parts, self.runs)
+        for name, arguments in self.todo:
+            getattr(plan, name)(*arguments)
         return plan
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it is good for any scalars and places, for ever, and calls nothing of Python."""
+        calls = any(name == "call" for name, _ in self.todo)
+        return not (self.exact or self.parts or calls or self.runs >= 0)
 
     def _note(self, step: Step) -> None:
         """Note how lies what a step has made; what stands where an operand stood lies as that."""
@@ -133,7 +148,7 @@ class _Binding:
             return self.layouts[item]
         value = self.graph.nodes[self.plan.items[item].position].value()
         if value is None:
-            raise _NotReplayable
+            raise NotReplayable
         shape, dtype = value.type.shape, value.type.dtype
         return Factor(shape, value.strides or contiguous(shape, dtype.itemsize), dtype)
 
@@ -164,7 +179,7 @@ class _Binding:
         return any(op is not None and (op.reads or op.writes) for op in called)
 
     def _add(self, instruction: Callable[..., None], *arguments: Any) -> None:
-        self.todo.append(lambda plan: instruction(plan, *arguments))
+        self.todo.append((instruction.__name__, arguments))
 
     def _new(self, item: int, several: int = 1) -> list[int]:
         self.slots[item] = [*range(self.count, self.count + several)]
@@ -181,7 +196,7 @@ class _Binding:
         node = self.graph.nodes[self.plan.items[item].position]
         position = self._walked(node)
         if not self.structure.computed(position):
-            raise _NotReplayable
+            raise NotReplayable
         known = self.slots.setdefault(item, [])
         while len(known) <= index:
             self._add(BoundPlan.load, self.count, position, len(known))
@@ -189,14 +204,20 @@ class _Binding:
             self.count += 1
         return known[index]
 
+    def _position(self, node: Node) -> int | None:
+        return self.at.get(node)
+
     def _walked(self, node: Node) -> int:
-        position = self.at.get(node)
+        position = self._position(node)
         if position is None:
-            raise _NotReplayable
+            raise NotReplayable
         return position
 
-    def _type(self, made: Made) -> Type:
+    def _type(self, made: Made) -> Any:
         return Type(made.shape, DTYPES[made.dtype], "cpu", dense.NAME)
+
+    def _packed(self, sizes: tuple[int, ...]) -> Any:
+        return packed(sizes)
 
     def _allocate(self, made: Made) -> None:
         (slot,) = self._new(made.item)
@@ -205,8 +226,8 @@ class _Binding:
 
     def _table(self, size: int) -> int:
         """Let bytes be allocated; return where they stand."""
-        type_ = Type((size,), np.dtype(np.uint8), "cpu", dense.NAME)
-        self._add(BoundPlan.allocate, self.count, type_, size, (), False)
+        table = Made(-1, (size,), "uint8", (1,), size)
+        self._add(BoundPlan.allocate, self.count, self._type(table), size, table.strides, False)
         self.count += 1
         return self.count - 1
 
@@ -222,13 +243,13 @@ class _Binding:
         whole = self.graph.nodes[self.plan.items[step.reads[0]].position]
         value = whole.value(index)
         if value is not None and value.strides:
-            raise _NotReplayable
+            raise NotReplayable
         source = self._slot(step.reads[0], index)
         (slot,) = self._new(made.item)
         type_ = whole.types[index] if value is None else value.type
         self._add(BoundPlan.view, slot, source, type_, made.strides, 0)
 
-    def _kernel(self, step: Step, launch: Launch, threads: Callable[[Launch], int]) -> None:
+    def _kernel(self, step: Step, launch: Launch, threads: Threads) -> None:
         over_seen = False
         for _ in range(step.copies):
             self._add(BoundPlan.count_copy)
@@ -248,7 +269,7 @@ class _Binding:
                 finished,
                 [*operands, *((slot, 0) for slot in slots)],
                 () if slots else launch.totals,
-                launch.sizes,
+                self._packed(launch.sizes),
                 [self._number(parameter) for parameter in launch.parameters],
                 launch.scratch,
                 launch.parts if slots else launch.units,
@@ -289,7 +310,7 @@ class _Binding:
             if made and item not in self.published and self.last_of(item):
                 self.published[item] = self.given.get(item, [])
                 if not self.published[item]:
-                    raise _NotReplayable
+                    raise NotReplayable
                 for place in self.published[item]:
                     self._add(BoundPlan.publish, place, slots)
 
@@ -312,13 +333,14 @@ class _Binding:
 
         self._add(BoundPlan.call, used, (), (), "")
 
-    def _number(self, parameter: Parameter) -> bytes | tuple[int, np.dtype, bool]:
+    def _number(self, parameter: Parameter) -> Any:
         """A scalar of a launch: of the walk, or the bytes that it has whatever the values are."""
         if parameter.item < 0:
             return parameter_bytes(parameter, np.asarray(parameter.number))
         node = self.graph.nodes[self.plan.items[parameter.item].position]
-        if node.is_scalar and node in self.at and _castable(node.scalar, parameter.dtype):
-            return self.at[node], parameter.dtype, parameter.part == 1
+        at = self._position(node)
+        if node.is_scalar and at is not None and castable(node.scalar, parameter.dtype):
+            return at, parameter.dtype, parameter.part == 1
         self.exact = self.exact or node.is_scalar
         return scalar_bytes(node, parameter)
 
@@ -332,14 +354,14 @@ class _Binding:
         if item in self.over:
             over_seen = self._take_over(item, self.over[item])
             caller = partial(self.caller, in_place=True)
-            self._add(BoundPlan.call, _calling(called, caller, False), inputs, (), node.name)
+            self._add(BoundPlan.call, calling(called, caller, False), inputs, (), node.name)
             if over_seen:
                 self._publish_what_is_there()
             return
         outputs = self._new(item, len(node.types))
         temporary = item in self.plan.temporaries
         self._add(
-            BoundPlan.call, _calling(called, self.caller, temporary), inputs, outputs, node.name
+            BoundPlan.call, calling(called, self.caller, temporary), inputs, outputs, node.name
         )
 
     def _product(self, step: Step, called: Called) -> bool:
@@ -353,7 +375,7 @@ class _Binding:
         ]
         found = bound_product(called, operands)
         if found is None or not all(
-            node in self.at and _castable(node.scalar, called.type.dtype)
+            node in self.at and castable(node.scalar, called.type.dtype)
             for node in nodes
             if node.is_scalar
         ):
@@ -431,7 +453,7 @@ class _Binding:
         """
         given: dict[int, list[int]] = {}
         for position, node in enumerate(self.graph.nodes):
-            at = self.at.get(node)
+            at = self._position(node)
             if at is not None and not self.structure.computed(at):
                 given.setdefault(self.last[position], []).append(at)
         for node, position in self.written.report.replaced:
@@ -452,7 +474,7 @@ class _Binding:
                     for place in places:
                         self._add(BoundPlan.publish, place, found)
         if not seen >= set(self.written.graph.outputs):
-            raise _NotReplayable
+            raise NotReplayable
         for node in self.written.report.parts:
             self._add(BoundPlan.mark, self._walked(node))
 
@@ -462,36 +484,3 @@ class _Binding:
             self.slots.pop(item, None)  # it may have been dropped
             return [self._slot(item)]
         return self._all(item)
-
-
-def scalar_bytes(node: Node, parameter: Parameter) -> bytes:
-    """Return what a launch is given for a Python scalar, or an array of one number everywhere."""
-    if node.is_scalar:
-        value = np.asarray(node.scalar)
-    else:
-        with np.errstate(all="ignore"):
-            value = np.asarray(node.op.fills(*node.params)).astype(node.type.dtype)
-    return parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
-
-
-def _castable(number: object, dtype: np.dtype) -> bool:
-    """Whether native code casts such a number to the dtype as NumPy does."""
-    if kind_of(dtype) == "f":
-        return dtype.itemsize >= 4 and isinstance(number, (bool, int, float))
-    return kind_of(dtype) == "c" or isinstance(number, (bool, int))
-
-
-def _calling(
-    called: Called, caller: Caller, temporary: bool
-) -> Callable[..., Sequence[Value] | None]:
-    def call(*inputs: Any) -> Sequence[Value] | None:
-        given = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
-        try:
-            made = caller(called, given)
-        except (MemoryError, reference.Failure):
-            return None
-        if temporary:
-            _native.count("temporaries")
-        return made
-
-    return call

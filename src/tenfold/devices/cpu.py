@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from tenfold import _native
 from tenfold._native import Node, Type, Value
 from tenfold.devices import forks, reference, timeline
 from tenfold.devices.accumulate import accumulate
-from tenfold.devices.bind import bind, scalar_bytes
+from tenfold.devices.bind import bind
+from tenfold.devices.bound_numbers import scalar_bytes
 from tenfold.devices.device import Written, declare
 from tenfold.devices.factorise import factorise
+from tenfold.devices.generalise import generalise
 from tenfold.devices.loops import loop
 from tenfold.devices.multiply import multiply
 from tenfold.devices.pieces import Pieces
@@ -33,7 +36,7 @@ from tenfold.ir.graph import Graph
 from tenfold.plan.items import last_items
 from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of, replays
-from tenfold.plan.traverse import Launch, parameter_bytes
+from tenfold.plan.traverse import Launch, packed, parameter_bytes
 from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
@@ -97,7 +100,9 @@ class Cpu:
         # what a rule has made may have no node to be given to, once its operand is written over
         for each in (graph, replace(graph, dying=())):
             plan = plan_of(each, fused=fused, fma=fma)
-            if bind(written, each, plan, threads_of, called):
+            bound = bind(written, each, plan, threads_of, called)
+            if bound is not None:
+                generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
                 return True
         return False
 
@@ -279,10 +284,11 @@ class _Run:
             _native.set_threads(threads)
         if launch.goes_in_parts(threads):
             return self._in_parts(program, launch, buffers, scalars, threads)
+        sizes = packed(launch.sizes)
         status = _native.launch(
             program.kernel,
             buffers,
-            launch.sizes,
+            sizes,
             scalars,
             launch.scratch,
             launch.units,
@@ -291,7 +297,7 @@ class _Run:
         )
         if status == 0 and program.finish:
             status = _native.launch(
-                program.finish, buffers, launch.sizes, scalars, 0, launch.finish, launch.finish, 1
+                program.finish, buffers, sizes, scalars, 0, launch.finish, launch.finish, 1
             )
         return status == 0
 
@@ -308,8 +314,8 @@ class _Run:
         _native.count("launches")
         units = (launch.parts, launch.units, launch.parts)
         for function, count, most in zip(program.parts, units, (threads, 1, threads), strict=True):
-            scratch = launch.scratch
-            if _native.launch(function, buffers, launch.sizes, scalars, scratch, count, 1, most):
+            scratch, sizes = launch.scratch, packed(launch.sizes)
+            if _native.launch(function, buffers, sizes, scalars, scratch, count, 1, most):
                 return False
         return True
 

@@ -71,8 +71,9 @@ class Programs:
             return found
         with self._lock:
             quick, uses = self._quick.get(key, (None, 0))
-        much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
-        if tier == "1" or (tier == "auto" and much):
+        if tier == "auto" and (uses >= USES_WORTH_OPTIMISING or elements >= WORTH_OPTIMISING):
+            tier = "1"
+        if tier == "1":
             return self._optimised.get(key) or self.compiled(kernel, cpu, optimised=True)
         if quick is None:
             return self.compiled(kernel, cpu, optimised=False, or_better=tier == "auto")

@@ -62,6 +62,8 @@ class Report:
     where its value is."""
     looked: bool = False
     """Whether a rule has looked at the value of a scalar: see `Rewriting.looked`."""
+    measured: bool = False
+    """Whether a rule has looked at lengths: see `Rewriting.measured`."""
     parts: tuple[Node, ...] = ()
     """What is computed in part for the first time: whoever computes the graph notes it there."""
 
@@ -108,9 +110,9 @@ def rewrite(
     work, firings = done.work, done.firings
     parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
-        return graph, Report(looked=work.looked, parts=parts)
+        return graph, Report((), (), work.looked, work.measured, parts)
     after, replaced = work.finish()
-    return after, Report(tuple(firings), tuple(replaced), work.looked, parts)
+    return after, Report(tuple(firings), tuple(replaced), work.looked, work.measured, parts)
 
 
 def _opened(work: Rewriting, opened: Callable[[Rewriting], set[int]] | None) -> Rewriting:

@@ -86,6 +86,9 @@ class Rewriting:
         self.looked = False
         """Whether the value of a scalar has been looked at, beyond what every rule may know of it:
         with another number the rules might do otherwise."""
+        self.measured = False
+        """Whether lengths have been looked at: with others the rules might do otherwise. Which axes
+        have length 0 or 1, and which are equally long, does not count."""
         self.notes: dict[Any, Any] = {}
         """What rules have found out that stays true while the graph is rewritten."""
         self._forward: dict[int, int] = {}

@@ -58,7 +58,7 @@ class Match:
     def again(self, term: Term, *operands: Term | Number, params: Params | None = None) -> Term:
         """Return the operation of `term` on other operands; a failure names the same line."""
         assert term.op is not None, "an operation"
-        token = ORIGIN.set(term.node.origin)
+        token = ORIGIN.set(self._work.nodes[term.at].origin)
         try:
             return self.make(term.op, *operands, params=term.params if params is None else params)
         finally:

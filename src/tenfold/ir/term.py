@@ -37,16 +37,19 @@ class Term:
     def node(self) -> Node:
         """The node; its inputs may have been replaced since it was made."""
         self.work.looked = self.work.looked or self.is_scalar
+        self.work.measured = True
         return self.work.nodes[self.at]
 
     @property
     def type(self) -> Type:
         """Its Type: shape, dtype, device."""
+        self.work.measured = True
         return self.work.nodes[self.at].type
 
     @property
     def shape(self) -> Shape:
         """The lengths of its axes."""
+        self.work.measured = True
         return self.work.nodes[self.at].type.shape
 
     @property
@@ -58,6 +61,28 @@ class Term:
     def size(self) -> int:
         """The number of its elements."""
         return self.type.size
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return len(self.work.nodes[self.at].type.shape)
+
+    @property
+    def operands(self) -> tuple[np.dtype, ...]:
+        """The dtypes in which its inputs enter the operation."""
+        return self.work.nodes[self.at].operands
+
+    def same_type(self, other: Term) -> bool:
+        """Whether its Type is that of another: no length is told, but which are equal."""
+        return self.work.nodes[self.at].type == self.work.nodes[other.at].type
+
+    def folds_some(self) -> bool:
+        """Whether a reduction has fewer elements than what it reads: some axis of it is longer than
+        1, and none is empty.
+        """
+        nodes = self.work.nodes
+        (source,) = self.work.refresh(self.at)
+        return nodes[self.at].type.size < nodes[source].type.size
 
     @property
     def op(self) -> Op[...] | None:
@@ -109,6 +134,7 @@ class Term:
     @property
     def array(self) -> Any:
         """What it is in a call of tenfold's functions: an Array, or a number for a scalar."""
+        self.work.measured = True
         return self.work.given(self.at)
 
     def __eq__(self, other: object) -> bool:

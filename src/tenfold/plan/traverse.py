@@ -17,6 +17,7 @@ from tenfold.dtypes import PARTS
 from tenfold.ir.body import PRIMITIVES, Instruction
 from tenfold.ir.kernel import BLOCK, LANES, STEPS, Kernel, Operand, Store
 from tenfold.ir.shape import product
+from tenfold.ir.size import largest, smallest
 from tenfold.plan.layout import loop_order
 from tenfold.plan.lower import Lowering, Memory, Parameter, merged_axes, with_axes
 
@@ -57,6 +58,8 @@ RANGE = 1 << 15
 """Elements of one range of units: what a thread takes at once."""
 LONGEST_RANGE = 1 << 17
 """The same for a map of many elements, of which there are ranges enough."""
+LONGEST_PART = 4096
+"""Elements of a row of a map that are one unit of work at most: whole packets."""
 COLUMN_BYTES = 1 << 18
 """Scratch memory of a part of the columns."""
 
@@ -68,7 +71,7 @@ class Launch:
     kernel: Kernel
     memory: tuple[Memory, ...]
     parameters: tuple[Parameter, ...]
-    sizes: bytes
+    sizes: tuple[int, ...]
     units: int
     grain: int
     scratch: int
@@ -287,9 +290,11 @@ class _Traversal:
             short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
             lanes = (2 if short else 1) * (32 if widest <= 4 else 16)
         if form == "column":  # few columns leave no lanes empty
-            lanes = min(lanes, max(NARROWEST, 1 << (self.lengths[-1] - 1).bit_length()))
+            while lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
+                lanes //= 2
         if form == "scan columns":  # few columns are whole packets too
-            lanes = min(lanes, 1 << (self.lengths[-1].bit_length() - 1))
+            while lanes > self.lengths[-1]:
+                lanes //= 2
         return lanes
 
     def _past_the_cache(self) -> bool:
@@ -382,7 +387,7 @@ class _Traversal:
             return False
         return memory.strides[self.runs[-2][-1]] == memory.dtype.itemsize
 
-    def _sizes(self, kernel: Kernel, part: int, slots: int) -> bytes:
+    def _sizes(self, kernel: Kernel, part: int, slots: int) -> tuple[int, ...]:
         values = []
         for what, first, axis in kernel.sizes:
             if what == "length":
@@ -391,7 +396,7 @@ class _Traversal:
                 values.append(self.memory[first].strides[self.runs[axis][-1]])
             else:
                 values.append(part if what == "part" else slots)
-        return struct.pack(f"{len(values)}q", *values)
+        return tuple(values)
 
     def _cut(self, kernel: Kernel) -> tuple[int, int, int, int]:
         """What one unit is, how many there are, how many make a range, and slots for blocks."""
@@ -400,13 +405,13 @@ class _Traversal:
         if kernel.across:
             height, width = kernel.tile
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
-            return 0, units, max(1, self._range() // (height * width)), 0
+            return 0, units, largest(1, self._range() // (height * width)), 0
         if kernel.form == "map":
-            part = min(max(-(-last // kernel.lanes) * kernel.lanes, kernel.lanes), 4096)
-            units = outer * max(-(-last // part), 1)
-            return part, units, max(1, self._range() // max(min(part, last), 1)), 0
+            part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, LONGEST_PART)
+            units = outer * -(-largest(last, 1) // part)
+            return part, units, largest(1, self._range() // largest(smallest(part, last), 1)), 0
         if kernel.form in ("row", "search"):
-            return 0, outer, max(1, self._range() // max(last, 1)), 0
+            return 0, outer, largest(1, self._range() // largest(last, 1)), 0
         if kernel.form == "search parts":
             part = max(RANGE, SEARCHED_BYTES // self.memory[0].dtype.itemsize)
             return part, outer * -(-last // part), 1, 0
@@ -416,24 +421,24 @@ class _Traversal:
             return part, outer * -(-blocks // part), 2, 0
         if kernel.form == "scan":
             rows = kernel.side_by_side
-            return 0, -(-outer // rows), max(1, RANGE // (rows * last)), 0
+            return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0
         if kernel.form in ("scan blocks", "scan parts"):
-            return RANGE // BLOCK, outer, max(1, RANGE // last), 0
+            return RANGE // BLOCK, outer, largest(1, RANGE // last), 0
         folded = self.lengths[-2]
         if kernel.form == "scan columns":
-            part = min(SCANNED_COLUMNS, -(-last // kernel.lanes) * kernel.lanes)
+            part = smallest(SCANNED_COLUMNS, -(-last // kernel.lanes) * kernel.lanes)
             units = product(self.lengths[:-2]) * -(-last // part)
-            return part, units, max(1, RANGE // (part * folded)), 0
+            return part, units, largest(1, RANGE // (part * folded)), 0
         slots = (-(-folded // BLOCK)).bit_length() + 1
         rows = LANES + slots
-        part = max(COLUMN_BYTES // (8 * rows) // kernel.lanes, 1) * kernel.lanes
-        part = min(part, -(-last // kernel.lanes) * kernel.lanes)
+        part = largest(COLUMN_BYTES // (8 * rows) // kernel.lanes, 1) * kernel.lanes
+        part = smallest(part, -(-last // kernel.lanes) * kernel.lanes)
         units = product(self.lengths[:-2]) * -(-last // part)
-        return part, units, max(1, RANGE // (part * folded)), slots
+        return part, units, largest(1, RANGE // (part * folded)), slots
 
     def _range(self) -> int:
         """Elements of one range of a map: few enough for many threads, many enough for a start."""
-        return min(LONGEST_RANGE, max(RANGE // 2, product(self.lengths) // 16))
+        return smallest(LONGEST_RANGE, largest(RANGE // 2, product(self.lengths) // 16))
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":
@@ -455,9 +460,11 @@ class _Traversal:
 
 def _near(memory: Memory, stride: int) -> str:
     """The step of an operand whose stride is a few real elements, else "s"."""
-    elements, over = divmod(stride, memory.dtype.itemsize)
-    is_known = not over and memory.dtype not in PARTS and str(elements) in STEPS
-    return str(elements) if is_known else "s"
+    if memory.dtype not in PARTS:
+        for step in STEPS:
+            if stride == int(step) * memory.dtype.itemsize:
+                return step
+    return "s"
 
 
 def weight_of(body: Sequence[Instruction]) -> int:
@@ -491,6 +498,11 @@ def pruned(
     return kept, tuple(
         Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
     )
+
+
+def packed(sizes: Sequence[int]) -> bytes:
+    """Return sizes as a launch gives them, 8 bytes each."""
+    return struct.pack(f"{len(sizes)}q", *sizes)
 
 
 def parameter_bytes(parameter: Parameter, cast: np.ndarray) -> bytes:

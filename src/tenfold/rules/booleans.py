@@ -28,7 +28,7 @@ def on_bools(match: Match) -> bool:
 
 def keeps_condition(match: Match) -> bool:
     """Whether the condition is bool and has the Type of what it is to replace."""
-    return match.root.dtype == BOOL and match["c"].type == match.root.type
+    return match.root.dtype == BOOL and match["c"].same_type(match.root)
 
 
 def without_y(match: Match) -> bool:
@@ -61,7 +61,7 @@ def _chosen(match: Match, first: Term, second: Term) -> Term | None:
     if not idle(match["y"]):
         return None
     made = match.again(match.root, match["c"], first, second)
-    return made if made.type == match.root.type else None
+    return made if made.same_type(match.root) else None
 
 
 ZERO, TRUE, FALSE = Constant(0), Constant(True), Constant(False)

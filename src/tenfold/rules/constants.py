@@ -36,7 +36,7 @@ c, x, y = variables("c x y")
 
 def keeps(match: Match) -> bool:
     """Whether `x` has the Type of what it is to replace."""
-    return match["x"].type == match.root.type
+    return match["x"].same_type(match.root)
 
 
 def keeps_real(match: Match) -> bool:
@@ -73,7 +73,7 @@ def _without(name: str, other: str) -> Any:
     """A guard: `name` may take the root's place, and leaving `other` out is seen by nobody."""
 
     def guard(match: Match) -> bool:
-        return match[name].type == match.root.type and idle(match[other])
+        return match[name].same_type(match.root) and idle(match[other])
 
     guard.__name__ = f"nobody_misses_{other}"
     return guard
@@ -205,7 +205,7 @@ def _folded(match: Match) -> Term | None:
     assert op.reference is not None, "an exact operation has a reference"
     entered = [
         cast_values(np.asarray(_value(term)), dtype)
-        for term, dtype in zip(inputs, root.node.operands, strict=True)
+        for term, dtype in zip(inputs, root.operands, strict=True)
     ]
     if any(each.dtype == object for each in entered):
         return None
@@ -220,7 +220,7 @@ def _as_scalar(match: Match) -> Term | None:
     root = match.root
     if root.op is None or not exact(root.op):
         return None
-    entered = root.node.operands
+    entered = root.operands
     fits = [term.dtype == dtype for term, dtype in zip(root.inputs, entered, strict=True)]
     others = [not (term.is_scalar or term.op is full) for term in root.inputs]
     if not any(fit and other for fit, other in zip(fits, others, strict=True)):
@@ -232,7 +232,7 @@ def _as_scalar(match: Match) -> Term | None:
     if all(isinstance(each, Term) for each in inputs):
         return None
     made = match.make(root.op, *inputs, params=root.params)
-    same = made.type == root.type and made.node.operands == entered
+    same = made.same_type(root) and made.operands == entered
     return made if same else None
 
 

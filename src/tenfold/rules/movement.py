@@ -45,8 +45,7 @@ def with_new(match: Match, term: Term, new: tuple[int, ...]) -> Term:
 
 def takes_all(match: Match) -> bool:
     """Whether an index takes every element where it is."""
-    picks, new = match.root.params
-    return not new and picks == whole_axes(match["x"].shape)
+    return not match.root.params[1] and _is_whole(match.root)
 
 
 def stays(match: Match) -> bool:
@@ -62,7 +61,15 @@ def in_order(match: Match) -> bool:
 
 def fewer(match: Match) -> bool:
     """Whether fewer elements are taken than there are."""
+    if match.root.op is index and _is_whole(match.root):
+        return False
     return match.root.size < match.root.inputs[0].size
+
+
+def _is_whole(root: Term) -> bool:
+    """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
+    nodes = root.work.nodes
+    return bool(root.params[0] == whole_axes(nodes[root.inputs[0].at].type.shape))
 
 
 def _index_of_index(match: Match) -> Term | None:

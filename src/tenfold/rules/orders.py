@@ -39,7 +39,7 @@ def _after(match: Match, *, turned: bool = False) -> Term | None:
     folded = _opposite(match) if turned else match.again(root, match["x"])
     others = [folded if each == match["x"] else each for each in inner.inputs]
     made = match.again(inner, *others)
-    return made if made.type == root.type else None
+    return made if made.same_type(root) else None
 
 
 OPPOSITE: dict[Op[...], Op[...]] = {

@@ -27,7 +27,7 @@ from tenfold.ops.arithmetic import multiply
 from tenfold.ops.cast import astype
 from tenfold.ops.contract import matmul
 from tenfold.ops.reshaping import broadcast_to
-from tenfold.rules.movement import fewer, permuted, taken, with_new
+from tenfold.rules.movement import permuted, taken, with_new
 
 x, y = variables("x y")
 Axes = tuple[int, ...]
@@ -35,7 +35,7 @@ Axes = tuple[int, ...]
 
 def folds_fewer(match: Match) -> bool:
     """Whether elements are folded of something that nobody else needs."""
-    return fewer(match) and match.root.inputs[0].alone
+    return match.root.folds_some() and match.root.inputs[0].alone
 
 
 def _folded(match: Match, term: Term, own: Axes, gone: Axes) -> Term:

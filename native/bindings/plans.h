@@ -1,0 +1,31 @@
+// Plans and the structures they are for, as Python has them while it writes them.
+#pragma once
+#include "../template.h"
+#include "values.h"
+
+namespace tenfold::bindings {
+
+struct StructureHandle {
+    std::array<Key, 4> keys; // by what they are exact in
+    Owned owned;
+    std::vector<bool> computed; // of each walked node, whether it had a value
+    Form form;
+    bool has_form;
+    bool singly = false; // whether it is computed node by node while it has no plan
+};
+
+struct PlanHandle {
+    Ref<BoundPlan> plan;
+
+    void add(BoundPlan::Instruction instruction) {
+        plan->instructions.push_back(std::move(instruction));
+    }
+};
+
+// What plans of a structure are known to be told apart by.
+uint8_t known_exact(const StructureHandle& structure);
+
+void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structure,
+                       nb::class_<PlanHandle>& plan);
+
+} // namespace tenfold::bindings

@@ -1,0 +1,384 @@
+#include "template.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <unordered_map>
+
+#include "intern.h"
+#include "part.h"
+#include "per_thread.h"
+
+namespace tenfold {
+namespace {
+
+// Of the words of a form; as the tags of a key.
+enum Tag : uint64_t { scalar_tag, value_tag, pending_tag };
+
+constexpr std::size_t MOST_LENGTHS = 16;
+constexpr std::size_t MOST_NODES = 512; // of a walk: to plan a long one with formulas takes long
+
+uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
+
+uint64_t kind_of(const Type& type) {
+    return uint64_t(type.dtype) | uint64_t(type.device) << 16 | uint64_t(type.storage) << 24 |
+           uint64_t(type.weak) << 32 | uint64_t(type.shape.size()) << 40;
+}
+
+class Writing {
+  public:
+    Writing(const Walked& walked, Form& form) : walked_(walked), form_(form) {}
+
+    bool write() {
+        for (const WalkedNode& entry : walked_.nodes) {
+            if (entry.node->is_scalar())
+                write_scalar(*entry.node, false, form_.words);
+            else if (!(entry.value ? value(entry) : entry.node->op && pending(entry)))
+                return false;
+        }
+        for (uint32_t output : walked_.outputs) put(output);
+        return true;
+    }
+
+  private:
+    void put(uint64_t one) { form_.words.push_back(one); }
+
+    // A value in C order, and the only one of its operation.
+    bool value(const WalkedNode& entry) {
+        const Value& value = *entry.value;
+        if (!value.strides.empty() || value.next) return false;
+        put(value_tag | uint64_t(entry.dying) << 17);
+        put(kind_of(*value.type));
+        for (int64_t length : value.type->shape) {
+            if (length <= 1) {
+                put(uint64_t(length));
+                continue;
+            }
+            auto found = std::find(form_.lengths.begin(), form_.lengths.end(), length);
+            put(2 + uint64_t(found - form_.lengths.begin()));
+            if (found == form_.lengths.end()) form_.lengths.push_back(length);
+        }
+        return form_.lengths.size() <= MOST_LENGTHS;
+    }
+
+    // Of one result, and no part, but for all of an array with axes added.
+    bool pending(const WalkedNode& entry) {
+        const Node& node = *entry.node;
+        const Inference& inference = *node.inference;
+        if (!node.op->python || inference.results.size() != 1) return false;
+        put(pending_tag | uint64_t(entry.held) << 8 |
+            uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
+            uint64_t(entry.width) << 32);
+        put(word(node.op));
+        put(kind_of(*node.type));
+        if (node.op->part == Op::none) {
+            put(word(node.params.get()));
+        } else {
+            const Type& array = *walked_.nodes[walked_.inputs(entry)[0]].node->type;
+            put(array.shape.size());
+            if (node.op->part == Op::replaced || !adds_axes(*node.params, array, form_.words))
+                return false;
+        }
+        for (uint16_t dtype : inference.operands) put(dtype);
+        for (uint32_t input : walked_.inputs(entry)) put(input);
+        return true;
+    }
+
+    const Walked& walked_;
+    Form& form_;
+};
+
+// False where a result is no int64.
+bool computed(const Template::Row& row, int64_t left, int64_t right, int64_t& result) {
+    using Row = Template::Row;
+    bool divides = row.operation == Row::floor || row.operation == Row::ceil;
+    if ((divides || row.operation == Row::mod) && right <= 0) return false;
+    switch (row.operation) {
+    case Row::plus: return !__builtin_add_overflow(left, right, &result);
+    case Row::times: return !__builtin_mul_overflow(left, right, &result);
+    case Row::floor: result = left / right; break;
+    case Row::ceil: result = left / right + (left % right > 0); break;
+    case Row::mod: result = left % right; break;
+    case Row::min: result = std::min(left, right); break;
+    case Row::max: result = std::max(left, right); break;
+    case Row::bits: result = int64_t(std::bit_width(uint64_t(left))); break;
+    }
+    return !(divides || row.operation == Row::mod || row.operation == Row::bits) || left >= 0;
+}
+
+bool holds(const Template::Guard& guard, int64_t number) {
+    if (guard.kind == Template::Guard::positive) return number > 0;
+    return (number == 0) == (guard.kind == Template::Guard::zero);
+}
+
+using Registers = std::vector<int64_t>;
+
+// Computes all formulas; false where the plan is not right for these lengths.
+bool compute(const Template& made, std::span<const int64_t> lengths, Registers& registers) {
+    if (lengths.size() != made.lengths) return false;
+    registers.assign(lengths.begin(), lengths.end());
+    registers.insert(registers.end(), made.constants.begin(), made.constants.end());
+    for (const Template::Row& row : made.rows) {
+        int64_t result = 0;
+        if (!computed(row, registers[row.left], registers[row.right], result)) return false;
+        registers.push_back(result);
+    }
+    return std::all_of(made.guards.begin(), made.guards.end(), [&](const Template::Guard& guard) {
+        return holds(guard, registers[guard.of]);
+    });
+}
+
+// Whether the nodes of a walk have the lengths that were inferred with formulas.
+bool as_inferred(const Template& made, const Walked& walked, const Registers& registers) {
+    std::size_t at = 0;
+    for (const WalkedNode& entry : walked.nodes) {
+        if (entry.value || !entry.node->op) continue;
+        for (int64_t length : entry.node->type->shape) {
+            if (at == made.inferred.size() || registers[made.inferred[at]] != length) return false;
+            ++at;
+        }
+    }
+    return at == made.inferred.size();
+}
+
+// Where a number of an instruction stands; null when it has none such.
+class Field {
+  public:
+    explicit Field(const Template::Number& number) : number_(number) {}
+
+    template <class T> bool operator()(T&) const { return false; }
+
+    bool operator()(BoundPlan::Allocate& made) const {
+        if (number_.field == Template::Number::bytes) return put(made.bytes);
+        return number_.field == Template::Number::stride && put_at(made.strides);
+    }
+
+    bool operator()(BoundPlan::View& made) const {
+        if (number_.field == Template::Number::offset) return put(made.offset);
+        return number_.field == Template::Number::stride && put_at(made.strides);
+    }
+
+    bool operator()(BoundPlan::Run& run) const {
+        switch (number_.field) {
+        case Template::Number::place:
+            return number_.index < run.buffers.size() && put(run.buffers[number_.index].offset);
+        case Template::Number::table: return put_at(run.tables);
+        case Template::Number::size: return put_size(run.sizes);
+        case Template::Number::bits:
+            return number_.index < run.numbers.size() && put(run.numbers[number_.index].bits);
+        case Template::Number::scratch: return put(run.scratch);
+        case Template::Number::units: return put(run.units);
+        case Template::Number::grain: return put(run.grain);
+        case Template::Number::finished: return put(run.finished);
+        default: return false;
+        }
+    }
+
+    int64_t value = 0;
+
+  private:
+    template <class T> bool put(T& number) const {
+        number = T(value);
+        return true;
+    }
+    template <class T> bool put_at(std::vector<T>& numbers) const {
+        return number_.index < numbers.size() && put(numbers[number_.index]);
+    }
+    bool put_size(std::string& sizes) const {
+        if (8 * std::size_t(number_.index) + 8 > sizes.size()) return false;
+        std::memcpy(sizes.data() + 8 * std::size_t(number_.index), &value, sizeof value);
+        return true;
+    }
+
+    const Template::Number& number_;
+};
+
+Ref<Type>* type_of(BoundPlan::Instruction& instruction) {
+    if (auto* made = std::get_if<BoundPlan::Allocate>(&instruction)) return &made->type;
+    if (auto* made = std::get_if<BoundPlan::View>(&instruction)) return &made->type;
+    return nullptr;
+}
+
+Ref<Type> with_lengths(const Type& type, const Template::Shape& shape, const Registers& registers) {
+    std::array<int64_t, 8> few;
+    std::vector<int64_t> many;
+    if (shape.lengths.size() > few.size()) many.resize(shape.lengths.size());
+    std::span<int64_t> lengths{many.empty() ? few.data() : many.data(), shape.lengths.size()};
+    for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = registers[shape.lengths[i]];
+    return intern_type({lengths, type.dtype, type.device, type.storage, type.weak});
+}
+
+Ref<BoundPlan> bound(const Template& made, const Walked& walked, const Key& key,
+                     const Registers& registers) {
+    const BoundPlan& pattern = *made.pattern;
+    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked)));
+    plan->key = key.words;
+    plan->moved = key.moved;
+    plan->instructions = pattern.instructions;
+    plan->claims = pattern.claims;
+    plan->slots = pattern.slots;
+    for (const Template::Number& number : made.numbers) {
+        Field field(number);
+        field.value = registers[number.from];
+        std::visit(field, plan->instructions[number.instruction]);
+    }
+    for (const Template::Shape& shape : made.shapes) {
+        Ref<Type>& type = *type_of(plan->instructions[shape.instruction]);
+        type = with_lengths(*type, shape, registers);
+    }
+    return plan;
+}
+
+// What is known of a form: the lengths that came first, and templates, the newest first.
+struct Entry {
+    std::vector<int64_t> lengths;
+    std::vector<Ref<Template>> templates;
+    int tries = 0;
+};
+
+struct Hash {
+    std::size_t operator()(const std::vector<uint64_t>& words) const {
+        std::size_t hash = words.size();
+        for (uint64_t each : words) hash = mix(hash, each);
+        return hash;
+    }
+};
+
+using Table = std::unordered_map<std::vector<uint64_t>, Entry, Hash>;
+
+constexpr std::size_t CAPACITY = 4096;
+constexpr std::size_t MOST_WORDS =
+    1 << 22; // of all together, about: templates of long forms are large
+constexpr std::size_t MOST_TEMPLATES = 12; // of a form
+constexpr int MOST_TRIES = 16;
+
+// The words of memory that a template takes, about.
+std::size_t weight(const Template& made) {
+    constexpr std::size_t INSTRUCTION = sizeof(BoundPlan::Instruction) / sizeof(uint64_t) + 20;
+    return made.pattern->instructions.size() * INSTRUCTION + 2 * made.rows.size() +
+           2 * made.numbers.size() + 50;
+}
+
+// Two generations stand for "least recently used", as in the memo.
+struct Known {
+    Lock lock; // protects everything here
+    Table young, old;
+    std::size_t weighs = 0; // words of the young ones, about
+
+    Entry* find(const std::vector<uint64_t>& words, Table& fallen) {
+        if (auto found = young.find(words); found != young.end()) return &found->second;
+        auto found = old.find(words);
+        if (found == old.end()) return nullptr;
+        auto entry = old.extract(found);
+        return insert(std::move(entry.key()), std::move(entry.mapped()), fallen);
+    }
+
+    Entry* insert(std::vector<uint64_t> words, Entry entry, Table& fallen) {
+        if (young.size() >= CAPACITY / 2 || weighs >= MOST_WORDS / 2) {
+            fallen = std::exchange(old, std::exchange(young, {}));
+            weighs = 0;
+        }
+        weighs += words.size();
+        for (const Ref<Template>& made : entry.templates) weighs += weight(*made);
+        return &young.insert_or_assign(std::move(words), std::move(entry)).first->second;
+    }
+};
+
+Known* const the_known = new Known; // made when the library is loaded; outlives every static object
+std::atomic<bool> in_use{true};
+
+Known& known() { return *the_known; }
+
+// Those of a form; what is tried is held, so that it can be done outside the lock.
+std::vector<Ref<Template>> templates_of(const Form& form) {
+    Table fallen;
+    Guard guard(known().lock);
+    Entry* entry = known().find(form.words, fallen);
+    return entry ? entry->templates : std::vector<Ref<Template>>();
+}
+
+} // namespace
+
+bool Form::write(const Walked& walked, std::span<const uint64_t> options) {
+    words.assign(options.begin(), options.end());
+    lengths.clear();
+    return walked.nodes.size() <= MOST_NODES && Writing(walked, *this).write();
+}
+
+bool Template::is_sound() const {
+    std::size_t registers = lengths + constants.size();
+    for (const Row& row : rows)
+        if (row.left >= registers || row.right >= registers++) return false;
+    auto there = [&](Register of) { return of < registers; };
+    std::vector<BoundPlan::Instruction> instructions = pattern->instructions; // tried on these
+    for (const Number& number : numbers)
+        if (!there(number.from) || number.instruction >= instructions.size() ||
+            !std::visit(Field(number), instructions[number.instruction]))
+            return false;
+    for (const Shape& shape : shapes)
+        if (shape.instruction >= instructions.size() || !type_of(instructions[shape.instruction]) ||
+            !std::all_of(shape.lengths.begin(), shape.lengths.end(), there))
+            return false;
+    return std::all_of(inferred.begin(), inferred.end(), there) &&
+           std::all_of(guards.begin(), guards.end(), [&](const Guard& g) { return there(g.of); }) &&
+           std::none_of(instructions.begin(), instructions.end(), [](const auto& each) {
+               return std::holds_alternative<BoundPlan::Call>(each);
+           });
+}
+
+Ref<BoundPlan> plan_from_template(const Form& form, const Walked& walked, const Key& key) {
+    if (!in_use.load(std::memory_order_relaxed)) return {};
+    Registers registers = std::exchange(PerThread<Registers>::get(), {}); // with its memory
+    Ref<BoundPlan> plan;
+    for (const Ref<Template>& made : templates_of(form)) {
+        if (!compute(*made, form.lengths, registers) || !as_inferred(*made, walked, registers))
+            continue;
+        plan = bound(*made, walked, key, registers);
+        keep_plan(plan);
+        break;
+    }
+    PerThread<Registers>::get() = std::move(registers);
+    return plan;
+}
+
+bool wants_template(const Form& form) {
+    if (!in_use.load(std::memory_order_relaxed)) return false;
+    Table fallen;
+    Guard guard(known().lock);
+    Entry* entry = known().find(form.words, fallen);
+    if (!entry) {
+        known().insert(form.words, {form.lengths, {}, 0}, fallen);
+        return false;
+    }
+    bool other = entry->lengths != form.lengths || !entry->templates.empty();
+    return other && entry->templates.size() < MOST_TEMPLATES && entry->tries++ < MOST_TRIES;
+}
+
+void keep_template(const Form& form, Ref<Template> made) {
+    Table fallen;
+    Guard guard(known().lock);
+    Entry* entry = known().find(form.words, fallen);
+    if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, fallen);
+    known().weighs += weight(*made);
+    entry->templates.insert(entry->templates.begin(), std::move(made));
+}
+
+void forget_templates() {
+    Table young, old;
+    Guard guard(known().lock);
+    young.swap(known().young);
+    old.swap(known().old);
+    known().weighs = 0;
+}
+
+std::size_t kept_templates() {
+    Guard guard(known().lock);
+    std::size_t count = 0;
+    for (const Table* table : {&known().young, &known().old})
+        for (const auto& [words, entry] : *table) count += entry.templates.size();
+    return count;
+}
+
+void use_templates(bool now) { in_use.store(now, std::memory_order_relaxed); }
+
+} // namespace tenfold

@@ -1,0 +1,268 @@
+// Templates: what a form tells apart, a plan for other lengths with its sizes, types and memory,
+// guards, formulas that have no result, lengths that were inferred otherwise, and the caches.
+#include "../template.h"
+
+#include <thread>
+
+#include "../part.h"
+#include "check.h"
+#include "graphs.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+namespace {
+
+class Direct : public Surroundings {
+  public:
+    Result launch(Work& work) override { return Launch(work).run(); }
+    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+        return false;
+    }
+};
+
+int64_t twice(void** buffers, const int64_t* sizes, const double*, void*, int64_t, int64_t) {
+    auto *from = static_cast<double*>(buffers[0]), *to = static_cast<double*>(buffers[1]);
+    for (int64_t i = 0; i < sizes[0]; ++i) to[i] = from[i] + from[i];
+    return 0;
+}
+
+Walked walked(const Ref<Node>& node) {
+    Node* outputs[] = {node.get()};
+    return walk(outputs);
+}
+
+Form form_of(const Ref<Node>& node) {
+    Form form;
+    CHECK(form.write(walked(node), {}));
+    return form;
+}
+
+Ref<Node> doubled(int64_t length) {
+    Ref<Node> x = leaf(length);
+    auto* numbers = static_cast<double*>(value_of(x.get())->buffers[0].address());
+    for (int64_t i = 0; i < length; ++i) numbers[i] = double(i);
+    return add(x, x);
+}
+
+Ref<BoundPlan> pattern_of(const Walked& graph) {
+    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(graph)));
+    const Type& type = *graph.nodes[0].node->type;
+    BoundPlan::Run run{};
+    run.kernel = twice;
+    run.buffers = {{0, 0}, {1, 0}};
+    int64_t length = type.shape[0];
+    run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+    run.units = run.grain = run.threads = 1;
+    plan->slots = 2;
+    plan->instructions.push_back(BoundPlan::Load{0, 0, 0});
+    plan->instructions.push_back(BoundPlan::Allocate{
+        1, Ref<Type>(graph.nodes[0].node->type), std::size_t(length) * 8, {}, false});
+    plan->instructions.push_back(run);
+    plan->instructions.push_back(BoundPlan::Publish{1, {1}});
+    return plan;
+}
+
+// For lengths below 100: registers are the length, 8, -1, 100, 8 * length, -length, 100 - length.
+Ref<Template> template_of(const Walked& graph) {
+    using Row = Template::Row;
+    using Number = Template::Number;
+    auto made = Ref<Template>::adopt(new Template);
+    made->pattern = pattern_of(graph);
+    made->lengths = 1;
+    made->constants = {8, -1, 100};
+    made->rows = {{Row::times, 0, 1}, {Row::times, 0, 2}, {Row::plus, 3, 5}};
+    made->guards = {{Template::Guard::positive, 6}};
+    made->inferred = {0};
+    made->numbers = {{Number::bytes, 1, 0, 4}, {Number::size, 2, 0, 0}};
+    made->shapes = {{1, {0}}};
+    return made;
+}
+
+Ref<BoundPlan> plan_for(const Ref<Node>& node) {
+    Walked graph = walked(node);
+    Key key;
+    Form form; // of the same walk: another one would count this one's references
+    CHECK(key.write(graph, {}, Key::by_form) && form.write(graph, {}));
+    return plan_from_template(form, graph, key);
+}
+
+Ref<Template> kept_for(int64_t length) {
+    Ref<Node> example = doubled(length);
+    Ref<Template> made = template_of(walked(example));
+    CHECK(made->is_sound());
+    keep_template(form_of(example), made);
+    return made;
+}
+
+// x[start : start + count], with axes of length 1 put in.
+Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t count, std::vector<int64_t> added) {
+    static Op& op = declare_op("index");
+    op.python = add_op()->python;
+    op.part = Op::taken;
+    std::string bytes;
+    write_tuple(bytes, 2);
+    write_tuple(bytes, 1);
+    write_tuple(bytes, 3);
+    for (int64_t number : {start, count, int64_t(1)}) write_integer(bytes, number);
+    write_tuple(bytes, int64_t(added.size()));
+    std::vector<int64_t> shape = {count};
+    for (int64_t position : added) {
+        write_integer(bytes, position);
+        shape.insert(shape.begin() + position, 1);
+    }
+    Ref<Type> type = intern_type({shape, 1, 0, 0, false});
+    Node* inputs[] = {x.get()};
+    return operation_node(&op, intern_params(bytes), inferred(type.get()), inputs);
+}
+
+} // namespace
+
+static void forms_know_parts_that_are_all_of_an_array() {
+    auto form = [](int64_t length, std::vector<int64_t> added) {
+        return form_of(part(leaf(length), 0, length, std::move(added))).words;
+    };
+    CHECK(form(4, {}) == form(5, {}) && form(4, {1}) == form(5, {1}));
+    CHECK(form(4, {}) != form(4, {1}) && form(4, {0}) != form(4, {1}));
+    CHECK(!Form().write(walked(part(leaf(4), 0, 3, {})), {}));
+    CHECK(!Form().write(walked(part(leaf(4), 1, 3, {})), {}));
+}
+
+static void forms_tell_all_but_lengths() {
+    CHECK(form_of(doubled(4)).words == form_of(doubled(5)).words);
+    CHECK(form_of(doubled(4)).words != form_of(doubled(1)).words);
+    CHECK(form_of(doubled(0)).words != form_of(doubled(1)).words);
+    CHECK(form_of(doubled(7)).lengths == std::vector<int64_t>{7});
+    auto pair = [](int64_t one, int64_t other) { return add(leaf(one), leaf(other)); };
+    CHECK(form_of(pair(4, 5)).words == form_of(pair(7, 6)).words);
+    CHECK(form_of(pair(4, 4)).words != form_of(pair(4, 5)).words);
+    CHECK(form_of(pair(4, 5)).lengths == (std::vector<int64_t>{4, 5}));
+    Ref<Node> kept = leaf(4);
+    CHECK(form_of(add(kept, kept)).words != form_of(doubled(4)).words); // it does not die
+    Ref<Node> strided = leaf(4);
+    value_of(strided.get())->strides = {16};
+    CHECK(!Form().write(walked(add(strided, strided)), {}));
+}
+
+static void a_template_makes_plans_for_other_lengths() {
+    kept_for(4);
+    CHECK(kept_templates() == 1);
+    for (int64_t length : {2, 9, 99}) {
+        Ref<Node> y = doubled(length);
+        Ref<BoundPlan> plan = plan_for(y);
+        CHECK(plan);
+        Walked graph = walked(y);
+        Direct direct;
+        CHECK(replay(*plan, graph, {}, direct));
+        Ref<Value> value = value_of(y.get());
+        CHECK(value->type == vector_type(length));
+        CHECK(value->buffers[0].allocation->bytes >= std::size_t(length) * 8);
+        CHECK(static_cast<double*>(value->buffers[0].address())[length - 1] == 2.0 * (length - 1));
+        Key key;
+        CHECK(key.write(walked(doubled(length)), {}, Key::by_form));
+        CHECK(find_plan(key.words, nullptr) == plan);
+    }
+    forget_plans();
+    forget_templates();
+    CHECK(kept_templates() == 0 && !plan_for(doubled(9)));
+}
+
+static void guards_and_inferred_lengths_must_hold() {
+    Ref<Template> made = kept_for(4);
+    CHECK(plan_for(doubled(99)) && !plan_for(doubled(100)) && !plan_for(doubled(1)));
+    made->guards = {{Template::Guard::zero, 6}};
+    CHECK(!plan_for(doubled(99)) && plan_for(doubled(100)));
+    made->guards = {{Template::Guard::other, 6}};
+    CHECK(plan_for(doubled(99)) && !plan_for(doubled(100)));
+    made->guards.clear();
+    made->inferred = {4}; // a node is not as long
+    CHECK(!plan_for(doubled(99)));
+    made->inferred = {};
+    CHECK(!plan_for(doubled(99)));
+    use_templates(false);
+    made->inferred = {0};
+    CHECK(!plan_for(doubled(99)) && !wants_template(form_of(doubled(4))));
+    use_templates(true);
+    CHECK(plan_for(doubled(99)));
+    forget_plans();
+    forget_templates();
+}
+
+static void formulas_without_a_result_make_no_plan() {
+    using Row = Template::Row;
+    Ref<Template> made = kept_for(4);
+    auto computes = [&](Row::Operation operation, int64_t left, int64_t right, int64_t result) {
+        made->constants = {left, right, -result};
+        made->rows = {{operation, 1, 2}, {Row::plus, 3, 4}, {Row::times, 1, 2}};
+        made->rows.resize(2);
+        made->numbers.clear();
+        made->guards = {{Template::Guard::zero, 5}};
+        return bool(plan_for(doubled(9)));
+    };
+    constexpr int64_t MOST = std::numeric_limits<int64_t>::max();
+    CHECK(computes(Row::plus, 7, -9, -2) && computes(Row::times, 7, -9, -63));
+    CHECK(computes(Row::floor, 7, 2, 3) && computes(Row::ceil, 7, 2, 4));
+    CHECK(computes(Row::ceil, 8, 2, 4) && computes(Row::mod, 7, 4, 3));
+    CHECK(computes(Row::min, 7, 4, 4) && computes(Row::max, 7, 4, 7));
+    CHECK(computes(Row::bits, 0, 0, 0) && computes(Row::bits, 1023, 1023, 10));
+    CHECK(!computes(Row::plus, MOST, 1, MOST) && !computes(Row::times, MOST, 2, MOST));
+    CHECK(!computes(Row::floor, 7, 0, 0) && !computes(Row::mod, -7, 4, 1));
+    CHECK(!computes(Row::floor, -7, 2, -4) && !computes(Row::bits, -1, -1, 1));
+    forget_plans();
+    forget_templates();
+}
+
+static void what_has_no_place_is_not_sound() {
+    Ref<Node> example = doubled(4);
+    Walked graph = walked(example);
+    auto broken = [&](auto change) {
+        Ref<Template> made = template_of(graph);
+        change(*made);
+        return !made->is_sound();
+    };
+    CHECK(!broken([](Template&) {}));
+    CHECK(broken([](Template& made) { made.numbers[0].instruction = 4; }));
+    CHECK(broken([](Template& made) { made.numbers[0].from = 7; }));
+    CHECK(broken([](Template& made) { made.numbers[0].field = Template::Number::stride; }));
+    CHECK(broken([](Template& made) { made.numbers[1].index = 1; }));
+    CHECK(broken([](Template& made) { made.rows[0].left = 4; }));
+    CHECK(broken([](Template& made) { made.shapes[0].instruction = 2; }));
+    CHECK(broken([](Template& made) { made.guards[0].of = 7; }));
+    CHECK(broken([](Template& made) { made.pattern->instructions.push_back(BoundPlan::Call{}); }));
+}
+
+static void a_template_is_wanted_for_the_second_lengths() {
+    CHECK(!wants_template(form_of(doubled(4))) && !wants_template(form_of(doubled(4))));
+    CHECK(wants_template(form_of(doubled(5))));
+    int wanted = 0;
+    for (int i = 0; i < 100; ++i) wanted += wants_template(form_of(doubled(5)));
+    CHECK(wanted > 0 && wanted < 50); // whoever fails again and again is left alone
+    forget_templates();
+}
+
+static void threads_may_make_plans_at_once() {
+    kept_for(4);
+    std::vector<std::thread> threads;
+    for (int64_t first : {2, 3, 4})
+        threads.emplace_back([first] {
+            for (int64_t length = first; length < 90; ++length) CHECK(plan_for(doubled(length)));
+            wants_template(form_of(doubled(5)));
+        });
+    for (std::thread& thread : threads) thread.join();
+    forget_plans();
+    forget_templates();
+}
+
+int main() {
+    declare_dtype(1, {'f', 8});
+    static char python;
+    const_cast<Op*>(add_op())->python = &python; // else it picks one of several results
+    forms_tell_all_but_lengths();
+    forms_know_parts_that_are_all_of_an_array();
+    a_template_makes_plans_for_other_lengths();
+    guards_and_inferred_lengths_must_hold();
+    formulas_without_a_result_make_no_plan();
+    what_has_no_place_is_not_sound();
+    a_template_is_wanted_for_the_second_lengths();
+    threads_may_make_plans_at_once();
+}

@@ -1,0 +1,41 @@
+"""Calls of Python in a replay: what no kernel computes, from the values that native code has.
+
+Takes what is computed and how, hands on a function of Values and numbers, for `BoundPlan.call`.
+
+    plan.call(calling(called, caller, temporary), inputs, outputs, name)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Value
+from tenfold.devices import reference
+from tenfold.devices.reference import Called
+from tenfold.storage import dense
+
+Caller = Callable[..., tuple[Value, ...]]
+"""Computes a call from its node and the arrays of its operands; `in_place=True` in the memory of
+the one that it adds to, and returns nothing."""
+
+
+def calling(
+    called: Called, caller: Caller, temporary: bool
+) -> Callable[..., Sequence[Value] | None]:
+    """Return what a replay calls: None where it fails for its values."""
+
+    def call(*inputs: Any) -> Sequence[Value] | None:
+        given = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
+        try:
+            made = caller(called, given)
+        except (MemoryError, reference.Failure):
+            return None
+        if temporary:
+            _native.count("temporaries")
+        return made
+
+    return call

@@ -1,0 +1,155 @@
+"""Sized: a graph whose lengths are formulas, so that a plan of it is good for other lengths too.
+
+Takes a Graph and the Sizes of the lengths of its leaves, hands on a Graph that a planner reads as
+any other. The Types of what is computed are inferred anew, by the rules of the operations, which
+compute shapes with what stands in `ir/shape.py` alone. Raises NotSymbolic for what has no formulas.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.ir.measure import Measure
+>>> x = tn.asarray([[1.0, 2.0, 3.0]])
+>>> graph = Graph.of([_native.node_of(tn.sum(x + x, axis=0))])
+>>> sized(graph, {3: Measure((3,)).lengths[0]}).nodes[-1].type.shape
+(rows,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Node
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import Kind, Op, Params
+from tenfold.ir.shape import Shape, product, whole_axes
+from tenfold.ir.size import NotSymbolic, is_size, values_of
+from tenfold.ops.indexing import index
+from tenfold.plan.items import Item
+
+PLANNED = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
+"""The kinds of items whose plans are known to hold for other lengths."""
+
+
+@dataclass(frozen=True)
+class SizedType:
+    """A Type as rules and planners read it, with lengths that may be Sizes."""
+
+    shape: Shape
+    dtype: np.dtype
+    device: str
+    weak: bool
+    storage: str = "dense"
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+class SizedNode:
+    """A node as a planner reads it, of a SizedType."""
+
+    def __init__(self, node: Node, type_: SizedType, params: Params) -> None:
+        self.node, self.type, self.params = node, type_, params
+        self.types = (type_,)
+        self.pending, self.is_scalar = node.pending, node.is_scalar
+        self.op, self.name, self.operands = node.op, node.name, node.operands
+
+    @property
+    def scalar(self) -> Any:
+        """The number that a Python scalar is."""
+        return self.node.scalar
+
+    def value(self, index: int = 0) -> Any:
+        """The value of a leaf."""
+        return self.node.value(index)
+
+
+def sized(graph: Graph, lengths: Mapping[int, int]) -> Graph:
+    """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
+    nodes: list[SizedNode] = []
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        params = node.params
+        if node.pending:
+            types = tuple([nodes[i].type for i in inputs])
+            params = _sized_params(node, types)
+            type_ = _inferred(node, types, params)
+        else:
+            shape = tuple([lengths.get(length, length) for length in node.type.shape])
+            type_ = _typed(node, shape)
+            if not node.is_scalar:
+                _refuse_layout(node)
+        nodes.append(SizedNode(node, type_, params))
+    made: Any = nodes
+    return replace(graph, nodes=made, structure=None)
+
+
+def _typed(node: Node, shape: Shape) -> SizedType:
+    return SizedType(shape, node.type.dtype, node.type.device, node.is_scalar)
+
+
+def _refuse_layout(node: Node) -> None:
+    """Strides are formulas in row-major order alone."""
+    value = node.value()
+    if value is None or value.strides or node.value(1) is not None:
+        raise NotSymbolic
+
+
+def _sized_params(node: Node, types: tuple[SizedType, ...]) -> Params:
+    """The parameters of an operation, with the Sizes of an array of which all is taken."""
+    if node.op is not index or not types:
+        return node.params
+    picks, new = node.params
+    shape = types[0].shape
+    if picks != whole_axes(values_of(shape)):
+        raise NotSymbolic
+    return whole_axes(shape), new
+
+
+def _inferred(node: Node, types: tuple[SizedType, ...], params: Params) -> SizedType:
+    op: Any = node.op
+    if not isinstance(op, Op) or not types or op.opaque or op.promise or len(node.types) > 1:
+        raise NotSymbolic
+    try:
+        results, operands = op.rule(types, *params)
+    except Exception:  # noqa: BLE001  # the rule of a user's operation may want ints
+        raise NotSymbolic from None
+    ((shape, dtype),) = results
+    if dtype != node.type.dtype or operands != node.operands:
+        raise NotSymbolic
+    if values_of(shape) != node.type.shape or not all(map(_is_length, shape)):
+        raise NotSymbolic
+    if op.kind is Kind.VIEW and not _permutes(op, types[0].shape, params):
+        raise NotSymbolic
+    return _typed(node, shape)
+
+
+def _is_length(number: int) -> bool:
+    """Whether a length is 0, 1 or that of a leaf: of others nobody knows which are equal."""
+    return number.is_length if is_size(number) else number in (0, 1)
+
+
+def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
+    """Whether a view is nothing but another order of axes, some of length 1 among them maybe."""
+    if op.reads is None:
+        return False
+    reads = op.reads(shape, *params)
+    plain = all(step == (step[0], 1, 0) and step[0] is not None for step in reads)
+    return plain and len({step[0] for step in reads}) == len(shape)
+
+
+def refuse_items(items: tuple[Item, ...]) -> None:
+    """Refuse a plan with items of which it is not known whether it holds for other lengths."""
+    if not PLANNED.issuperset(item.kind for item in items):
+        raise NotSymbolic
+
+
+__all__ = ["SizedNode", "SizedType", "refuse_items", "sized"]
