@@ -29,8 +29,8 @@ from tenfold.ir.kernel import Kernel, Store
 from tenfold.ir.kernel import Operand as InMemory
 from tenfold.ir.op import OPS, Op, Params
 from tenfold.ops.cast import converted_element
+from tenfold.plan.packets import LONG_BODY, lanes_of_map, pruned, weight_of
 from tenfold.plan.rules import apply_rule
-from tenfold.plan.traverse import LONG_BODY, lanes_of_map, pruned, weight_of
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tenfold.dtypes import PARTS
-from tenfold.ir.body import PRIMITIVES, Instruction
-from tenfold.ir.kernel import BLOCK, LANES, STEPS, Kernel, Operand, Store
+from tenfold.ir.body import PRIMITIVES
+from tenfold.ir.kernel import BLOCK, LANES, STEPS, Kernel, Operand
 from tenfold.ir.shape import product
 from tenfold.ir.size import largest, smallest
 from tenfold.plan.layout import loop_order
 from tenfold.plan.lower import Lowering, Memory, Parameter, merged_axes, with_axes
+from tenfold.plan.packets import LONG_BODY, SHORT_BODY, lanes_of_map, pruned, weight_of
 
-FORMULA_WEIGHT = 25
-"""What an elementary function counts as, in instructions."""
-SHORT_BODY = 12
-"""Up to so many instructions packets may be twice as wide: there are registers enough."""
 WIDE_PARTS = 2
 """The most parts of a fold with such packets: more of them do not stay in registers."""
 NARROWEST = 4
 """The fewest lanes of a packet of columns."""
-LONG_BODY = 40
-"""From so many instructions on one copy of a body is better than two."""
 SHORT_AXIS = 32
 """A folded axis shorter than this leaves lanes of a row empty: packets go along another axis."""
 SHORTEST_TURNED = 16
@@ -465,39 +460,6 @@ def _near(memory: Memory, stride: int) -> str:
             if stride == int(step) * memory.dtype.itemsize:
                 return step
     return "s"
-
-
-def weight_of(body: Sequence[Instruction]) -> int:
-    """Return how many instructions a body counts as."""
-    return sum(FORMULA_WEIGHT if made.name not in PRIMITIVES else 1 for made in body)
-
-
-def lanes_of_map(weight: int, widest: int) -> int:
-    """Return the elements of a packet of a map, from the weight of its body and the bytes of the
-    widest of what is computed.
-    """
-    registers = 4 if weight <= SHORT_BODY else 2
-    return min(64, 64 // widest * registers)
-
-
-def pruned(
-    body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
-) -> tuple[tuple[Instruction, ...], tuple[Store, ...]]:
-    """Drop what nothing stored needs."""
-    needed = {i for _, elements in stores for i in elements}
-    needed |= {i for i, made in enumerate(body) if made.name == "fail"}
-    for i in reversed(range(len(body))):
-        if i in needed:
-            needed.update(body[i].inputs)
-    places = {old: new for new, old in enumerate(sorted(needed))}
-    kept = tuple(body)
-    if len(needed) < len(body):
-        kept = tuple(
-            replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
-        )
-    return kept, tuple(
-        Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
-    )
 
 
 def packed(sizes: Sequence[int]) -> bytes:

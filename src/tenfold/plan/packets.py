@@ -1,0 +1,56 @@
+"""Packets: what of a body is needed, what it weighs, and how many elements a packet has.
+
+Takes the instructions of a kernel's body and what is stored, hands on those that are needed, and
+numbers.
+
+>>> lanes_of_map(SHORT_BODY, 8), lanes_of_map(SHORT_BODY + 1, 8)
+(32, 16)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tenfold.ir.body import PRIMITIVES, Instruction
+from tenfold.ir.kernel import Store
+
+FORMULA_WEIGHT = 25
+"""What an elementary function counts as, in instructions."""
+SHORT_BODY = 12
+"""Up to so many instructions packets may be twice as wide: there are registers enough."""
+LONG_BODY = 40
+"""From so many instructions on one copy of a body is better than two."""
+
+
+def weight_of(body: Sequence[Instruction]) -> int:
+    """Return how many instructions a body counts as."""
+    return sum(FORMULA_WEIGHT if made.name not in PRIMITIVES else 1 for made in body)
+
+
+def lanes_of_map(weight: int, widest: int) -> int:
+    """Return the elements of a packet of a map, from the weight of its body and the bytes of the
+    widest of what is computed.
+    """
+    registers = 4 if weight <= SHORT_BODY else 2
+    return min(64, 64 // widest * registers)
+
+
+def pruned(
+    body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
+) -> tuple[tuple[Instruction, ...], tuple[Store, ...]]:
+    """Drop what nothing stored needs."""
+    needed = {i for _, elements in stores for i in elements}
+    needed |= {i for i, made in enumerate(body) if made.name == "fail"}
+    for i in reversed(range(len(body))):
+        if i in needed:
+            needed.update(body[i].inputs)
+    places = {old: new for new, old in enumerate(sorted(needed))}
+    kept = tuple(body)
+    if len(needed) < len(body):
+        kept = tuple(
+            replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
+        )
+    return kept, tuple(
+        Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
+    )
