@@ -349,6 +349,7 @@ void declare_plans(nb::module_& module) {
     module.def("kept_plans", kept_plans);
     module.def("forget_plans", [] {
         forget_plans();
+        forget_sights();
         forget_templates();
     });
     module.def("is_notable", [](nb::handle number) {

@@ -87,6 +87,8 @@ bool computed_singly(const Walked& walked, std::span<const uint64_t> options, co
     return compute_singly(walked, current_options().threads, maker, surroundings, ran);
 }
 
+void forget_sights() { sights = {}; }
+
 void declare_singly(nb::module_& module) {
     using namespace nb::literals;
     module.attr("OFTEN") = OFTEN;

@@ -183,8 +183,8 @@ SETTINGS: tuple[Setting, ...] = (
         "tier",
         "auto",
         _one_of("auto", "0", "1"),
-        "How kernels are compiled: 0 quickly, 1 with optimisation; auto: as it pays, and small graphs "
-        "that were seen seldom are computed node by node. Same bits.",
+        "How kernels are compiled: 0 quickly, 1 with optimisation; auto: as it pays, and small "
+        "graphs that were seen seldom are computed node by node. Same bits.",
     ),
     Setting(
         "cpu",

@@ -15,8 +15,8 @@ planned: 1 kernel, 0 calls, 0 temporaries
      packets of 32 elements, 1 unit of work on 1 thread
      must move 32 bytes, moves 32
 rendered: 1 kernel in LLVM's language, see explain("rendered")
-executed: 1 launch to come on cpu, each operation by itself until this has been computed 16 times...
-  1. add: a loop for any shape
+executed: 1 launch to come on cpu...
+  1. add: a ...
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ _process: Rules = (
     *(*DIAGONALS, *BLOCKS, *SOLVES, *DIAGONAL_SOLVES, *STRUCTURE),
     *(*ENTRIES, *NORMS, *REDUCTIONS, *ORDERS, *PRODUCTS, *PARTS),
 )
+_BUILT_IN = _process
 _numbers = count(1)
 _process_number = 0
 _block_numbers: dict[Block, int] = {}
@@ -71,8 +72,9 @@ _native.set_rules_variable(_block, _NONE)
 
 
 def _renumber() -> None:
+    """Give the rules in force a number that none had before; the built-in ones have 0."""
     global _process_number
-    _process_number = next(_numbers)
+    _process_number = 0 if _process == _BUILT_IN else next(_numbers)
     _native.set_process_rules(_process_number)
 
 
