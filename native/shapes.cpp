@@ -24,6 +24,12 @@ using Examples = std::unordered_map<std::string, Example>;
 struct Known {
     Lock lock;           // protects everything here
     Examples young, old; // two generations, as in the memo
+
+    // Returns the generation that falls out, so that it is freed outside the lock.
+    Examples age() {
+        if (young.size() < CAPACITY / 2) return {};
+        return std::exchange(old, std::exchange(young, {}));
+    }
 };
 
 Known* const the_known = new Known; // made when the library is loaded; outlives every Node
@@ -88,8 +94,9 @@ bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
     constexpr std::size_t EACH = 9; // a tag and eight bytes
     if (bytes.size() < 2 * EACH + 1 || bytes[0] != '(' || bytes[EACH] != '(') return false;
     int64_t axes = integer(EACH + 1);
+    if (axes < 0 || std::size_t(axes) > MOST_AXES) return false;
     std::size_t end = EACH * std::size_t(axes + 2);
-    if (axes < 0 || std::size_t(axes) > MOST_AXES || bytes.size() <= end) return false;
+    if (bytes.size() <= end) return false;
     bool keeps = bytes[end] == 'T';
     if (!keeps && bytes[end] != 'F') return false;
     std::vector<bool> folded(type.shape.size());
@@ -123,13 +130,15 @@ Ref<Inference> infer_shape(const MemoQuery& query) {
     Ref<Inference> like;
     {
         std::string key = key_of(query);
+        Examples fallen;
         Guard guard(the_known->lock);
         auto found = the_known->young.find(key);
         if (found != the_known->young.end()) {
             like = found->second.inference;
         } else if ((found = the_known->old.find(key)) != the_known->old.end()) {
             like = found->second.inference;
-            the_known->young.emplace(std::move(key), found->second);
+            the_known->young.insert(the_known->old.extract(found));
+            fallen = the_known->age();
         }
     }
     if (!like || !fits(shape, like->results[0]->dtype)) return {};
@@ -151,8 +160,7 @@ void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
         the_known->young.try_emplace(key_of(query), Example{inference, std::move(params)});
     if (query.op->shapes == Op::broadcast)
         inference->loops = fresh ? Ref<Loops>::adopt(new Loops) : entry->second.inference->loops;
-    if (the_known->young.size() < CAPACITY / 2) return;
-    fallen = std::exchange(the_known->old, std::exchange(the_known->young, {}));
+    fallen = the_known->age();
 }
 
 std::size_t remembered_dtypes() {

@@ -1,0 +1,285 @@
+// What an operation makes of new shapes: broadcasts and reductions, what is left to Python's rules,
+// what is remembered of them, and how much.
+#include "../shapes.h"
+
+#include <thread>
+
+#include "../part.h"
+#include "check.h"
+
+using namespace tenfold;
+
+namespace {
+
+using Shape = std::vector<int64_t>;
+constexpr uint16_t WIDE = 1, NARROW = 2;
+constexpr std::size_t CAPACITY = 8192;
+
+Ref<Type> type(const Shape& shape, uint16_t dtype = WIDE, uint8_t device = 0, uint8_t storage = 0) {
+    return intern_type({shape, dtype, device, storage, false});
+}
+
+Ref<Type> weak(uint8_t device = 0) { return intern_type({{}, WIDE, device, 0, true}); }
+
+Op& fresh_op(Op::Shapes shapes) {
+    Op& op = declare_op("op");
+    op.shapes = shapes;
+    return op;
+}
+
+// A question that owns what it asks about.
+struct Asked {
+    Asked(const Op& op, std::vector<Ref<Type>> owned, Ref<Params> with = {}, bool strict = false)
+        : types(std::move(owned)), params(std::move(with)) {
+        for (const Ref<Type>& type : types) pointers.push_back(type.get());
+        query = {&op, params.get(), strict, pointers};
+    }
+    Asked(const Asked&) = delete;
+
+    std::vector<Ref<Type>> types;
+    std::vector<Type*> pointers;
+    Ref<Params> params;
+    MemoQuery query;
+};
+
+Ref<Inference> infer(const Op& op, std::vector<Ref<Type>> types, Ref<Params> params = {},
+                     bool strict = false) {
+    return infer_shape(Asked(op, std::move(types), std::move(params), strict).query);
+}
+
+// As if Python's rules had said so.
+Ref<Inference> learn(const Op& op, std::vector<Ref<Type>> types, Ref<Params> params = {},
+                     uint16_t dtype = WIDE) {
+    auto said = Ref<Inference>::adopt(new Inference);
+    said->kind = MAP;
+    said->operands.assign(types.size(), dtype);
+    said->results.push_back(type({}, dtype, types[0]->device, types[0]->storage));
+    remember_dtypes(Asked(op, std::move(types), std::move(params)).query, said);
+    return said;
+}
+
+std::string bytes_of_axes(const Shape& axes, char keeps) {
+    std::string bytes;
+    write_tuple(bytes, 2);
+    write_tuple(bytes, int64_t(axes.size()));
+    for (int64_t axis : axes) write_integer(bytes, axis);
+    bytes.push_back(keeps);
+    return bytes;
+}
+
+Ref<Params> axes(const Shape& axes, bool keeps = false) {
+    return intern_params(bytes_of_axes(axes, keeps ? 'T' : 'F'));
+}
+
+bool has_shape(const Ref<Inference>& inference, const Shape& shape) {
+    return inference && inference->results[0]->shape == shape;
+}
+
+} // namespace
+
+static void operands_are_broadcast() {
+    Op& op = fresh_op(Op::broadcast);
+    learn(op, {type({}), type({})});
+    auto gives = [&](const Shape& a, const Shape& b, const Shape& both) {
+        return has_shape(infer(op, {type(a), type(b)}), both) &&
+               has_shape(infer(op, {type(b), type(a)}), both);
+    };
+    CHECK(gives({}, {}, {}) && gives({3}, {3}, {3}) && gives({3}, {}, {3}));
+    CHECK(gives({3, 1}, {1, 4}, {3, 4}) && gives({4}, {3, 1}, {3, 4}));
+    CHECK(gives({2, 1, 5}, {3, 1}, {2, 3, 5}) && gives({1, 1}, {7}, {1, 7}));
+    CHECK(gives({0}, {1}, {0}) && gives({5, 0}, {1}, {5, 0}) && gives({1, 0}, {6, 1}, {6, 0}));
+    for (const Shape& other : {Shape{2}, Shape{3, 2}, Shape{0}, Shape{2, 4}})
+        CHECK(!infer(op, {type(other), type({3})}) && !infer(op, {type({3}), type(other)}));
+    CHECK(!infer(op, {type({2, 3}), type({3, 3})}) && !infer(op, {type({2, 3}), type({2})}));
+    Op& three = fresh_op(Op::broadcast);
+    learn(three, {type({}), type({}), type({})});
+    CHECK(has_shape(infer(three, {type({5, 1, 1}), type({6, 1}), type({7})}), {5, 6, 7}));
+    CHECK(!infer(three, {type({5, 1}), type({6}), type({2, 1})}));
+}
+
+static void result_is_like_the_example() {
+    Op& op = fresh_op(Op::broadcast);
+    Ref<Inference> said = learn(op, {type({3}, NARROW), weak()}, {}, NARROW);
+    Ref<Inference> made = infer(op, {type({9, 4}, NARROW), weak()});
+    CHECK(has_shape(made, {9, 4}) && made->results[0] == type({9, 4}, NARROW));
+    CHECK(made->kind == MAP && made->operands == said->operands && made->results.size() == 1);
+    Ref<Inference> other = learn(op, {type({3}, WIDE, 2, 1), weak()});
+    CHECK(infer(op, {type({8}, WIDE, 2, 1), weak()})->results[0] == type({8}, WIDE, 2, 1));
+    CHECK(made->loops && made->loops == said->loops && made->loops != other->loops);
+    CHECK(learn(op, {type({7}, NARROW), weak()}, {}, NARROW)->loops == said->loops);
+}
+
+static void what_was_not_seen_is_left_to_the_rules() {
+    Op &op = fresh_op(Op::broadcast), &stated = fresh_op(Op::stated);
+    std::size_t before = remembered_dtypes();
+    learn(stated, {type({3}), type({3})});
+    CHECK(remembered_dtypes() == before && !infer(stated, {type({3}), type({3})}));
+    CHECK(!infer(op, {type({3}), type({3})}));
+    learn(op, {type({3}), type({3})});
+    CHECK(infer(op, {type({4}), type({4})}));
+    CHECK(!infer(op, {type({4}), type({4}, NARROW)}) && !infer(op, {type({4}), weak()}));
+    CHECK(!infer(op, {type({4})}) && !infer(op, {type({4}), type({4}), type({4})}));
+    CHECK(!infer(op, {type({4}), type({4})}, {}, true)); // strict
+    CHECK(!infer(op, {type({4}), type({4})}, axes({0})));
+    CHECK(!infer(op, {}) && !infer(op, {weak(), weak()}));
+    CHECK(!infer(fresh_op(Op::broadcast), {type({4}), type({4})}));
+    std::vector<Ref<Type>> many(17, type({4}));
+    learn(op, many);
+    CHECK(!infer(op, many));
+}
+
+static void two_devices_are_left_to_the_rules() {
+    Op& op = fresh_op(Op::broadcast);
+    learn(op, {type({3}), type({3}, WIDE, 1)});
+    learn(op, {type({3}), type({3}, WIDE, 0, 1)});
+    CHECK(!infer(op, {type({3}), type({3}, WIDE, 1)}));
+    CHECK(!infer(op, {type({3}), type({3}, WIDE, 0, 1)})); // and two kinds of storage
+    learn(op, {weak(), type({3}, WIDE, 1)});
+    CHECK(infer(op, {weak(), type({5}, WIDE, 1)})->results[0]->device == 0); // what the rules said
+    CHECK(!infer(op, {weak(1), type({5}, WIDE, 1)}));
+}
+
+static void reductions_drop_or_keep_their_axes() {
+    Op& op = fresh_op(Op::reduced);
+    auto gives = [&](const Shape& of, const Shape& over, bool keeps, const Shape& left) {
+        learn(op, {type(Shape(of.size(), 1))}, axes(over, keeps));
+        return has_shape(infer(op, {type(of)}, axes(over, keeps)), left);
+    };
+    CHECK(gives({2, 3, 4}, {1}, false, {2, 4}) && gives({2, 3, 4}, {1}, true, {2, 1, 4}));
+    CHECK(gives({2, 3, 4}, {0, 2}, false, {3}) && gives({2, 3, 4}, {0, 2}, true, {1, 3, 1}));
+    CHECK(gives({2, 3}, {0, 1}, false, {}) && gives({2, 3}, {0, 1}, true, {1, 1}));
+    CHECK(gives({2, 3}, {}, false, {2, 3}) && gives({}, {}, false, {}) && gives({}, {}, true, {}));
+    CHECK(!infer(op, {type({2, 3})}, axes({1}))); // these axes only of three
+    CHECK(!infer(op, {type({2, 3})}));            // no Params
+    CHECK(!learn(op, {type({2, 3})}, axes({1}))->loops);
+    // Of operands of their own a reduction keeps the shape of the first.
+    learn(op, {type({1, 1}), type({1})}, axes({1}));
+    CHECK(has_shape(infer(op, {type({6, 7}), type({7})}, axes({1})), {6}));
+}
+
+static void reductions_of_empty_axes_are_left_to_the_rules() {
+    Op& op = fresh_op(Op::reduced);
+    learn(op, {type({1, 1})}, axes({1}));
+    CHECK(!infer(op, {type({3, 0})}, axes({1})) && !infer(op, {type({0, 0})}, axes({1})));
+    CHECK(has_shape(infer(op, {type({0, 3})}, axes({1})), {0}));
+}
+
+static void axes_that_are_none_are_left_to_the_rules() {
+    Op& op = fresh_op(Op::reduced);
+    std::string good = bytes_of_axes({0}, 'F'), number, wrong_tag = good, not_a_tuple = good;
+    write_integer(number, 1);
+    wrong_tag[18] = 'f';
+    not_a_tuple[9] = 'i';
+    auto counted = [](int64_t count) {
+        std::string bytes;
+        write_tuple(bytes, 2);
+        write_tuple(bytes, count);
+        return bytes + std::string(40, 'F');
+    };
+    std::vector<std::string> all = {bytes_of_axes({2}, 'F'),
+                                    bytes_of_axes({-1}, 'F'),
+                                    bytes_of_axes({0}, 'N'),
+                                    number,
+                                    wrong_tag,
+                                    not_a_tuple,
+                                    "",
+                                    "(",
+                                    counted(-1),
+                                    counted(65),
+                                    counted(INT64_MAX),
+                                    counted(INT64_MIN)};
+    for (std::size_t end = 0; end < good.size(); ++end) all.push_back(good.substr(0, end));
+    for (const std::string& bytes : all) {
+        learn(op, {type({1, 1})}, intern_params(bytes));
+        CHECK(!infer(op, {type({2, 2})}, intern_params(bytes)));
+    }
+    learn(op, {type({1, 1})}, intern_params(good + "T")); // more may follow
+    CHECK(has_shape(infer(op, {type({2, 3})}, intern_params(good + "T")), {3}));
+}
+
+static void shapes_that_are_too_large_are_left_to_the_rules() {
+    Op& op = fresh_op(Op::broadcast);
+    learn(op, {type({}), type({})});
+    constexpr int64_t most = int64_t(1) << 59; // of 8 bytes each
+    CHECK(infer(op, {type({most}), type({1})}) && !infer(op, {type({most + 1}), type({1})}));
+    CHECK(!infer(op, {type({most, 1}), type({2})}) && !infer(op, {type({most, 1}), type({most})}));
+    CHECK(!infer(op, {type({INT64_MAX}), type({INT64_MAX})}));
+    CHECK(!infer(op, {type({INT64_MAX, 1}), type({1, 0})})); // as without the empty axis
+    CHECK(infer(op, {type(Shape(64, 1)), type({})}) && !infer(op, {type(Shape(65, 1)), type({})}));
+}
+
+static void params_are_kept_while_they_are_remembered() {
+    Op& op = fresh_op(Op::reduced);
+    Ref<Params> params = axes({0, 5});
+    learn(op, {type(Shape(6, 1))}, params);
+    CHECK(params->references == 2);
+    forget_dtypes();
+    CHECK(params->references == 1 && remembered_dtypes() == 0);
+    CHECK(!infer(op, {type(Shape(6, 1))}, params));
+}
+
+static void what_is_not_asked_for_is_forgotten_at_last() {
+    forget_dtypes();
+    Op &used = fresh_op(Op::broadcast), &unused = fresh_op(Op::broadcast);
+    learn(unused, {type({})});
+    Ref<Loops> loops = learn(used, {type({})})->loops;
+    for (std::size_t i = 0; i < 3 * CAPACITY; ++i) {
+        learn(fresh_op(Op::broadcast), {type({})});
+        CHECK(remembered_dtypes() <= CAPACITY);
+        if (i % 1'000 == 0) CHECK(infer(used, {type({int64_t(i)})})->loops == loops);
+    }
+    CHECK(infer(used, {type({2})}) && !infer(unused, {type({2})}));
+    forget_dtypes();
+    CHECK(!infer(used, {type({2})}));
+}
+
+static void what_is_asked_for_again_takes_no_more_room() {
+    forget_dtypes();
+    std::vector<const Op*> ops;
+    for (std::size_t round = 0; round < 6; ++round) {
+        for (std::size_t i = 0; i < CAPACITY / 4; ++i) {
+            ops.push_back(&fresh_op(Op::broadcast));
+            learn(*ops.back(), {type({})});
+            CHECK(remembered_dtypes() <= CAPACITY);
+        }
+        for (const Op* op : ops) infer(*op, {type({3})});
+        CHECK(remembered_dtypes() <= CAPACITY);
+    }
+    forget_dtypes();
+}
+
+static void threads_remember_and_infer_at_once() {
+    Op& op = fresh_op(Op::broadcast);
+    learn(op, {type({}), type({})});
+    auto work = [&](int64_t seed) {
+        for (int64_t i = 0; i < 2'000; ++i) {
+            auto dtype = uint16_t(1 + i % 7);
+            Ref<Inference> made = infer(op, {type({i, 1}, dtype), type({seed + 2}, dtype)});
+            if (made)
+                CHECK(has_shape(made, {i, seed + 2}) && made->loops);
+            else
+                CHECK(learn(op, {type({}, dtype), type({}, dtype)}, {}, dtype)->loops);
+            if (i % 499 == 498) forget_dtypes();
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int64_t seed = 0; seed < 4; ++seed) threads.emplace_back(work, seed);
+    for (std::thread& thread : threads) thread.join();
+}
+
+int main() {
+    for (uint16_t dtype = 0; dtype < 8; ++dtype) declare_dtype(dtype, {'f', 8});
+    declare_dtype(NARROW, {'f', 4});
+    operands_are_broadcast();
+    result_is_like_the_example();
+    what_was_not_seen_is_left_to_the_rules();
+    two_devices_are_left_to_the_rules();
+    reductions_drop_or_keep_their_axes();
+    reductions_of_empty_axes_are_left_to_the_rules();
+    axes_that_are_none_are_left_to_the_rules();
+    shapes_that_are_too_large_are_left_to_the_rules();
+    params_are_kept_while_they_are_remembered();
+    what_is_not_asked_for_is_forgotten_at_last();
+    what_is_asked_for_again_takes_no_more_room();
+    threads_remember_and_infer_at_once();
+}

@@ -1,0 +1,330 @@
+// Graphs computed node by node: how operands lie, over how many launches a loop goes, which memory
+// a result takes, what a failure leaves, which graphs are small enough.
+#include "sums.h"
+
+#include "../pool.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+namespace {
+
+struct Made {
+    Ref<Node> node;
+    Noting noted;
+    Maker maker;
+};
+
+// Computes the sum of these, and checks each element of it.
+Made computed(const std::vector<Ref<Node>>& of, int threads = 4) {
+    Made made;
+    made.node = sum(of);
+    CHECK(compute_singly(walked(made.node), threads, made.maker, made.noted, nullptr));
+    check_sum(made.node, of);
+    return made;
+}
+
+bool compute(const Ref<Node>& node, Noting& noted) {
+    Maker maker;
+    return compute_singly(walked(node), 1, maker, noted, nullptr);
+}
+
+// An operation whose loops nobody has asked for.
+Op& fresh_op() {
+    Op& op = declare_op("fresh");
+    op.shapes = Op::broadcast;
+    op.by_itself = true;
+    return op;
+}
+
+// A node that `compute` is asked for.
+Op& picks() {
+    static Op& op = declare_op("first");
+    op.by_itself = true;
+    return op;
+}
+
+Ref<Node> first_of(const Ref<Node>& node) {
+    Node* inputs[] = {node.get()};
+    return operation_node(&picks(), {}, inferred(number_type({1}).get()), inputs);
+}
+
+const Shape& strides_of(const Ref<Node>& node) { return value_of(node.get())->strides; }
+
+} // namespace
+
+static void contiguous_arrays_take_one_launch() {
+    for (int64_t length : {1, 2, 63, 64, 65, 4'096, 4'097, 100'000}) {
+        Made made = computed({array({length}), array({length})});
+        CHECK(made.noted.units == std::vector<int64_t>{(length + 4'095) / 4'096});
+        CHECK(made.noted.threads[0] == (length <= 4'096 ? 0 : length <= 32'768 ? 1 : 4));
+        CHECK(strides_of(made.node).empty());
+    }
+    CHECK(computed({array({}), array({})}).noted.units.size() == 1);
+    CHECK(computed({array({2, 3, 4, 5, 6}), array({2, 3, 4, 5, 6})}).noted.units.size() == 1);
+    Shape many(20, 1); // more axes than can be told apart, but they need not be
+    many[3] = 7;
+    computed({array(many), array(many)});
+}
+
+static void operands_are_broadcast() {
+    computed({array({70, 1}), array({1, 500})});
+    computed({array({70, 500}), array({500})});
+    computed({array({70, 500}), array({70, 1})});
+    computed({array({70, 500}), array({})});
+    computed({array({1}), array({9'000})});
+    computed({array({5, 1, 6}), array({4, 1}), array({5, 4, 6})});
+    computed({array({1, 1}), array({1})});
+    computed({array({3, 4}, {0, 0}), array({3, 4})}); // as of a view
+}
+
+static void operands_are_stepped_through() {
+    computed({array({5'000}, {2}), array({5'000})});
+    computed({array({5'000}, {-1}), array({5'000}, {3})});
+    computed({array({40, 50}, {1, 40}), array({40, 50})});
+    computed({array({40, 50}, {1, 40}), array({40, 50}, {-50, 1})});
+    computed({array({40, 50}, {200, 2}), array({50}, {-2}), array({40, 1})});
+    computed({array({40, 1}, {3, 17}), array({40, 1}, {5, 1})}); // strides that lead nowhere
+}
+
+static void scalars_are_added() {
+    computed({array({5, 6}), scalar(3.5)});
+    computed({scalar(-2), array({5, 6}, {1, 5})});
+    computed({array({7}), scalar(1), array({3, 1})});
+    computed({scalar(0.5), array({7}), scalar(-4)});
+}
+
+static void order_of_the_operands_is_that_of_the_result() {
+    Made made = computed({array({40, 50}, {1, 40}), array({40, 50}, {1, 40})});
+    CHECK((strides_of(made.node) == Shape{8, 320}) && made.noted.units.size() == 1);
+    made = computed({array({4, 5, 6}, {6, 24, 1}), array({4, 5, 6}, {6, 24, 1}), scalar(1)});
+    CHECK((strides_of(made.node) == Shape{48, 192, 8}) && made.noted.units.size() == 1);
+    made = computed({array({40, 50}, {1, 40}), array({50})}); // the others follow
+    CHECK((strides_of(made.node) == Shape{8, 320}));
+    CHECK(strides_of(computed({array({40, 50}, {1, 40}), array({40, 50})}).node).empty());
+    CHECK(strides_of(computed({array({40, 50}, {1, 41}), array({40, 50}, {1, 41})}).node).empty());
+    computed({made.node, made.node, array({40, 1})});
+}
+
+static void outer_axes_take_a_launch_each() {
+    auto launches = [](const Shape& shape, const Shape& strides) {
+        return computed({array(shape), array(shape, strides)}).noted.units.size();
+    };
+    CHECK(launches({3, 4, 5}, {200, 40, 2}) == 3);
+    CHECK(launches({2, 3, 4, 5}, {1, 2, 6, 24}) == 6);
+    CHECK(launches({2, 1, 2, 2, 1, 3, 4, 5}, {3'000, 7, -1'000, 500, 9, 150, 30, 3}) == 24);
+    CHECK(launches({3, 4, 5}, {40, 10, 2}) == 1); // axes that follow one another
+    CHECK(launches({64, 2, 2}, {1, 64, 128}) == 64);
+    Ref<Node> more = sum({array({65, 2, 2}), array({65, 2, 2}, {1, 65, 130})});
+    Noting noted;
+    CHECK(!compute(more, noted) && noted.units.empty() && !value_of(more.get()));
+}
+
+static void axes_beyond_sixteen_are_refused() {
+    Shape ones(17, 2);
+    Shape strides(17);
+    for (std::size_t i = 0; i < 17; ++i) strides[i] = int64_t(1) << (16 - i);
+    std::swap(strides[0], strides[16]);
+    Ref<Node> wide = sum({array(ones), array(ones, strides)});
+    Noting noted;
+    CHECK(!compute(wide, noted) && !value_of(wide.get()));
+}
+
+static void empty_results_launch_nothing() {
+    for (const Shape& shape : {Shape{0}, Shape{3, 0, 5}}) {
+        Made made = computed({array(shape), array({1})});
+        CHECK(made.noted.units.empty() && value_of(made.node.get())->type->shape == shape);
+    }
+    computed({array({0, 4}, {1, 3}), array({0, 4}, {1, 3})});
+}
+
+static void loops_are_asked_for_once() {
+    Op& op = fresh_op();
+    Maker maker;
+    Noting noted;
+    for (int64_t length : {5, 6, 5}) {
+        Ref<Node> node = sum(op, {array({length}), array({length, 1})});
+        CHECK(compute_singly(walked(node), 1, maker, noted, nullptr));
+    }
+    CHECK(maker.asked == std::vector<std::string>{"10"});
+    Ref<Node> node = sum(op, {array({5}, {2}), array({5, 5})});
+    CHECK(compute_singly(walked(node), 1, maker, noted, nullptr));
+    CHECK((maker.asked == std::vector<std::string>{"10", "s1"}));
+}
+
+static void result_takes_the_memory_of_what_was_made_for_it() {
+    Ref<Node> x = array({50}), y = array({50});
+    Ref<Node> last = sum({sum({sum({x, y}), y}), x});
+    int64_t before = counters[std::size_t(Counter::temporaries)];
+    Noting noted;
+    CHECK(compute(last, noted));
+    check_sum(last, {x, x, y, y});
+    CHECK(!noted.in_place(0) && noted.in_place(1) && noted.in_place(2));
+    CHECK(counters[std::size_t(Counter::temporaries)] == before + 2);
+}
+
+static void memory_that_others_read_is_left_alone() {
+    Ref<Node> x = array({50}), y = array({50}), seen = sum({x, y});
+    Noting noted;
+    Ref<Node> last = sum({seen, y}); // the Array of `seen` is there
+    CHECK(compute(last, noted) && !noted.in_place(1));
+    check_sum(seen, {x, y});
+    check_sum(last, {x, y, y});
+
+    Ref<Node> twice = sum({x, y});
+    last = sum({sum({twice, y}), twice}); // read again later
+    twice = nullptr;
+    noted = {};
+    CHECK(compute(last, noted) && !noted.in_place(1) && noted.in_place(2));
+    check_sum(last, {x, y, y, x, y});
+
+    twice = sum({x, y});
+    last = sum({twice, twice}); // and twice by one node
+    twice = nullptr;
+    noted = {};
+    CHECK(compute(last, noted) && !noted.in_place(1));
+    check_sum(last, {x, y, x, y});
+
+    last = sum({sum({x, y}), array({2, 50})}); // of another shape
+    noted = {};
+    CHECK(compute(last, noted) && !noted.in_place(1));
+
+    Ref<Node> in_order = array({4, 5}, {1, 4});
+    last = sum({sum({in_order, in_order}), array({4, 5})}); // of another order
+    noted = {};
+    CHECK(compute(last, noted) && !noted.in_place(1));
+}
+
+static void held_nodes_have_their_values_at_the_end() {
+    Ref<Node> x = array({6}), first = sum({x, x}), second = sum({first, x});
+    Ref<Node> last = sum({second, x});
+    Noting noted;
+    CHECK(compute(last, noted));
+    check_sum(first, {x, x});
+    check_sum(second, {x, x, x});
+    check_sum(last, {x, x, x, x});
+}
+
+static void other_operations_are_computed_between() {
+    Ref<Node> x = array({6}), y = array({6}), made = sum({x, y});
+    Ref<Node> last = sum({first_of(sum({x, x})), sum({first_of(y), made})});
+    Noting noted;
+    std::vector<Ran> ran;
+    Maker maker;
+    CHECK(compute_singly(walked(last), 1, maker, noted, &ran));
+    CHECK(element(last.get(), {5}) ==
+          2 * element(x.get(), {0}) + element(y.get(), {0}) + element(made.get(), {5}));
+    CHECK(ran.size() == 4); // what `compute` does notes itself
+    for (const Ran& each : ran) CHECK(*each.label == "sum" && each.begin <= each.end);
+}
+
+static void failures_publish_no_result() {
+    Kernel wrong = [](void**, const int64_t*, const double*, void*, int64_t, int64_t) -> int64_t {
+        return 1;
+    };
+    Kernel none = nullptr;
+    for (const Kernel* kernel : {&wrong, &none}) {
+        Op& op = fresh_op();
+        Ref<Node> x = array({6}), below = sum({x, x}), last = sum(op, {below, x});
+        Maker maker;
+        maker.kernel = kernel;
+        Noting noted;
+        CHECK(!compute_singly(walked(last), 1, maker, noted, nullptr) && !value_of(last.get()));
+        CHECK(!value_of(below.get()) && noted.units.size() == (kernel == &wrong ? 2 : 1));
+    }
+    Op& op = fresh_op();
+    Ref<Node> last = sum(op, {array({6}), array({6})});
+    Maker maker;
+    Noting noted;
+    maker.fails = true;
+    CHECK(!compute_singly(walked(last), 1, maker, noted, nullptr));
+    maker.fails = false; // nothing was kept of the failure
+    CHECK(compute_singly(walked(last), 1, maker, noted, nullptr) && maker.asked.size() == 2);
+    Ref<Node> between = first_of(sum({array({6}), array({6})}));
+    maker.fails = true;
+    CHECK(!compute_singly(walked(between), 1, maker, noted, nullptr) && !value_of(between.get()));
+}
+
+static void without_memory_nothing_is_computed() {
+    Ref<Node> x = array({6}), last = sum({sum({x, x}), array({2, 6})});
+    Noting noted;
+    for (int64_t n : {1, 2}) {
+        fail_allocation(n);
+        CHECK(!compute(last, noted) && !value_of(last.get()));
+    }
+    fail_allocation(0);
+    CHECK(compute(last, noted));
+}
+
+static void only_small_graphs_of_such_operations_fit() {
+    auto fits = [](const Ref<Node>& node) { return fits_singly(walked(node), 0); };
+    constexpr int64_t most = 1 << 17;
+    CHECK(fits(sum({array({most}), scalar(1)})) && !fits(sum({array({most + 1}), scalar(1)})));
+    CHECK(!fits(sum({array({most / 256, 1}), array({257})})));
+    CHECK(!fits_singly(walked(sum({array({3}), scalar(1)})), 1));
+    CHECK(!fits(array({3})));           // nothing to compute
+    CHECK(!fits(first_of(array({3})))); // nothing that has loops
+    CHECK(fits(first_of(sum({array({3}), scalar(1)}))));
+    Op& other = fresh_op();
+    other.by_itself = false;
+    CHECK(!fits(sum({sum(other, {array({3}), array({3})}), scalar(1)})));
+    auto* value = new Value;
+    value->type = number_type({3}, 0, 1); // of a storage kind of its own
+    CHECK(!fits(sum({sum({array({3}), scalar(1)}), first_of(node_of(value))})));
+}
+
+static void parts_of_what_is_pending_fit_if_they_are_large() {
+    Op& op = declare_op("part");
+    op.by_itself = true;
+    op.part = Op::taken;
+    auto part = [&](const Ref<Node>& of, int64_t length) {
+        Node* inputs[] = {of.get()};
+        Ref<Node> made = operation_node(&op, {}, inferred(number_type({length}).get()), inputs);
+        return fits_singly(walked(sum({made, scalar(1)})), 0);
+    };
+    Ref<Node> x = array({40}), pending = sum({x, x});
+    CHECK(part(x, 2) && part(pending, 10) && !part(pending, 9));
+}
+
+static void long_graphs_are_computed() {
+    auto chain = [](const Ref<Node>& x, std::size_t nodes) {
+        Ref<Node> last = x;
+        for (std::size_t i = 0; i < nodes; ++i) last = sum({last, x});
+        return last;
+    };
+    Ref<Node> x = array({1 << 13}), larger = array({(1 << 13) + 1});
+    CHECK(!is_long(walked(chain(x, LONG - 1))) && is_long(walked(chain(x, LONG))));
+    CHECK(fits_singly(walked(chain(x, LONG)), 0));
+    CHECK(fits_singly(walked(chain(larger, LONG - 1)), 0));
+    CHECK(!fits_singly(walked(chain(larger, LONG)), 0));
+    Ref<Node> small = array({3}), last = chain(small, 5'000);
+    Noting noted;
+    CHECK(compute(last, noted));
+    for (int64_t i = 0; i < 3; ++i)
+        CHECK(element(last.get(), {i}) == 5'001 * element(small.get(), {i}));
+    CHECK(!noted.in_place(0));
+    for (std::size_t i = 1; i < 5'000; ++i) CHECK(noted.in_place(i));
+}
+
+int main() {
+    declare_dtype(1, {'f', 8});
+    set_threads(4);
+    contiguous_arrays_take_one_launch();
+    operands_are_broadcast();
+    operands_are_stepped_through();
+    scalars_are_added();
+    order_of_the_operands_is_that_of_the_result();
+    outer_axes_take_a_launch_each();
+    axes_beyond_sixteen_are_refused();
+    empty_results_launch_nothing();
+    loops_are_asked_for_once();
+    result_takes_the_memory_of_what_was_made_for_it();
+    memory_that_others_read_is_left_alone();
+    held_nodes_have_their_values_at_the_end();
+    other_operations_are_computed_between();
+    failures_publish_no_result();
+    without_memory_nothing_is_computed();
+    only_small_graphs_of_such_operations_fit();
+    parts_of_what_is_pending_fit_if_they_are_large();
+    long_graphs_are_computed();
+}
