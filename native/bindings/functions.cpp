@@ -78,6 +78,7 @@ bool write_call(const FunctionObject& self, Arguments given, PyObject* names, st
         bytes.append(reinterpret_cast<const char*>(&type), sizeof type);
         any_array = true;
     }
+    if (names) bytes.push_back('='); // no argument's tag: a tuple of texts may be one
     if (names && !plain_bytes(bytes, names)) return false;
     return any_array && bytes.size() <= LONGEST;
 }

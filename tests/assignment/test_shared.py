@@ -122,3 +122,18 @@ def test_nothing_waits_where_nothing_is_optimised() -> None:
     with tn.options(optimise=False):
         _, multiply_adds, _ = looped(4, lambda i: A @ B + V[i])
     assert multiply_adds == 4 * CUBED
+
+
+def test_view_that_a_rule_looks_through_is_not_of_what_is_written_later() -> None:
+    with tn.options(tier=0):
+        x = tn.asarray(np.array([1, 2, 3]))
+        view = x[:2]
+        x[...] = x * 3 - 1
+        early = view[::-1] - view
+        x[...] = x * 3 - 1
+        late = view[::-1] * 1
+        view[1:] = view[1:] + 1
+        view *= 2
+        assert late.tolist() == [14, 5]
+        assert early.tolist() == [3, -3]
+        assert x.tolist() == [10, 30, 23]

@@ -172,3 +172,14 @@ def test_failure_that_is_the_same_along_a_folded_axis_is_not_lost(
     assert total.tolist() == exponents[0].tolist()
     with pytest.raises(ValueError, match="negative power -1"):
         one.wait()
+
+
+@pytest.mark.parametrize(
+    "shape", [(5,), (1, 5), (3, 40), (40, 3), (16, 33, 5), (3, 40_000)], ids=str
+)
+def test_what_does_not_depend_on_the_fold_below_is_not_its_result(shape: tuple[int, ...]) -> None:
+    x, whole = tn.asarray(np.full(shape, 2.0)), tn.asarray(np.full(shape, 2))
+    for axis in range(len(shape)):
+        for fold in (tn.sum, tn.max, tn.var, tn.cumulative_sum):
+            assert not np.asarray(tn.imag(fold(x, axis=axis))).any()
+        assert not np.asarray(tn.isnan(tn.sum(whole, axis=axis))).any()

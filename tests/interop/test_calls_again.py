@@ -193,3 +193,11 @@ def test_functions_are_as_functions_of_python() -> None:
     bound = tn.asarray([1.0, 2.0]).sum
     assert bound().item() == 3.0
     assert bound.__name__ == "sum"
+
+
+def test_names_of_arguments_are_no_argument() -> None:
+    x = tn.asarray([[1.0, 2.0]])
+    for _ in range(2):
+        assert tn.sum(x, axis=1).tolist() == [3.0]
+    with pytest.raises(TypeError):
+        tn.sum(x, 1, ("axis",))  # type: ignore[call-overload]

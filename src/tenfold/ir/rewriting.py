@@ -332,9 +332,18 @@ class Rewriting:
         dying: Sequence[bool] = ()
         if self.dying:
             needed = self._needed_later(positions)
+            # what is computed from them later must not see an update in their memory
+            updated = {at for at in map(self._updated, ordered) if at in needed}
+            held = [is_held or at in updated for at, is_held in zip(ordered, held, strict=True)]
             dying = [self._dies(at) and at not in needed for at in ordered]
         graph = Graph([self.nodes[at] for at in ordered], inputs, uses, held, outputs, dying)
         return graph, replaced
+
+    def _updated(self, at: int) -> int:
+        """What a node replaces a part of; -1 for nothing."""
+        op = self.ops[at]
+        updates = isinstance(op, Op) and op.writes is not None and self.nodes[at].pending
+        return self.inputs[at][0] if updates else -1
 
     def _needed_later(self, positions: Mapping[int, int]) -> set[int]:
         """Return the old nodes below what somebody holds and this graph does not compute: later it

@@ -39,12 +39,13 @@ def lanes_of_map(weight: int, widest: int) -> int:
 def pruned(
     body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
 ) -> tuple[tuple[Instruction, ...], tuple[Store, ...]]:
-    """Drop what nothing stored needs."""
+    """Drop what nothing stored needs, but for one fold or scan, around which there are loops."""
     needed = {i for _, elements in stores for i in elements}
     needed |= {i for i, made in enumerate(body) if made.name == "fail"}
-    for i in reversed(range(len(body))):
-        if i in needed:
-            needed.update(body[i].inputs)
+    needed = _with_inputs(body, needed)
+    turned = [i for i, made in enumerate(body) if made.name in ("fold", "scan")]
+    if turned and needed.isdisjoint(turned):
+        needed = _with_inputs(body, {*needed, turned[-1]})
     places = {old: new for new, old in enumerate(sorted(needed))}
     kept = tuple(body)
     if len(needed) < len(body):
@@ -54,3 +55,11 @@ def pruned(
     return kept, tuple(
         Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
     )
+
+
+def _with_inputs(body: Sequence[Instruction], needed: set[int]) -> set[int]:
+    found = set(needed)
+    for i in reversed(range(len(body))):
+        if i in found:
+            found.update(body[i].inputs)
+    return found
