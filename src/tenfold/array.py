@@ -153,9 +153,8 @@ def explained(
     """Return how the array is (to be) computed: see tn.explain.
 
     >>> import tenfold as tn
-    >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("executed"))
-    executed: 1 launch to come on cpu
-      1. multiply+sum: a kernel, ...
+    >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("planned").splitlines()[0])
+    planned: 1 kernel, 0 calls, 0 temporaries
     """
     return explain(self, stage=stage, analyze=analyze, format=format)
 

@@ -212,7 +212,11 @@ def _singly_text(look: Look) -> str:
         f"executed: {counted(len(nodes), 'launch')} to come on {look.device}, each operation by "
         f"itself {since} (option tier)"
     )
-    lines = [f"  {n}. {node.name}: a loop for any shape" for n, node in enumerate(nodes, 1)]
+    ways = {"broadcast": "a loop for any shape"}
+    lines = [
+        f"  {number}. {node.name}: {ways.get(node.op.shapes, 'a plan of its own')}"
+        for number, node in enumerate(nodes, 1)
+    ]
     return "\n".join([head, *shortened(lines)])
 
 
