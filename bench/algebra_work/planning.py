@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
-from types import FrameType
 
 import numpy as np
 from kernel_work.measure import Row
+from kernel_work.thinking import calls
 
 import tenfold as tn
 from tenfold import _native, pipeline
@@ -30,8 +29,6 @@ EVALUATIONS = 20
 NODES = 100_000
 MOST_MILLISECONDS, MOST_SECONDS = 3.0, 5.0
 KINDS = ("elementwise", "products", "mixed")
-THINKS = ("/tenfold/ir/rewrit", "/tenfold/rules/", "/tenfold/plan/", "/tenfold/render/")
-"""Where Python thinks: no function of these runs when a structure is known."""
 
 Pool = list[tn.Array]
 Choice = Callable[[random.Random, tn.Array, Pool], tn.Array]
@@ -96,23 +93,6 @@ def new_structures(kind: str) -> Row:
     }
 
 
-def thinking(work: Callable[[], object]) -> int:
-    """How many functions of Tenfold's rules, planner and renderer run meanwhile."""
-    count = 0
-
-    def seen(frame: FrameType, event: str, _: object) -> None:
-        nonlocal count
-        if event == "call" and any(part in frame.f_code.co_filename for part in THINKS):
-            count += 1
-
-    sys.setprofile(seen)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
 def again(tier: str, most: int, why: str) -> Row:
     """Evaluating structures many times, with new values: how often Python plans one."""
     begin, found = time.perf_counter(), []
@@ -120,7 +100,7 @@ def again(tier: str, most: int, why: str) -> Row:
         for kind in KINDS:
             for seed in range(5):
                 waits = (expression(kind, seed).wait for _ in range(EVALUATIONS))
-                found.append(sum(thinking(wait) > 0 for wait in waits))
+                found.append(sum(calls(wait) > 0 for wait in waits))
     return {
         "name": f"planning-again-{tier}",
         "group": "planning",

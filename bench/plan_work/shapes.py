@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from kernel_work.measure import Row
+from kernel_work.thinking import planned
 
 import tenfold as tn
 from plan_work.first import FUNCTIONS
-from plan_work.thinking import planned
 from plan_work.warm import LINEAR, function
 
 SHAPES = 50
