@@ -326,6 +326,7 @@ def _native_options() -> _native.Options:
 
 
 _USUAL = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
+"""What says how things are computed: where one is set, they are computed so from the first time."""
 
 
 def _singly() -> bool:

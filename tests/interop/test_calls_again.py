@@ -200,4 +200,4 @@ def test_names_of_arguments_are_no_argument() -> None:
     for _ in range(2):
         assert tn.sum(x, axis=1).tolist() == [3.0]
     with pytest.raises(TypeError):
-        tn.sum(x, 1, ("axis",))  # type: ignore[call-overload]
+        tn.sum(x, 1, ("axis",))  # type: ignore[call-overload]  # refused on purpose

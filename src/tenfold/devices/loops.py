@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold import _native
+from tenfold.devices.bound_numbers import castable
 from tenfold.devices.program import PROGRAMS, is_baseline
-from tenfold.dtypes import kind_of
 from tenfold.ir.op import Op, Params
 from tenfold.plan.loop import Loop
 from tenfold.plan.rules import has_rule
@@ -35,9 +35,9 @@ def loop(
 ) -> tuple[int, list[tuple[int, int, int]]] | None:
     """Return where the kernel is, and its sizes; None where the operation has none."""
     cpu = str(get("cpu"))
-    entering = zip(inputs, operands, strict=True)
-    if not all(castable(own, dtype) for (own, scalar), dtype in entering if scalar):
-        return None
+    for (own, scalar), dtype in zip(inputs, operands, strict=True):
+        if scalar and not castable(own.type(0).item(), dtype):
+            return None
     if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
         return None
     found = Loop(op, params, inputs, operands, result, steps)
@@ -56,10 +56,3 @@ def sizes_of(loop: Loop) -> list[tuple[int, int, int]]:
     for number, step in enumerate((*loop.steps, "1")):
         strides += [(STRIDE, number, axis) for axis in range(2 if step == "s" else 1)]
     return [(LENGTH, 0, 0), (LENGTH, 1, 0), *strides, (PART, 0, 0), (NOTHING, 0, 0)]
-
-
-def castable(scalar: np.dtype, dtype: np.dtype) -> bool:
-    """Whether native code casts a Python scalar of such a dtype to another as NumPy does."""
-    if kind_of(dtype) == "f":
-        return dtype.itemsize >= 4 and kind_of(scalar) in "bif"
-    return kind_of(dtype) == "c" or kind_of(scalar) in "bi"
