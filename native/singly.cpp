@@ -2,148 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+
+#include "lying.h"
 
 namespace tenfold {
 namespace {
 
-constexpr std::size_t MOST_AXES = 16;
 // More are worth a plan at once, and of long graphs plans of pieces.
 constexpr int64_t MOST_ELEMENTS = 1 << 17, MOST_IN_LONG = 1 << 13;
 constexpr int64_t MOST_LAUNCHES = 64;               // of one node, whose outer axes they go through
 constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
 constexpr int64_t LANES = 64;                   // of packets, which are whole in a unit, the most
 constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, of a range
-
-// How operands lie over the axes of a result that are longer than 1, as few as there can be. The
-// last operand is the result.
-struct Lying {
-    std::size_t operands = 0, axes = 0;
-    // As far as there are axes and operands; strides in bytes.
-    std::array<int64_t, MOST_AXES> lengths;
-    std::array<std::array<int64_t, MOST_AXES>, Loops::OPERANDS + 1> strides;
-
-    int64_t length(std::size_t from_last) const {
-        return from_last < axes ? lengths[axes - 1 - from_last] : 1;
-    }
-    int64_t stride(std::size_t operand, std::size_t from_last) const {
-        return from_last < axes ? strides[operand][axes - 1 - from_last] : 0;
-    }
-};
-
-// As most do: all of one shape and in C's order.
-bool lie_end_to_end(const Type& result, std::span<const Value* const> arrays, Lying& lying) {
-    for (const Value* array : arrays)
-        if (!array->strides.empty() || array->type->shape != result.shape) return false;
-    lying.axes = 1;
-    lying.lengths[0] = result.size();
-    for (const Value* array : arrays)
-        lying.strides[lying.operands++][0] = dtype_of(array->type->dtype).bytes;
-    lying.strides[lying.operands++][0] = dtype_of(result.dtype).bytes;
-    return true;
-}
-
-// The strides of an array over the axes of what it is broadcast to.
-class Strides {
-  public:
-    Strides(const Type& type, std::span<const int64_t> strides, std::size_t axes)
-        : type_(type), strides_(strides), missing_(axes - type.shape.size()) {
-        int64_t stride = dtype_of(type.dtype).bytes;
-        for (std::size_t i = type.shape.size(); strides.empty() && i-- > 0;) {
-            in_c_order_[i] = stride;
-            stride *= type.shape[i];
-        }
-    }
-
-    int64_t along(std::size_t axis) const {
-        if (axis < missing_ || type_.shape[axis - missing_] == 1) return 0;
-        return strides_.empty() ? in_c_order_[axis - missing_] : strides_[axis - missing_];
-    }
-
-  private:
-    const Type& type_;
-    std::span<const int64_t> strides_;
-    std::size_t missing_;
-    std::array<int64_t, MOST_AXES> in_c_order_{};
-};
-
-// The order of a result's axes in memory, innermost first: that in which all arrays of its shape
-// lie without gaps, if they agree, else C's.
-struct Order {
-    std::array<uint8_t, MOST_AXES> axes{};
-    bool is_c = true;
-};
-
-// False where there are too many axes.
-bool order_of(const Type& result, std::span<const Value* const> arrays, Order& order) {
-    std::size_t count = result.shape.size();
-    if (count > MOST_AXES) return false;
-    for (std::size_t i = 0; i < count; ++i) order.axes[i] = uint8_t(count - 1 - i);
-    const Value* like = nullptr;
-    for (const Value* array : arrays) {
-        if (array->type->shape != result.shape) continue;
-        if (array->strides.empty() || (like && like->strides != array->strides)) return true;
-        like = array;
-    }
-    if (!like) return true;
-    auto axes = order.axes;
-    std::stable_sort(axes.begin(), axes.begin() + std::ptrdiff_t(count),
-                     [&](uint8_t a, uint8_t b) { return like->strides[a] < like->strides[b]; });
-    int64_t next = dtype_of(like->type->dtype).bytes;
-    for (std::size_t i = 0; i < count; ++i) {
-        int64_t length = result.shape[axes[i]];
-        if (length != 1 && like->strides[axes[i]] != next) return true;
-        next *= length;
-    }
-    order = {axes, false};
-    return true;
-}
-
-// Those of a result; empty for C's order.
-std::vector<int64_t> strides_in(const Order& order, const Type& type) {
-    if (order.is_c) return {};
-    std::vector<int64_t> strides(type.shape.size());
-    int64_t next = dtype_of(type.dtype).bytes;
-    for (std::size_t i = 0; i < strides.size(); ++i) {
-        strides[order.axes[i]] = next;
-        next *= type.shape[order.axes[i]];
-    }
-    return strides;
-}
-
-// False where there are too many axes.
-bool lie(const Type& result, std::span<const Value* const> arrays, const Order& order,
-         std::span<const int64_t> strides_of_result, Lying& lying) {
-    std::size_t count = result.shape.size();
-    std::array<std::optional<Strides>, Loops::OPERANDS + 1> each;
-    for (const Value* array : arrays)
-        each[lying.operands++].emplace(*array->type, array->strides, count);
-    each[lying.operands++].emplace(result, strides_of_result, count);
-    // The innermost axis stands first here; they are turned around below.
-    for (std::size_t i = 0; i < count; ++i) {
-        std::size_t axis = order.axes[i];
-        int64_t length = result.shape[axis];
-        std::array<int64_t, Loops::OPERANDS + 1> strides{};
-        for (std::size_t k = 0; k < lying.operands; ++k) strides[k] = each[k]->along(axis);
-        if (length == 1) continue;
-        std::size_t last = lying.axes - 1;
-        bool merges = lying.axes > 0;
-        for (std::size_t k = 0; merges && k < lying.operands; ++k)
-            merges = strides[k] == lying.strides[k][last] * lying.lengths[last];
-        if (merges) {
-            lying.lengths[last] *= length;
-            continue;
-        }
-        if (lying.axes == MOST_AXES) return false;
-        lying.lengths[lying.axes] = length;
-        for (std::size_t k = 0; k < lying.operands; ++k) lying.strides[k][lying.axes] = strides[k];
-        ++lying.axes;
-    }
-    auto turn = [&](auto& numbers) { std::reverse(numbers.begin(), numbers.begin() + lying.axes); };
-    turn(lying.lengths);
-    for (std::size_t k = 0; k < lying.operands; ++k) turn(lying.strides[k]);
-    return true;
-}
 
 bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
