@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "loops.h"
+#include "movement.h"
 #include "op.h"
 #include "params.h"
 #include "type.h"
@@ -23,7 +24,10 @@ struct Inference {
     std::atomic<uint8_t> exact{0};
     // Of an operation on elements: of all inferences of the same dtypes.
     Ref<Loops> loops;
+    // Of a view: owned; null: not asked for yet.
+    std::atomic<const Movement*> movement{nullptr};
 
+    ~Inference() { delete movement.load(std::memory_order_acquire); }
     static void destroy(Inference* inference) { delete inference; }
 };
 

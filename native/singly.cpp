@@ -4,13 +4,14 @@
 #include <chrono>
 
 #include "lying.h"
+#include "part.h"
 
 namespace tenfold {
 namespace {
 
 // More are worth a plan at once, and of long graphs plans of pieces.
 constexpr int64_t MOST_ELEMENTS = 1 << 17, MOST_IN_LONG = 1 << 13;
-constexpr int64_t MOST_LAUNCHES = 64;               // of one node, whose outer axes they go through
+constexpr int64_t MOST_LAUNCHES = 4096;             // of one node, whose outer axes they go through
 constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
 constexpr int64_t LANES = 64;                   // of packets, which are whole in a unit, the most
 constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, of a range
@@ -18,6 +19,8 @@ constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, o
 bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
+
+constexpr std::span<const int64_t> NO_STARTS{};
 
 class Singly {
   public:
@@ -32,7 +35,8 @@ class Singly {
             left_[i] = entry.uses;
             values_[i] = entry.value;
             if (entry.value || entry.node->is_scalar()) continue;
-            if (!(has_loops(*entry.node) ? compute(i) : compute_by_plan(i))) return false;
+            bool done = has_loops(*entry.node) ? compute(i) : view(i) || compute_by_plan(i);
+            if (!done) return false;
             for (uint32_t input : walked_.inputs(entry))
                 if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
         }
@@ -74,6 +78,28 @@ class Singly {
         if (ran_) ran_->push_back({&node.op->name, true, begun, now()});
         values_[position] = std::move(made);
         return true;
+    }
+
+    // False for what is no view, or none without copying.
+    bool view(uint32_t position) {
+        const WalkedNode& entry = walked_.nodes[position];
+        if (!entry.node->op->view) return false;
+        const Value& input = *values_[walked_.inputs(entry)[0]];
+        Inference& inference = *entry.node->inference;
+        const Movement* movement = inference.movement.load(std::memory_order_acquire);
+        if (!movement) {
+            const Movement* made = maker_.movement(*entry.node, *input.type);
+            if (!made) return false;
+            if (inference.movement.compare_exchange_strong(movement, made))
+                movement = made;
+            else // another thread was first
+                delete made;
+        }
+        const Node& node = *entry.node;
+        bool part = node.op->part == Op::taken;
+        auto starts = part ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
+        values_[position] = viewed(*movement, input, inference.results[0], starts);
+        return bool(values_[position]);
     }
 
     // Its inputs are given their values first, which they keep as long as somebody reads them.
@@ -137,7 +163,9 @@ class Singly {
             const Ref<Allocation>& own = value.buffers[0].allocation;
             bool alone = value.references.load(std::memory_order_relaxed) == 1 &&
                          own->references.load(std::memory_order_relaxed) == 1;
-            if (alone && value.type.get() == &type && value.strides == strides) memory = own;
+            if (alone && value.type.get() == &type && value.strides == strides &&
+                value.buffers[0].offset == 0)
+                memory = own;
         }
         if (!memory) memory = Allocation::from_pool(bytes);
         if (!memory) return {};
@@ -239,7 +267,7 @@ bool fits_singly(const Walked& walked, uint8_t device) {
         if (entry.value) continue;
         if (!node.op || !node.op->by_itself || node.inference->results.size() != 1) return false;
         if (node.op->part != Op::none && is_small_part(walked, entry)) return false;
-        loops |= has_loops(node);
+        loops |= has_loops(node) || node.op->view;
     }
     return loops;
 }

@@ -1,6 +1,7 @@
 // Singly: a small graph is computed node by node, operations on elements each by a loop for its
-// dtypes that takes any shape and layout, others by plans of one node. So what is seen for the
-// first time needs no plan of its own, and nothing is compiled for it that was compiled before.
+// dtypes that takes any shape and layout, views by their strides, others by plans of one node. So
+// what is seen for the first time needs no plan of its own, and nothing is compiled for it that was
+// compiled before.
 #pragma once
 #include "plan.h"
 
@@ -14,6 +15,8 @@ class LoopMaker {
     // array. (A node may have been computed by another thread, and its inputs gone.)
     virtual const Loop* make(const Node& node, std::span<const Node* const> inputs,
                              const std::string& steps) = 0;
+    // How a view reads its input, of this shape; handed over.
+    virtual const Movement* movement(const Node& node, const Type& input) = 0;
     // Computes a node of another operation, whose inputs have their values; false where it fails.
     virtual bool compute(Node& node) = 0;
 };
@@ -21,7 +24,7 @@ class LoopMaker {
 constexpr std::size_t LONG = 512; // nodes; of more no plan is made as a whole
 inline bool is_long(const Walked& walked) { return walked.nodes.size() > LONG; }
 // Whether all that is pending are small arrays of this device, made by operations that may be
-// computed by themselves, of which one at least has loops.
+// computed by themselves, of which one at least has loops or is a view.
 bool fits_singly(const Walked& walked, uint8_t device);
 // Of a walk that fits. False where a node fails, or has no loop: what it was computed from may have
 // its value by then.

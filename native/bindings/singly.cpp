@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t PLACES = 4096;
 constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 
-PyObject* make_loop = nullptr; // loop(op, params, inputs, operands, result, steps)
-uint8_t device = 0;            // whose loops they are
+PyObject* make_loop = nullptr;     // loop(op, params, inputs, operands, result, steps)
+PyObject* make_movement = nullptr; // movement(op, params, shape)
+uint8_t device = 0;                // whose loops they are
 
 // How often a graph came, by a hash of its key: two of one hash take a plan a little sooner.
 struct Sight {
@@ -49,6 +50,23 @@ class Maker : public LoopMaker {
             loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
         return loop.release();
+    }
+
+    // As `make`.
+    const Movement* movement(const Node& node, const Type& input) override {
+        nb::object params = nb::steal(params_to_python(node.params.get()));
+        nb::object shape = nb::tuple(nb::cast(input.shape));
+        nb::object found = nb::steal(PyObject_CallFunctionObjArgs(
+            make_movement, node.op->python, params.ptr(), shape.ptr(), nullptr));
+        if (!found.is_valid()) return nullptr;
+        auto made = std::make_unique<Movement>();
+        if (found.is_none()) return made.release();
+        made->kind = nb::len(found) < input.shape.size() ? Movement::in_order : Movement::affine;
+        for (nb::handle step : found) {
+            auto axis = step[0].is_none() ? Movement::NO_AXIS : nb::cast<int64_t>(step[0]);
+            made->steps.push_back({axis, nb::cast<int64_t>(step[1]), nb::cast<int64_t>(step[2])});
+        }
+        return made.release();
     }
 
     bool compute(Node& node) override {
@@ -95,11 +113,12 @@ void declare_singly(nb::module_& module) {
     module.attr("LONG") = LONG;
     module.def(
         "set_loops",
-        [](nb::object maker, uint8_t of_device) {
-            make_loop = maker.release().ptr();
+        [](nb::object loop, nb::object movement, uint8_t of_device) {
+            make_loop = loop.release().ptr();
+            make_movement = movement.release().ptr();
             device = of_device;
         },
-        "maker"_a, "device"_a);
+        "loop"_a, "movement"_a, "device"_a);
 }
 
 } // namespace tenfold::bindings

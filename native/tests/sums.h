@@ -153,6 +153,7 @@ class Maker : public LoopMaker {
         if (kernel) loop->kernel = *kernel;
         return loop;
     }
+    const Movement* movement(const Node&, const Type&) override { return new Movement(how); }
     // Of a node with one input: its first element, in an array of its own.
     bool compute(Node& node) override {
         if (fails) return false;
@@ -171,6 +172,7 @@ class Maker : public LoopMaker {
     std::vector<std::string> asked;
     bool fails = false;
     const Kernel* kernel = nullptr; // in place of the right one
+    Movement how;                   // views read their input
 };
 
 // Notes what is launched.

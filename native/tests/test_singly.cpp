@@ -114,10 +114,53 @@ static void outer_axes_take_a_launch_each() {
     CHECK(launches({2, 3, 4, 5}, {1, 2, 6, 24}) == 6);
     CHECK(launches({2, 1, 2, 2, 1, 3, 4, 5}, {3'000, 7, -1'000, 500, 9, 150, 30, 3}) == 24);
     CHECK(launches({3, 4, 5}, {40, 10, 2}) == 1); // axes that follow one another
-    CHECK(launches({64, 2, 2}, {1, 64, 128}) == 64);
-    Ref<Node> more = sum({array({65, 2, 2}), array({65, 2, 2}, {1, 65, 130})});
+    CHECK(launches({4'096, 2, 2}, {1, 4'096, 8'192}) == 4'096);
+    Ref<Node> more = sum({array({4'097, 2, 2}), array({4'097, 2, 2}, {1, 4'097, 8'194})});
     Noting noted;
     CHECK(!compute(more, noted) && noted.units.empty() && !value_of(more.get()));
+}
+
+static void views_take_no_launch_and_no_memory() {
+    Op& op = declare_op("turned");
+    op.by_itself = op.view = true;
+    Ref<Node> base = array({3, 4});
+    auto moved = [&](const Shape& shape, Movement how) {
+        Node* inputs[] = {base.get()};
+        Ref<Node> node = operation_node(&op, {}, inferred(number_type(shape).get()), inputs);
+        Noting noted;
+        Maker maker;
+        maker.how = std::move(how);
+        CHECK(compute_singly(walked(node), 1, maker, noted, nullptr) && noted.units.empty());
+        Ref<Value> value = value_of(node.get());
+        const Buffer &own = value_of(base.get())->buffers[0], &made = value->buffers[0];
+        CHECK(value->part && made.allocation.get() == own.allocation.get());
+        return std::pair(made.offset - own.offset, value->strides);
+    };
+    using Found = std::pair<int64_t, Shape>;
+    constexpr auto NONE = Movement::NO_AXIS;
+    CHECK(moved({4, 3}, {Movement::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {8, 32}));
+    CHECK(moved({2}, {Movement::affine, {{NONE, 0, 2}, {0, -2, 3}}}) == Found(88, {-16}));
+    CHECK(moved({1, 4}, {Movement::affine, {{NONE, 0, 1}, {1, 1, 0}}}) == Found(32, {}));
+    CHECK(moved({3}, {Movement::affine, {{0, 1, 0}, {0, 1, 1}}}) == Found(8, {40})); // a diagonal
+    CHECK(moved({0}, {Movement::affine, {{NONE, 0, 3}, {0, 1, 4}}}).first == 0);
+    CHECK(moved({2, 6}, {Movement::in_order, {}}) == Found(0, {}));
+    base = array({3, 4}, {1, 3});
+    CHECK(moved({4, 3}, {Movement::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {}));
+}
+
+static void views_that_need_a_copy_are_computed_otherwise() {
+    Op& op = declare_op("reshaped");
+    op.by_itself = op.view = true;
+    Ref<Node> base = array({3, 4}, {1, 3});
+    Node* inputs[] = {base.get()};
+    for (Movement::Kind kind : {Movement::in_order, Movement::other}) {
+        Ref<Node> node = operation_node(&op, {}, inferred(number_type({1}).get()), inputs);
+        Noting noted;
+        Maker maker;
+        maker.how.kind = kind;
+        CHECK(compute_singly(walked(node), 1, maker, noted, nullptr));
+        CHECK(!value_of(node.get())->part);
+    }
 }
 
 static void axes_beyond_sixteen_are_refused() {
@@ -315,6 +358,8 @@ int main() {
     scalars_are_added();
     order_of_the_operands_is_that_of_the_result();
     outer_axes_take_a_launch_each();
+    views_take_no_launch_and_no_memory();
+    views_that_need_a_copy_are_computed_otherwise();
     axes_beyond_sixteen_are_refused();
     empty_results_launch_nothing();
     loops_are_asked_for_once();

@@ -412,9 +412,13 @@ def function(
     python: Callable[..., Any], op: int, elements: int, follow: str
 ) -> Callable[..., Any]: ...
 def set_loops(
-    maker: Callable[..., tuple[int, list[tuple[int, int, int]]] | None], device: int
+    loop: Callable[..., tuple[int, list[tuple[int, int, int]]] | None],
+    movement: Callable[..., tuple[tuple[int | None, int, int], ...] | None],
+    device: int,
 ) -> None:
-    """Say what makes the loop of an operation on elements: tenfold/devices/loops.py."""
+    """Say what makes the loop of an operation on elements and what says how a view reads its input:
+    tenfold/devices/loops.py.
+    """
 
 def pass_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...

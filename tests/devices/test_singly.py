@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,3 +206,58 @@ def test_a_profile_names_each_operation() -> None:
         ("multiply", "kernel"),
         ("add", "kernel"),
     ]
+
+
+MOVEMENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "slice": lambda xp, x: x[1:],
+    "other start": lambda xp, x: x[2:] - x[1:-1],
+    "steps": lambda xp, x: x[::2, ::-3],
+    "element": lambda xp, x: x[2, :, 1],
+    "new axes": lambda xp, x: x[None, 1, ..., None],
+    "nothing": lambda xp, x: x[3:3],
+    "turned": lambda xp, x: xp.permute_dims(x, (2, 0, 1)),
+    "flipped": lambda xp, x: xp.flip(x),
+    "spread": lambda xp, x: xp.broadcast_to(x[1:2, :, :1], (4, 5, 6)),
+    "diagonal": lambda xp, x: xp.linalg.diagonal(x),
+    "reshaped": lambda xp, x: xp.reshape(x, (-1, 3)),
+    "reshaped from a turned one": lambda xp, x: xp.reshape(x.mT, (-1,)),
+    "split": lambda xp, x: xp.reshape(x[1:3], (2, 5, 2, 3)),
+    "view of a view of a view": lambda xp, x: xp.permute_dims(x[1:], (1, 2, 0))[1::2, None, ::-1],
+}
+
+
+@pytest.mark.parametrize("name", MOVEMENTS)
+def test_views_between_operations_are_made_without_plans(name: str) -> None:
+    values = RANDOM.uniform(0.5, 2, (4, 5, 6))
+
+    def made(xp: Any, x: Any) -> Any:
+        moved = MOVEMENTS[name](xp, x * 2)
+        return moved * moved - 1, moved
+
+    found, wanted = made(tn, tn.asarray(values)), made(np, values)
+    tn.eval(*found)
+    for one, other in zip(found, wanted, strict=True):
+        assert np.asarray(one).tobytes() == other.tobytes()
+        assert one.shape == other.shape
+
+
+def test_view_of_another_start_is_another_one() -> None:
+    x = tn.asarray(np.arange(10.0))
+    for start in range(1, 9):
+        assert np.asarray((x * 2)[start:] + 0).tolist() == list(np.arange(start, 10.0) * 2)
+        assert np.asarray((x * 2)[start] + 0) == 2 * start
+
+
+def test_memory_of_a_view_is_not_written_over_while_another_reads_it() -> None:
+    x = tn.asarray(np.arange(9.0))
+    y = x * 1
+    late, early = y[1:], y[:-1]
+    assert np.asarray((late + 1) * early).tolist() == [(n + 2) * n for n in range(8)]
+    shifted = (x * 1)[1:] + 1  # would write where it reads, one element before
+    assert np.asarray(shifted).tolist() == [n + 2.0 for n in range(8)]
+
+
+def test_views_of_complex_numbers_as_pairs() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, (3, 2)))
+    made = tn.real(x * 1j) + tn.imag(x * 1j)
+    assert np.allclose(np.asarray(made), np.asarray(x))

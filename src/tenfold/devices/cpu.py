@@ -27,7 +27,7 @@ from tenfold.devices.bound_numbers import scalar_bytes
 from tenfold.devices.device import Written, declare
 from tenfold.devices.factorise import factorise
 from tenfold.devices.generalise import generalise
-from tenfold.devices.loops import loop
+from tenfold.devices.loops import loop, movement
 from tenfold.devices.multiply import multiply
 from tenfold.devices.pieces import Pieces
 from tenfold.devices.program import PROGRAMS, Program, is_baseline, program_of
@@ -397,4 +397,4 @@ def threads_of(launch: Launch) -> int:
 
 
 declare(Cpu())
-_native.set_loops(loop, DEVICE_IDS[Cpu.name])
+_native.set_loops(loop, movement, DEVICE_IDS[Cpu.name])

@@ -1,7 +1,8 @@
 """Loops: operations on elements by themselves, compiled once for any shape.
 
 Takes what native code has found of a node, an operation, its parameters, dtypes and how its array
-operands lie, hands on what it needs to launch the loop of all such nodes (`native/singly.cpp`).
+operands lie, hands on what it needs to launch the loop of all such nodes, or to make the view that
+a movement is (`native/singly.cpp`).
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.arithmetic import add
@@ -17,6 +18,7 @@ from tenfold import _native
 from tenfold.devices.bound_numbers import castable
 from tenfold.devices.program import PROGRAMS, is_baseline
 from tenfold.ir.op import Op, Params
+from tenfold.ir.shape import Shape
 from tenfold.plan.loop import Loop
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
@@ -45,6 +47,23 @@ def loop(
     program = PROGRAMS.of(found, 0, "0", cpu)
     _native.count("generic_compiles")
     return program.kernel, sizes_of(found)
+
+
+def movement(
+    op: Op[...], params: Params, shape: Shape
+) -> tuple[tuple[int | None, int, int], ...] | None:
+    """Return how a view reads its input: of each axis of that the axis of the result along which it
+    goes, how many elements a step, and where it begins; () for what has the same bytes in row-major
+    order; None where it depends on more.
+
+    >>> from tenfold.ops.indexing import index
+    >>> movement(index, ((3, (0, 2, 5)), ()), (4, 7))
+    ((None, 0, 3), (0, 5, 0))
+    """
+    if op.reads is not None:
+        return op.reads(shape, *params)
+    keeps_order = op.strides is not None and op.undo is not None
+    return () if keeps_order else None
 
 
 def sizes_of(loop: Loop) -> list[tuple[int, int, int]]:

@@ -204,7 +204,10 @@ def executed_text(look: Look) -> str:
 
 def _singly_text(look: Look) -> str:
     """Return what runs while a small graph has been seen seldom: each operation by itself."""
-    nodes = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
+    pending = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
+    nodes = [node for node in pending if node.op.reads is None]
+    if not nodes:
+        return f"executed: nothing is to be launched on {look.device}"
     since = f"until this has been computed {_native.OFTEN} times"
     if len(look.graph) > _native.LONG:
         since = f"as there are more than {_native.LONG} nodes"
