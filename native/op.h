@@ -20,8 +20,9 @@ struct Op {
     // What its Params say of its first input: a part that it takes, or replaces; see part.h.
     enum Part : uint8_t { none, taken, replaced } part = none;
     // What the shape of its result is: stated by Python's rule, or what those of its operands
-    // broadcast to, or that of its operand without axes that its Params name; see shapes.h.
-    enum Shapes : uint8_t { stated, broadcast, reduced } shapes = stated;
+    // broadcast to, or that of its operand without axes that its Params name, or with its axes in
+    // their order; see shapes.h.
+    enum Shapes : uint8_t { stated, broadcast, reduced, permuted } shapes = stated;
     // Whether it may be computed by itself, before what reads it is looked at: no rule but such as
     // leave all bits can match it with others that may.
     bool by_itself = false;

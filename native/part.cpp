@@ -218,6 +218,24 @@ Ref<Params> written_part(const Params& params, const Type& array) {
 
 } // namespace
 
+bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape) {
+    Picks found = read_picks(picks.bytes);
+    for (int64_t length : shape_of(found)) shape.push_back(length);
+    return found.picks.size() == array.shape.size();
+}
+
+Movement taken_movement(const Params& picks) {
+    Picks found = read_picks(picks.bytes);
+    Movement made{Movement::affine, {}};
+    int64_t axis = 0;
+    std::size_t next = 0; // new axis
+    for (const Pick& pick : found.picks) {
+        while (pick.axis && next < found.added.size() && found.added[next] == axis) ++next, ++axis;
+        made.steps.push_back({pick.axis ? axis++ : Movement::NO_AXIS, pick.step, pick.start});
+    }
+    return made;
+}
+
 bool is_all(const Params& picks, const Type& array) {
     return is_all(read_picks(bytes_of(picks)), array);
 }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "movement.h"
 #include "op.h"
 #include "params.h"
 #include "type.h"
@@ -61,6 +62,12 @@ std::string bytes_of(const Params& params);
 // The Params with which `update` replaces what `index` takes of an array, in the one form that
 // equal parts have; empty where that is nothing, or all. Under the GIL.
 Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array);
+
+// The shape of what `index` takes, put behind what `shape` has; false where its array has another
+// number of axes.
+bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape);
+// How `index` reads its array; starts may stand for those of `picks`.
+Movement taken_movement(const Params& picks);
 
 // Whether `index` takes all of an array, as it is.
 bool is_all(const Params& picks, const Type& array);

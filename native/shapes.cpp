@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lock.h"
+#include "part.h"
 
 namespace tenfold {
 namespace {
@@ -48,16 +49,16 @@ std::string key_of(const MemoQuery& query) {
         append(bytes, type->device);
         append(bytes, type->storage);
         append(bytes, type->weak);
-        append(bytes, type->weak || query.op->shapes == Op::broadcast ? std::size_t(0)
-                                                                      : type->shape.size());
+        bool ranks = query.op->shapes == Op::reduced || query.op->shapes == Op::permuted;
+        append(bytes, type->weak || !ranks ? std::size_t(0) : type->shape.size());
     }
-    if (query.params) bytes += query.params->bytes;
+    if (query.params && query.op->part == Op::none) bytes += query.params->bytes;
     return bytes;
 }
 
 bool covers(const MemoQuery& query) {
-    if (query.op->shapes == Op::stated || query.types.empty() || query.types.size() > WIDEST)
-        return false;
+    bool stated = query.op->shapes == Op::stated && query.op->part != Op::taken;
+    if (stated || query.types.empty() || query.types.size() > WIDEST) return false;
     const Type* first = nullptr; // operands of two devices are an error
     for (const Type* type : query.types) {
         if (type->weak) continue;
@@ -83,33 +84,61 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
     return true;
 }
 
-// Params of reductions begin with the axes, in rising order, and whether they are kept:
-// (( axes ) keepdims ...), see native/bindings/tables.cpp.
-bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
+// Params of reductions and permutations begin with axes: (( axes ) ...), see
+// native/bindings/tables.cpp. Takes them off the bytes; false where they are no axes of the Type.
+bool read_axes(const Type& type, std::string_view& bytes, std::vector<std::size_t>& axes) {
     auto integer = [&](std::size_t at) {
         int64_t value = 0;
         std::memcpy(&value, bytes.data() + at, sizeof value);
         return value;
     };
     constexpr std::size_t EACH = 9; // a tag and eight bytes
-    if (bytes.size() < 2 * EACH + 1 || bytes[0] != '(' || bytes[EACH] != '(') return false;
-    int64_t axes = integer(EACH + 1);
-    if (axes < 0 || std::size_t(axes) > MOST_AXES) return false;
-    std::size_t end = EACH * std::size_t(axes + 2);
-    if (bytes.size() <= end) return false;
-    bool keeps = bytes[end] == 'T';
-    if (!keeps && bytes[end] != 'F') return false;
-    std::vector<bool> folded(type.shape.size());
+    if (bytes.size() < 2 * EACH || bytes[0] != '(' || bytes[EACH] != '(') return false;
+    int64_t count = integer(EACH + 1);
+    if (count < 0 || std::size_t(count) > MOST_AXES) return false;
+    std::size_t end = EACH * std::size_t(count + 2);
+    if (bytes.size() < end) return false;
     for (std::size_t at = 2 * EACH; at < end; at += EACH) {
         int64_t axis = integer(at + 1);
-        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(folded.size())) return false;
-        folded[std::size_t(axis)] = true;
+        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(type.shape.size())) return false;
+        axes.push_back(std::size_t(axis));
     }
+    bytes.remove_prefix(end);
+    return true;
+}
+
+bool permuted(const Type& type, std::string_view bytes, Shape& shape) {
+    std::vector<std::size_t> axes;
+    if (!read_axes(type, bytes, axes) || axes.size() != type.shape.size()) return false;
+    for (std::size_t axis : axes) shape.push_back(type.shape[axis]);
+    return true;
+}
+
+// The axes are in rising order; behind them stands whether they are kept.
+bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
+    std::vector<std::size_t> axes;
+    if (!read_axes(type, bytes, axes) || bytes.empty()) return false;
+    bool keeps = bytes[0] == 'T';
+    if (!keeps && bytes[0] != 'F') return false;
+    std::vector<bool> folded(type.shape.size());
+    for (std::size_t axis : axes) folded[axis] = true;
     for (std::size_t axis = 0; axis < folded.size(); ++axis) {
         if (folded[axis] && type.shape[axis] == 0) return false; // there may be no identity
         if (!folded[axis] || keeps) shape.push_back(folded[axis] ? 1 : type.shape[axis]);
     }
     return true;
+}
+
+// False where Python's rule is to be asked.
+bool shape_of(const MemoQuery& query, Shape& shape) {
+    if (query.op->shapes == Op::broadcast) return broadcast(query.types, shape);
+    if (!query.params) return false;
+    const Type& type = *query.types[0];
+    switch (query.op->shapes) {
+    case Op::reduced: return reduced(type, query.params->bytes, shape);
+    case Op::permuted: return permuted(type, query.params->bytes, shape);
+    default: return taken_shape(*query.params, type, shape);
+    }
 }
 
 bool fits(const Shape& shape, uint16_t dtype) {
@@ -123,10 +152,7 @@ bool fits(const Shape& shape, uint16_t dtype) {
 Ref<Inference> infer_shape(const MemoQuery& query) {
     if (!covers(query)) return {};
     Shape shape;
-    bool plain = query.op->shapes == Op::broadcast
-                     ? broadcast(query.types, shape)
-                     : query.params && reduced(*query.types[0], query.params->bytes, shape);
-    if (!plain) return {};
+    if (!shape_of(query, shape)) return {};
     Ref<Inference> like;
     {
         std::string key = key_of(query);
@@ -147,6 +173,8 @@ Ref<Inference> infer_shape(const MemoQuery& query) {
     made->kind = like->kind;
     made->operands = like->operands;
     made->loops = like->loops;
+    const Movement* movement = like->movement.load(std::memory_order_acquire);
+    if (movement && query.op->shapes == Op::permuted) made->movement = new Movement(*movement);
     made->results.push_back(intern_type({shape, type.dtype, type.device, type.storage, false}));
     return made;
 }

@@ -22,6 +22,8 @@ bool has_loops(const Node& node) {
 
 constexpr std::span<const int64_t> NO_STARTS{};
 
+const Params* pattern_of(const Node& node) { return starts_of(*node.op, *node.params).pattern; }
+
 class Singly {
   public:
     Singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
@@ -83,23 +85,27 @@ class Singly {
     // False for what is no view, or none without copying.
     bool view(uint32_t position) {
         const WalkedNode& entry = walked_.nodes[position];
-        if (!entry.node->op->view) return false;
-        const Value& input = *values_[walked_.inputs(entry)[0]];
-        Inference& inference = *entry.node->inference;
-        const Movement* movement = inference.movement.load(std::memory_order_acquire);
-        if (!movement) {
-            const Movement* made = maker_.movement(*entry.node, *input.type);
-            if (!made) return false;
-            if (inference.movement.compare_exchange_strong(movement, made))
-                movement = made;
-            else // another thread was first
-                delete made;
-        }
         const Node& node = *entry.node;
+        if (!node.op->view) return false;
+        const Value& input = *values_[walked_.inputs(entry)[0]];
+        const Movement* movement = movement_of(node, *input.type);
+        if (!movement) return false;
         bool part = node.op->part == Op::taken;
         auto starts = part ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
-        values_[position] = viewed(*movement, input, inference.results[0], starts);
+        values_[position] = viewed(*movement, input, node.inference->results[0], starts);
         return bool(values_[position]);
+    }
+
+    const Movement* movement_of(const Node& node, const Type& input) {
+        std::atomic<const Movement*>& known = node.inference->movement;
+        if (const Movement* movement = known.load(std::memory_order_acquire)) return movement;
+        const Movement* made = node.op->part == Op::taken
+                                   ? new Movement(taken_movement(*pattern_of(node)))
+                                   : maker_.movement(node, input);
+        const Movement* before = nullptr;
+        if (!made || known.compare_exchange_strong(before, made)) return made;
+        delete made; // another thread was first
+        return before;
     }
 
     // Its inputs are given their values first, which they keep as long as somebody reads them.

@@ -13,7 +13,7 @@ namespace tenfold::bindings {
 namespace {
 
 constexpr Py_ssize_t MOST_ARGUMENTS = 8, MOST_OPERANDS = 3;
-constexpr std::size_t REMEMBERED = 8, LONGEST = 256; // calls, and the bytes of one
+constexpr std::size_t REMEMBERED = 32, LONGEST = 256; // calls, and the bytes of one
 
 // A call whose arguments have been bound: what they were, and what came of them.
 struct Bound {
@@ -36,6 +36,7 @@ struct FunctionObject {
     uint8_t elements;       // of an operation on elements: how many it takes
     bool no_views;          // whether what comes of a view may depend on its base
     bool options;           // whether it depends on options; then it may have no arrays
+    bool ranks;             // whether it depends on no more of Types than dtypes and ranks
 };
 
 FunctionObject* as_function(PyObject* object) { return reinterpret_cast<FunctionObject*>(object); }
@@ -60,6 +61,22 @@ PyObject* applied(const FunctionObject& self, Arguments given) {
     return finish(make_node(self.op, {nodes.data(), given.size()}, {}), given[0]);
 }
 
+template <class T> void append(std::string& bytes, T value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void write_type(const FunctionObject& self, const Type& type, std::string& bytes) {
+    if (!self.ranks) {
+        bytes.push_back('A');
+        return append(bytes, &type);
+    }
+    bytes.push_back('R');
+    append(bytes, type.dtype);
+    append(bytes, type.device);
+    append(bytes, type.storage);
+    append(bytes, type.shape.size());
+}
+
 // Writes what a call depends on: false where that is more than Types and plain values.
 bool write_call(const FunctionObject& self, Arguments given, PyObject* names, std::string& bytes) {
     bytes.clear();
@@ -73,9 +90,7 @@ bool write_call(const FunctionObject& self, Arguments given, PyObject* names, st
             continue;
         }
         if (self.no_views && reinterpret_cast<ArrayObject*>(each)->base) return false;
-        const Type* type = &type_of(each);
-        bytes.push_back('A');
-        bytes.append(reinterpret_cast<const char*>(&type), sizeof type);
+        write_type(self, type_of(each), bytes);
         any_array = true;
     }
     if (names) bytes.push_back('='); // no argument's tag: a tuple of texts may be one
@@ -85,8 +100,12 @@ bool write_call(const FunctionObject& self, Arguments given, PyObject* names, st
 
 // Null without an error where no such call is remembered.
 PyObject* recalled(const FunctionObject& self, Arguments given, const std::string& call) {
-    for (const Bound& bound : self.remembered->calls) {
-        if (bound.call != call) continue;
+    auto& calls = self.remembered->calls;
+    for (std::size_t place = 0; place < calls.size(); ++place) {
+        if (calls[place].call != call) continue;
+        if (place > 0)
+            std::swap(calls[place - 1], calls[place]); // the usual ones come to stand first
+        const Bound& bound = calls[place ? place - 1 : 0];
         std::array<Node*, MOST_ARGUMENTS> nodes{};
         for (std::size_t i = 0; i < bound.inputs.size(); ++i)
             if (!(nodes[i] = node_of(given[bound.inputs[i]]))) return nullptr;
@@ -206,6 +225,7 @@ PyObject* make_function(PyObject* python, const Op* op, uint8_t elements, std::s
     self->elements = elements;
     self->no_views = follow == "types of wholes";
     self->options = follow == "options";
+    self->ranks = follow == "ranks";
     return reinterpret_cast<PyObject*>(self);
 }
 

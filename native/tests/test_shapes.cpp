@@ -157,6 +157,52 @@ static void reductions_drop_or_keep_their_axes() {
     CHECK(has_shape(infer(op, {type({6, 7}), type({7})}, axes({1})), {6}));
 }
 
+static void permutations_order_their_axes() {
+    Op& op = fresh_op(Op::permuted);
+    auto order = [](const Shape& axes) {
+        std::string bytes;
+        write_tuple(bytes, 1);
+        write_tuple(bytes, int64_t(axes.size()));
+        for (int64_t axis : axes) write_integer(bytes, axis);
+        return intern_params(bytes);
+    };
+    Ref<Inference> first = learn(op, {type({1, 1, 1})}, order({2, 0, 1}));
+    CHECK(has_shape(infer(op, {type({2, 3, 4})}, order({2, 0, 1})), {4, 2, 3}));
+    CHECK(!infer(op, {type({2, 3, 4})}, order({0, 1, 2}))); // of an order there is no example
+    learn(op, {type({1})}, order({1}));
+    CHECK(!infer(op, {type({7})}, order({1}))); // no axis of it
+    learn(op, {type({1, 1})}, order({0}));
+    CHECK(!infer(op, {type({7, 7})}, order({0})));
+    first->movement = new Movement{Movement::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
+    Ref<Inference> made = infer(op, {type({5, 6, 7})}, order({2, 0, 1}));
+    const Movement* movement = made->movement.load();
+    CHECK(movement && movement != first->movement.load() && movement->steps[0].axis == 1);
+}
+
+static void what_is_taken_has_the_lengths_of_its_picks() {
+    Op& op = fresh_op(Op::stated);
+    op.part = Op::taken;
+    auto picks = [](int64_t count) { // x[2, 1:1 + 3 * count:3] with an axis added in front
+        std::string bytes;
+        write_tuple(bytes, 2);
+        write_tuple(bytes, 2);
+        write_integer(bytes, 2);
+        write_tuple(bytes, 3);
+        for (int64_t number : {int64_t(1), count, int64_t(3)}) write_integer(bytes, number);
+        write_tuple(bytes, 1);
+        write_integer(bytes, 0);
+        return intern_params(bytes);
+    };
+    CHECK(!infer(op, {type({9, 9})}, picks(2)));
+    learn(op, {type({9, 9})}, picks(2));
+    CHECK(has_shape(infer(op, {type({9, 99})}, picks(30)), {1, 30}));
+    CHECK(!infer(op, {type({9})}, picks(30)) && !infer(op, {type({9, 99}, NARROW)}, picks(30)));
+    Movement movement = taken_movement(*picks(2));
+    CHECK(movement.kind == Movement::affine && movement.steps.size() == 2);
+    CHECK(movement.steps[0].axis == Movement::NO_AXIS && movement.steps[0].start == 2);
+    CHECK(movement.steps[1].axis == 1 && movement.steps[1].coefficient == 3);
+}
+
 static void reductions_of_empty_axes_are_left_to_the_rules() {
     Op& op = fresh_op(Op::reduced);
     learn(op, {type({1, 1})}, axes({1}));
@@ -275,6 +321,8 @@ int main() {
     what_was_not_seen_is_left_to_the_rules();
     two_devices_are_left_to_the_rules();
     reductions_drop_or_keep_their_axes();
+    permutations_order_their_axes();
+    what_is_taken_has_the_lengths_of_its_picks();
     reductions_of_empty_axes_are_left_to_the_rules();
     axes_that_are_none_are_left_to_the_rules();
     shapes_that_are_too_large_are_left_to_the_rules();

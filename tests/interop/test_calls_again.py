@@ -95,13 +95,14 @@ def test_values_are_those_of_the_first_call(name: str) -> None:
 
 
 def test_more_kinds_of_calls_than_are_remembered() -> None:
-    x = tn.asarray(RANDOM.uniform(0, 1, (2, 3, 2)))
-    for _ in range(3):
+    values = RANDOM.uniform(0, 1, (2, 3, 2))
+    for dtype in ("float64", "float32", "float64", "float32"):
+        x = tn.asarray(values.astype(dtype))
         for axis in (None, 0, 1, 2, -1, -2, -3, (0, 1), (0, 2), (1, 2), (0, 1, 2), ()):
             for keepdims in (False, True):
                 made = tn.sum(x, axis=axis, keepdims=keepdims)
                 expected = np.sum(np.asarray(x), axis=axis, keepdims=keepdims)
-                np.testing.assert_allclose(np.asarray(made), expected)
+                np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-6)
 
 
 def test_true_is_not_one() -> None:
@@ -201,3 +202,29 @@ def test_names_of_arguments_are_no_argument() -> None:
         assert tn.sum(x, axis=1).tolist() == [3.0]
     with pytest.raises(TypeError):
         tn.sum(x, 1, ("axis",))  # type: ignore[call-overload]  # refused on purpose
+
+
+def test_calls_on_other_lengths_are_like_those_before() -> None:
+    for shape in ((3, 4), (5, 2), (1, 7), (0, 3), (4, 0), (3, 4)):
+        values = np.arange(float(np.prod(shape))).reshape(shape)
+        x = tn.asarray(values)
+        assert np.asarray(tn.sum(x, axis=-1)).tolist() == values.sum(axis=-1).tolist()
+        assert tn.sum(x, axis=0, keepdims=True).shape == (1, shape[1])
+        assert np.array_equal(tn.permute_dims(x, (1, 0)), values.T)
+        assert tn.astype(x, tn.float32).dtype == np.float32
+        assert np.array_equal(x[1:, ::-1] * 1, values[1:, ::-1])
+        if 0 in shape:
+            with pytest.raises(tn.errors.ShapeError, match="is empty"):
+                tn.max(x)
+        else:
+            assert tn.max(x).item() == values.max()
+
+
+def test_calls_on_other_ranks_and_dtypes_are_other_calls() -> None:
+    x = np.arange(24).reshape(2, 3, 4)
+    for each in (x, x[0], x.astype("float32"), x.astype(bool), x[0, 0], x):
+        found, wanted = tn.sum(tn.asarray(each), axis=-1), each.sum(axis=-1)
+        assert np.array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+        with pytest.raises(tn.errors.ShapeError, match="out of range"):
+            tn.sum(tn.asarray(each), axis=each.ndim)

@@ -38,6 +38,8 @@ def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | No
 
 
 @movement(
+    follow="ranks",
+    shapes="permuted",
     shape=_permuted,
     reference=np.transpose,
     view=True,
