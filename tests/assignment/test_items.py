@@ -300,3 +300,16 @@ def test_every_kind_fits_as_the_same_kind_rule_says() -> None:
             else:
                 assert fits
                 assert x.dtype == target
+
+
+def test_what_a_rule_has_made_is_assigned_in_place() -> None:
+    random = np.random.default_rng(5)
+    a, b = random.uniform(0, 1, (40, 30)), random.uniform(0, 1, (30, 40))
+    ours, others = tn.asarray(a), tn.asarray(b)
+    c = tn.zeros((40,)).wait()
+    for i in range(40):
+        with tn.profile() as p:
+            c[i] = (ours @ others)[i, i]
+            c.wait()
+        assert p.copies == 0
+    np.testing.assert_allclose(np.asarray(c), np.diagonal(a @ b))

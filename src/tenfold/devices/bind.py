@@ -92,6 +92,7 @@ class Binding:
         self.given = self._given()
         self.gone: set[int] = set()
         """Items that no later step needs."""
+        self.last_step = False
         self.published: dict[int, list[int]] = {}
         """Items that nodes have been given already, and the places of these in the walk."""
         self.todo: list[tuple[str, tuple[Any, ...]]] = []
@@ -101,6 +102,7 @@ class Binding:
     def write(self, threads: Threads) -> None:
         """Write the instructions."""
         for number, step in enumerate(self.plan.steps):
+            self.last_step = number == len(self.plan.steps) - 1
             if step.kind == "kernel":
                 assert step.launch is not None, "a kernel step has a launch"
                 self._kernel(step, step.launch, threads)
@@ -304,12 +306,14 @@ class Binding:
         return bool(places)
 
     def _publish_what_is_there(self) -> None:
-        """Give nodes their values at once: what they were computed from has been written over."""
+        """Give nodes their values at once: what they were computed from has been written over, and
+        a later step may fail.
+        """
         for item, slots in self.slots.items():
             made = self.plan.items[item].kind != "value" and item not in self.gone
             if made and item not in self.published and self.last_of(item):
                 self.published[item] = self.given.get(item, [])
-                if not self.published[item]:
+                if not self.published[item] and not self.last_step:
                     raise NotReplayable
                 for place in self.published[item]:
                     self._add(BoundPlan.publish, place, slots)
