@@ -83,31 +83,13 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
     return true;
 }
 
-// Params of reductions begin with the axes, in rising order, and whether they are kept:
-// (( axes ) keepdims ...), see native/bindings/tables.cpp.
 bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
-    auto integer = [&](std::size_t at) {
-        int64_t value = 0;
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-        return value;
-    };
-    constexpr std::size_t EACH = 9; // a tag and eight bytes
-    if (bytes.size() < 2 * EACH + 1 || bytes[0] != '(' || bytes[EACH] != '(') return false;
-    int64_t axes = integer(EACH + 1);
-    if (axes < 0 || std::size_t(axes) > MOST_AXES) return false;
-    std::size_t end = EACH * std::size_t(axes + 2);
-    if (bytes.size() <= end) return false;
-    bool keeps = bytes[end] == 'T';
-    if (!keeps && bytes[end] != 'F') return false;
-    std::vector<bool> folded(type.shape.size());
-    for (std::size_t at = 2 * EACH; at < end; at += EACH) {
-        int64_t axis = integer(at + 1);
-        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(folded.size())) return false;
-        folded[std::size_t(axis)] = true;
-    }
-    for (std::size_t axis = 0; axis < folded.size(); ++axis) {
-        if (folded[axis] && type.shape[axis] == 0) return false; // there may be no identity
-        if (!folded[axis] || keeps) shape.push_back(folded[axis] ? 1 : type.shape[axis]);
+    ReducedAxes axes;
+    if (!read_axes(bytes, type.shape.size(), axes)) return false;
+    for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+        bool folded = axes.folds(axis);
+        if (folded && type.shape[axis] == 0) return false; // there may be no identity
+        if (!folded || axes.keeps) shape.push_back(folded ? 1 : type.shape[axis]);
     }
     return true;
 }
@@ -119,6 +101,30 @@ bool fits(const Shape& shape, uint16_t dtype) {
 }
 
 } // namespace
+
+// Params of reductions begin with the axes, in rising order, and whether they are kept:
+// (( axes ) keepdims ...), see native/bindings/tables.cpp.
+bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
+    auto integer = [&](std::size_t at) {
+        int64_t value = 0;
+        std::memcpy(&value, bytes.data() + at, sizeof value);
+        return value;
+    };
+    constexpr std::size_t EACH = 9; // a tag and eight bytes
+    if (bytes.size() < 2 * EACH + 1 || bytes[0] != '(' || bytes[EACH] != '(') return false;
+    int64_t axes = integer(EACH + 1);
+    if (axes < 0 || std::size_t(axes) > MOST_AXES || rank > MOST_AXES) return false;
+    std::size_t end = EACH * std::size_t(axes + 2);
+    if (bytes.size() <= end) return false;
+    found.keeps = bytes[end] == 'T';
+    if (!found.keeps && bytes[end] != 'F') return false;
+    for (std::size_t at = 2 * EACH; at < end; at += EACH) {
+        int64_t axis = integer(at + 1);
+        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
+        found.folded |= uint64_t(1) << axis;
+    }
+    return true;
+}
 
 Ref<Inference> infer_shape(const MemoQuery& query) {
     if (!covers(query)) return {};

@@ -1,7 +1,9 @@
 // Singly: a small graph is computed node by node, operations on elements each by a loop for its
-// dtypes that takes any shape and layout, others by plans of one node. So what is seen for the
-// first time needs no plan of its own, and nothing is compiled for it that was compiled before.
+// dtypes that takes any shape and layout, as are reductions, others by plans of one node. So what
+// is seen for the first time needs no plan of its own, and nothing is compiled for it that was
+// compiled before.
 #pragma once
+#include "folds.h"
 #include "plan.h"
 
 namespace tenfold {
@@ -14,6 +16,8 @@ class LoopMaker {
     // array. (A node may have been computed by another thread, and its inputs gone.)
     virtual const Loop* make(const Node& node, std::span<const Node* const> inputs,
                              const std::string& steps) = 0;
+    // The same for a reduction along one axis, of elements or partial results of a dtype.
+    virtual const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) = 0;
     // Computes a node of another operation, whose inputs have their values; false where it fails.
     virtual bool compute(Node& node) = 0;
 };

@@ -15,8 +15,9 @@ namespace {
 constexpr std::size_t PLACES = 4096;
 constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 
-PyObject* make_loop = nullptr; // loop(op, params, inputs, operands, result, steps)
-uint8_t device = 0;            // whose loops they are
+PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
+PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
+uint8_t device = 0;                 // whose loops they are
 
 // How often a graph came, by a hash of its key: two of one hash take a plan a little sooner.
 struct Sight {
@@ -48,6 +49,23 @@ class Maker : public LoopMaker {
         for (nb::handle size : made[1])
             loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
+        return loop.release();
+    }
+
+    // The same.
+    const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) override {
+        auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
+        nb::object made = nb::steal(PyObject_CallFunctionObjArgs(
+            make_fold_loop, node.op->python, dtype_object(source),
+            dtype_object(node.inference->operands[0]), dtype_object(node.type->dtype),
+            truth(form.column), truth(form.strided), truth(form.enters), truth(form.leaves),
+            nullptr));
+        if (!made.is_valid()) return nullptr;
+        auto loop = std::make_unique<FoldLoop>();
+        loop->kernel = reinterpret_cast<Kernel>(nb::cast<std::size_t>(made[0]));
+        loop->made = uint16_t(dtype_id(nb::object(made[1]).ptr()));
+        loop->lanes = nb::cast<uint32_t>(made[2]);
+        loop->parts = nb::cast<uint32_t>(made[3]);
         return loop.release();
     }
 
@@ -95,11 +113,12 @@ void declare_singly(nb::module_& module) {
     module.attr("LONG") = LONG;
     module.def(
         "set_loops",
-        [](nb::object maker, uint8_t of_device) {
+        [](nb::object maker, nb::object of_folds, uint8_t of_device) {
             make_loop = maker.release().ptr();
+            make_fold_loop = of_folds.release().ptr();
             device = of_device;
         },
-        "maker"_a, "device"_a);
+        "maker"_a, "of_folds"_a, "device"_a);
 }
 
 } // namespace tenfold::bindings

@@ -199,6 +199,7 @@ def declare_op(
     assigns: bool = False,
     shapes: str = "",
     by_itself: bool = False,
+    folds: str = "",
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int
@@ -412,9 +413,13 @@ def function(
     python: Callable[..., Any], op: int, elements: int, follow: str
 ) -> Callable[..., Any]: ...
 def set_loops(
-    maker: Callable[..., tuple[int, list[tuple[int, int, int]]] | None], device: int
+    maker: Callable[..., tuple[int, list[tuple[int, int, int]]] | None],
+    of_folds: Callable[..., tuple[int, np.dtype, int, int]],
+    device: int,
 ) -> None:
-    """Say what makes the loop of an operation on elements: tenfold/devices/loops.py."""
+    """Say what makes the loop of an operation on elements, tenfold/devices/loops.py, and of a
+    reduction, tenfold/devices/fold_loops.py.
+    """
 
 def pass_block(begins: bool) -> None: ...
 def set_process_rules(number: int) -> None: ...
