@@ -23,6 +23,9 @@ struct Op {
     // broadcast to, or that of its operand without axes that its Params name, or with its axes in
     // their order; see shapes.h.
     enum Shapes : uint8_t { stated, broadcast, reduced, permuted } shapes = stated;
+    // How it folds axes, if it does: each by itself, all as one in row-major order, or in any
+    // order, all of which have the same bits; see folds.h.
+    enum Folds : uint8_t { nothing, each, as_one, any_order } folds = nothing;
     // Whether it may be computed by itself, before what reads it is looked at: no rule but such as
     // leave all bits can match it with others that may.
     bool by_itself = false;

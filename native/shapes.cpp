@@ -85,8 +85,8 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
 }
 
 // Params of reductions and permutations begin with axes: (( axes ) ...), see
-// native/bindings/tables.cpp. Takes them off the bytes; false where they are no axes of the Type.
-bool read_axes(const Type& type, std::string_view& bytes, std::vector<std::size_t>& axes) {
+// native/bindings/tables.cpp. Takes them off the bytes; false where they are no axes of so many.
+bool take_axes(std::string_view& bytes, std::size_t rank, std::vector<std::size_t>& axes) {
     auto integer = [&](std::size_t at) {
         int64_t value = 0;
         std::memcpy(&value, bytes.data() + at, sizeof value);
@@ -95,12 +95,12 @@ bool read_axes(const Type& type, std::string_view& bytes, std::vector<std::size_
     constexpr std::size_t EACH = 9; // a tag and eight bytes
     if (bytes.size() < 2 * EACH || bytes[0] != '(' || bytes[EACH] != '(') return false;
     int64_t count = integer(EACH + 1);
-    if (count < 0 || std::size_t(count) > MOST_AXES) return false;
+    if (count < 0 || std::size_t(count) > MOST_AXES || rank > MOST_AXES) return false;
     std::size_t end = EACH * std::size_t(count + 2);
     if (bytes.size() < end) return false;
     for (std::size_t at = 2 * EACH; at < end; at += EACH) {
         int64_t axis = integer(at + 1);
-        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(type.shape.size())) return false;
+        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
         axes.push_back(std::size_t(axis));
     }
     bytes.remove_prefix(end);
@@ -109,22 +109,19 @@ bool read_axes(const Type& type, std::string_view& bytes, std::vector<std::size_
 
 bool permuted(const Type& type, std::string_view bytes, Shape& shape) {
     std::vector<std::size_t> axes;
-    if (!read_axes(type, bytes, axes) || axes.size() != type.shape.size()) return false;
+    if (!take_axes(bytes, type.shape.size(), axes) || axes.size() != type.shape.size())
+        return false;
     for (std::size_t axis : axes) shape.push_back(type.shape[axis]);
     return true;
 }
 
-// The axes are in rising order; behind them stands whether they are kept.
 bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
-    std::vector<std::size_t> axes;
-    if (!read_axes(type, bytes, axes) || bytes.empty()) return false;
-    bool keeps = bytes[0] == 'T';
-    if (!keeps && bytes[0] != 'F') return false;
-    std::vector<bool> folded(type.shape.size());
-    for (std::size_t axis : axes) folded[axis] = true;
-    for (std::size_t axis = 0; axis < folded.size(); ++axis) {
-        if (folded[axis] && type.shape[axis] == 0) return false; // there may be no identity
-        if (!folded[axis] || keeps) shape.push_back(folded[axis] ? 1 : type.shape[axis]);
+    ReducedAxes axes;
+    if (!read_axes(bytes, type.shape.size(), axes)) return false;
+    for (std::size_t axis = 0; axis < type.shape.size(); ++axis) {
+        bool folded = axes.folds(axis);
+        if (folded && type.shape[axis] == 0) return false; // there may be no identity
+        if (!folded || axes.keeps) shape.push_back(folded ? 1 : type.shape[axis]);
     }
     return true;
 }
@@ -148,6 +145,14 @@ bool fits(const Shape& shape, uint16_t dtype) {
 }
 
 } // namespace
+
+bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
+    std::vector<std::size_t> axes;
+    if (!take_axes(bytes, rank, axes) || bytes.empty()) return false;
+    for (std::size_t axis : axes) found.folded |= uint64_t(1) << axis;
+    found.keeps = bytes[0] == 'T';
+    return found.keeps || bytes[0] == 'F';
+}
 
 Ref<Inference> infer_shape(const MemoQuery& query) {
     if (!covers(query)) return {};

@@ -2,9 +2,22 @@
 // dtypes before. Only for those whose dtypes do not depend on shapes: on elements of broadcast
 // operands, reductions, permutations, and what `index` takes.
 #pragma once
+#include <string_view>
+
 #include "memo.h"
 
 namespace tenfold {
+
+// Which axes a reduction folds, a bit for each, and whether it keeps them.
+struct ReducedAxes {
+    uint64_t folded = 0;
+    bool keeps = false;
+
+    bool folds(std::size_t axis) const { return folded >> axis & 1; }
+};
+
+// From the bytes of its Params; false where they say nothing of the kind.
+bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
 
 // Empty where Python's rules are to be asked: for other operations, for new dtypes, and where there
 // is an error to be raised.

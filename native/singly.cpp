@@ -19,6 +19,7 @@ constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, o
 bool has_loops(const Node& node) {
     return node.op->shapes == Op::broadcast && node.inference->loops;
 }
+bool has_folds(const Node& node) { return node.op->folds != Op::nothing; }
 
 constexpr std::span<const int64_t> NO_STARTS{};
 
@@ -37,7 +38,9 @@ class Singly {
             left_[i] = entry.uses;
             values_[i] = entry.value;
             if (entry.value || entry.node->is_scalar()) continue;
-            bool done = has_loops(*entry.node) ? compute(i) : view(i) || compute_by_plan(i);
+            bool done = has_loops(*entry.node)   ? compute(i)
+                        : has_folds(*entry.node) ? fold(i)
+                                                 : view(i) || compute_by_plan(i);
             if (!done) return false;
             for (uint32_t input : walked_.inputs(entry))
                 if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
@@ -106,6 +109,26 @@ class Singly {
         if (!made || known.compare_exchange_strong(before, made)) return made;
         delete made; // another thread was first
         return before;
+    }
+
+    bool fold(uint32_t position) {
+        const WalkedNode& entry = walked_.nodes[position];
+        const Value& input = *values_[walked_.inputs(entry)[0]];
+        int64_t begun = ran_ ? now() : 0;
+        Folded made = folded(*entry.node, input, threads_, maker_, surroundings_);
+        if (!made.fits) return !alone() && compute_by_plan(position);
+        if (!made.value) return false;
+        if (!entry.held) tenfold::count(Counter::temporaries);
+        if (ran_) ran_->push_back({&entry.node->op->name, true, begun, now()});
+        values_[position] = std::move(made.value);
+        return true;
+    }
+
+    // Whether one node is all that is pending: its plan is that of the whole.
+    bool alone() const {
+        return std::count_if(walked_.nodes.begin(), walked_.nodes.end(), [](const auto& entry) {
+                   return !entry.value && !entry.node->is_scalar();
+               }) == 1;
     }
 
     // Its inputs are given their values first, which they keep as long as somebody reads them.
@@ -273,7 +296,7 @@ bool fits_singly(const Walked& walked, uint8_t device) {
         if (entry.value) continue;
         if (!node.op || !node.op->by_itself || node.inference->results.size() != 1) return false;
         if (node.op->part != Op::none && is_small_part(walked, entry)) return false;
-        loops |= has_loops(node) || node.op->view;
+        loops |= has_loops(node) || has_folds(node) || node.op->view;
     }
     return loops;
 }

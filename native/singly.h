@@ -1,8 +1,9 @@
-// Singly: a small graph is computed node by node, operations on elements each by a loop for its
-// dtypes that takes any shape and layout, views by their strides, others by plans of one node. So
-// what is seen for the first time needs no plan of its own, and nothing is compiled for it that was
-// compiled before.
+// Singly: a small graph is computed node by node: operations on elements and reductions each by a
+// loop for its dtypes that takes any shape and layout, views by their strides, others by plans of
+// one node. So what is seen for the first time needs no plan of its own, and nothing is compiled
+// for it that was compiled before.
 #pragma once
+#include "folds.h"
 #include "plan.h"
 
 namespace tenfold {
@@ -17,6 +18,8 @@ class LoopMaker {
                              const std::string& steps) = 0;
     // How a view reads its input, of this shape; handed over.
     virtual const Movement* movement(const Node& node, const Type& input) = 0;
+    // The same for a reduction along one axis, of elements or partial results of a dtype.
+    virtual const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) = 0;
     // Computes a node of another operation, whose inputs have their values; false where it fails.
     virtual bool compute(Node& node) = 0;
 };

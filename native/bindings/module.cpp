@@ -26,7 +26,7 @@ Op& known_op(uint32_t id) {
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
                            bool whole_exponent, bool assigns, const std::string& shapes,
-                           bool by_itself) {
+                           bool by_itself, const std::string& folds) {
     Op& op = declare_op(name);
     op.python = python.release().ptr();
     op.view = view;
@@ -37,6 +37,9 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     if (shapes == "reduced") op.shapes = Op::reduced;
     if (shapes == "permuted") op.shapes = Op::permuted;
     op.by_itself = by_itself;
+    if (folds == "each") op.folds = Op::each;
+    if (folds == "as one") op.folds = Op::as_one;
+    if (folds == "any order") op.folds = Op::any_order;
     return op.id;
 }
 
@@ -117,7 +120,8 @@ NB_MODULE(_native, module) {
     module.def("set_hooks", set_hooks);
 
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
-               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false);
+               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
+               "folds"_a = "");
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

@@ -15,9 +15,10 @@ namespace {
 constexpr std::size_t PLACES = 4096;
 constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 
-PyObject* make_loop = nullptr;     // loop(op, params, inputs, operands, result, steps)
-PyObject* make_movement = nullptr; // movement(op, params, shape)
-uint8_t device = 0;                // whose loops they are
+PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
+PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
+PyObject* make_movement = nullptr;  // movement(op, params, shape)
+uint8_t device = 0;                 // whose loops they are
 
 // How often a graph came, by a hash of its key: two of one hash take a plan a little sooner.
 struct Sight {
@@ -49,6 +50,23 @@ class Maker : public LoopMaker {
         for (nb::handle size : made[1])
             loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
+        return loop.release();
+    }
+
+    // As `make`.
+    const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) override {
+        auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
+        nb::object made = nb::steal(PyObject_CallFunctionObjArgs(
+            make_fold_loop, node.op->python, dtype_object(source),
+            dtype_object(node.inference->operands[0]), dtype_object(node.type->dtype),
+            truth(form.column), truth(form.strided), truth(form.enters), truth(form.leaves),
+            nullptr));
+        if (!made.is_valid()) return nullptr;
+        auto loop = std::make_unique<FoldLoop>();
+        loop->kernel = reinterpret_cast<Kernel>(nb::cast<std::size_t>(made[0]));
+        loop->made = uint16_t(dtype_id(nb::object(made[1]).ptr()));
+        loop->lanes = nb::cast<uint32_t>(made[2]);
+        loop->parts = nb::cast<uint32_t>(made[3]);
         return loop.release();
     }
 
@@ -113,12 +131,13 @@ void declare_singly(nb::module_& module) {
     module.attr("LONG") = LONG;
     module.def(
         "set_loops",
-        [](nb::object loop, nb::object movement, uint8_t of_device) {
+        [](nb::object loop, nb::object fold_loop, nb::object movement, uint8_t of_device) {
             make_loop = loop.release().ptr();
+            make_fold_loop = fold_loop.release().ptr();
             make_movement = movement.release().ptr();
             device = of_device;
         },
-        "loop"_a, "movement"_a, "device"_a);
+        "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
 }
 
 } // namespace tenfold::bindings

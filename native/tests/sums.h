@@ -153,6 +153,7 @@ class Maker : public LoopMaker {
         if (kernel) loop->kernel = *kernel;
         return loop;
     }
+    const FoldLoop* make_fold(const Node&, uint16_t, FoldForm) override { return nullptr; }
     const Movement* movement(const Node&, const Type&) override { return new Movement(how); }
     // Of a node with one input: its first element, in an array of its own.
     bool compute(Node& node) override {

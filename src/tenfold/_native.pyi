@@ -199,6 +199,7 @@ def declare_op(
     assigns: bool = False,
     shapes: str = "",
     by_itself: bool = False,
+    folds: str = "",
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int
@@ -413,10 +414,12 @@ def function(
 ) -> Callable[..., Any]: ...
 def set_loops(
     loop: Callable[..., tuple[int, list[tuple[int, int, int]]] | None],
+    fold_loop: Callable[..., tuple[int, np.dtype, int, int]],
     movement: Callable[..., tuple[tuple[int | None, int, int], ...] | None],
     device: int,
 ) -> None:
-    """Say what makes the loop of an operation on elements and what says how a view reads its input:
+    """Say what makes the loop of an operation on elements, what that of a reduction
+    (tenfold/devices/fold_loops.py), and what says how a view reads its input:
     tenfold/devices/loops.py.
     """
 

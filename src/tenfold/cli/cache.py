@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import click
 
 from tenfold.cli.progress import Progress
-from tenfold.cli.warming import DTYPES_WORTH_HAVING, kernels, loops
+from tenfold.cli.warming import DTYPES_WORTH_HAVING, fold_loops, kernels, loops
 from tenfold.devices import kept
 from tenfold.devices.entry import Doubt
 from tenfold.devices.environment import environment
@@ -113,7 +113,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
     on one with a number, each conversion between the dtypes, and each reduction of all elements, of
     rows and of columns, for arrays that are no larger than the processor's cache; and for small
     arrays that lie in any way the loops by which formulas are computed that were seen seldom.
-    Longer formulas are compiled when they are met often, and kept as well. It takes some twenty
+    Longer formulas are compiled when they are met often, and kept as well. It takes some thirty
     seconds, and a few if all is there.
     """
     for name in dtypes:
@@ -126,6 +126,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
         named = dtypes or DTYPES_WORTH_HAVING
         wanted = [
             *((each, True) for each in kernels(named)),
+            *((each, True) for each in fold_loops(named)),
             *((one, False) for one in loops(named)),
         ]
         progress.stage("compiling kernels", len(wanted))

@@ -6,6 +6,8 @@ time. Nothing is compiled or computed.
 
 >>> len(list(kernels(["float32"]))) > 50 < len(list(loops(["float32"])))
 True
+>>> len(list(fold_loops(["float32"])))
+44
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from itertools import chain, product
 
@@ -25,6 +28,7 @@ from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
+from tenfold.plan.fold_loop import FoldLoop
 from tenfold.plan.loop import Loop
 from tenfold.plan.plan import plan_of
 from tenfold.plan.rules import has_rule
@@ -69,6 +73,32 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
             if loop not in seen:
                 seen.add(loop)
                 yield loop
+
+
+def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
+    """Yield the loops of each reduction along an axis, by how its operand may lie; of several axes
+    those of contiguous rows.
+    """
+    seen: set[Source] = set()
+    for array in folded(dtypes):
+        graph = Graph.of([_native.node_of(array)])
+        for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+            if not isinstance(node.op, Op) or node.op.folding is None:
+                continue
+            source = graph.nodes[inputs[0]].type.dtype
+            loop = FoldLoop(node.op, source, node.operands[0], node.type.dtype)
+            found = [
+                replace(loop, column=column, strided=strided)
+                for column, strided in product((False, True), repeat=2)
+            ]
+            if node.op.folding.order == "each":
+                between = node.op.folding.dtype(loop.operand)
+                found.append(replace(loop, leaves=False))
+                found.append(replace(loop, source=between, enters=False))
+            for each in found:
+                if each not in seen:
+                    seen.add(each)
+                    yield each
 
 
 def forms(arrays: int) -> Iterator[str]:

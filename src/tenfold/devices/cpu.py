@@ -26,6 +26,7 @@ from tenfold.devices.bind import bind
 from tenfold.devices.bound_numbers import scalar_bytes
 from tenfold.devices.device import Written, declare
 from tenfold.devices.factorise import factorise
+from tenfold.devices.fold_loops import fold_loop
 from tenfold.devices.generalise import generalise
 from tenfold.devices.loops import loop, movement
 from tenfold.devices.multiply import multiply
@@ -397,4 +398,4 @@ def threads_of(launch: Launch) -> int:
 
 
 declare(Cpu())
-_native.set_loops(loop, movement, DEVICE_IDS[Cpu.name])
+_native.set_loops(loop, fold_loop, movement, DEVICE_IDS[Cpu.name])

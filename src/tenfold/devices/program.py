@@ -20,6 +20,7 @@ from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
 from tenfold.errors import CompileError
 from tenfold.ir.kernel import Kernel
+from tenfold.plan.fold_loop import FoldLoop
 from tenfold.plan.loop import Loop
 from tenfold.render.library_call import LibraryCall
 from tenfold.render.llvm import render
@@ -38,7 +39,7 @@ class Program:
     """What does the same as `kernel`, one after the other, for many threads."""
 
 
-Source = Kernel | Loop | ProductKernel | LibraryCall
+Source = Kernel | Loop | FoldLoop | ProductKernel | LibraryCall
 
 WORTH_OPTIMISING = 1 << 14
 """Elements of one launch from which a kernel is compiled with optimisation at once."""
@@ -155,7 +156,7 @@ def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
 
 def named(kernel: Source) -> str:
     """Return what a kernel is called in a line of text."""
-    if isinstance(kernel, Loop):
+    if isinstance(kernel, (Loop, FoldLoop)):
         return f"a loop of {kernel.op.name}"
     if isinstance(kernel, Kernel):
         return f"a {kernel.traversal} kernel"
@@ -164,7 +165,7 @@ def named(kernel: Source) -> str:
 
 def described(kernel: Source) -> str:
     """Return what a kernel computes, in words for a list."""
-    if isinstance(kernel, Loop):
+    if isinstance(kernel, (Loop, FoldLoop)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return named(kernel)
@@ -218,14 +219,14 @@ def told(kernel: Source) -> str:
     """Return what tells a kernel from others as long as nobody changes how it is rendered; to
     render one takes a hundred times as long.
     """
-    if isinstance(kernel, Loop):
+    if isinstance(kernel, (Loop, FoldLoop)):
         return str(kernel)
     return repr(kernel) if isinstance(kernel, Kernel) else kernel.text()
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:
     """Return a kernel's source text, as it is compiled for a processor or that of the options."""
-    if isinstance(kernel, Loop):
+    if isinstance(kernel, (Loop, FoldLoop)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return kernel.text()

@@ -77,6 +77,15 @@ class Folding(NamedTuple):
     """What nothing folds to, where there is such a value."""
     one_axis: bool = False
     """Whether it folds one axis alone: what it folds has parts that no memory holds."""
+    exact: bool = False
+    """Whether every order of folding has the same bits."""
+
+    @property
+    def order(self) -> str:
+        """How native code may fold several axes: "each" by itself, all "as one", in "any order"."""
+        if self.one_axis:
+            return "as one"
+        return "any order" if self.exact else "each"
 
 
 class Contraction(NamedTuple):
@@ -268,6 +277,7 @@ class Op(Operation[P]):
             assigns=self.writes is not None,
             shapes=self.shapes,
             by_itself=self.by_itself,
+            folds=self.folding.order if self.folding else "",
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))

@@ -152,7 +152,7 @@ def _extreme(ufunc: np.ufunc, negative_wins: bool) -> Callable[..., np.ndarray]:
 @reduction(
     dtypes=_ordered,
     reference=_extreme(np.maximum, negative_wins=False),
-    folding=_folding("largest"),
+    folding=_folding("largest", exact=True),
     empty=False,
     method=True,
     numpy=(np.max, np.amax),
@@ -173,7 +173,7 @@ def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 @reduction(
     dtypes=_ordered,
     reference=_extreme(np.minimum, negative_wins=True),
-    folding=_folding("smallest"),
+    folding=_folding("smallest", exact=True),
     empty=False,
     method=True,
     numpy=(np.min, np.amin),
@@ -202,7 +202,7 @@ def _any(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
 @reduction(
     dtypes=_truth,
     reference=_any,
-    folding=_folding("or", identity=False),
+    folding=_folding("or", identity=False, exact=True),
     method=True,
     numpy=(np.any,),
     samples=(*SAMPLES, *_EMPTY),
@@ -225,7 +225,7 @@ def _all(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
 @reduction(
     dtypes=_truth,
     reference=_all,
-    folding=_folding("and", identity=True),
+    folding=_folding("and", identity=True, exact=True),
     method=True,
     numpy=(np.all,),
     samples=(*SAMPLES, *_EMPTY),
@@ -257,7 +257,7 @@ def _one(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
 @reduction(
     dtypes=_counted,
     reference=_count_nonzero,
-    folding=_folding("add", dtype=lambda _: INT64, enter=_one, identity=0),
+    folding=_folding("add", dtype=lambda _: INT64, enter=_one, identity=0, exact=True),
     numpy=(np.count_nonzero,),
     samples=(*SAMPLES, *_EMPTY),
 )

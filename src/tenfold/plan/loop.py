@@ -70,7 +70,7 @@ class Loop:
                 given.append(_parameter(body, scalars, operand))
                 scalars += 1 + (operand in PARTS)
             else:
-                made = _loaded(body, len(memory), dtype)
+                made = loaded(body, len(memory), dtype)
                 given.append(converted_element(body, made, operand))
                 memory.append(InMemory(dtype, "s" + self.steps[len(memory)]))
         made_of_it = apply_rule(body, self.op, self.params, given, self.operands, self.result)
@@ -97,7 +97,8 @@ def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
     return Pair(*(body.parameter(first + part, PARTS[dtype]) for part in (0, 1)))
 
 
-def _loaded(body: Body, operand: int, dtype: np.dtype) -> Operand:
+def loaded(body: Body, operand: int, dtype: np.dtype) -> Operand:
+    """Add what reads an element of an operand."""
     if dtype not in PARTS:
         return body.load(operand, dtype)
     return Pair(*(body.apply("load", PARTS[dtype], data=(operand, part)) for part in (0, 1)))

@@ -131,23 +131,20 @@ class Lowering:
         if item.kind == "fold":
             source = self._operand(inputs[0], item.dtype if not item.first else node.operands[0])
             index = self.body.index(item.axis)
-            parts = folding.enter(self.body, source, index) if item.first else _parts(source)
-            return tuple(
-                self.body.apply("fold", part.dtype, *parts, data=(folding.kind, i))
-                for i, part in enumerate(parts)
-            )
+            parts = folding.enter(self.body, source, index) if item.first else parts_of(source)
+            return folded(self.body, folding.kind, parts)
         made = self._made.get(inputs[0])
         if item.first:  # no axis was folded
             source = self._operand(inputs[0], node.operands[0])
             made = folding.enter(self.body, source, self.body.constant(0, np.dtype(np.int64)))
-        return folding.leave(self.body, _parts(made), item.dtype)
+        return folding.leave(self.body, parts_of(made), item.dtype)
 
     def _scanned(self, item: Item, read: tuple[int, Access]) -> Computed:
         """The running value, accumulated in one dtype and rounded to that of the result."""
         node = self.fusion.graph.nodes[item.position]
         _, _, include_initial, exclusive = node.params
         first = "initial" if include_initial else "exclusive" if exclusive else ""
-        parts = _parts(self._operand(read, node.operands[0]))
+        parts = parts_of(self._operand(read, node.operands[0]))
         kind = self.fusion.op_of(item).scanning
         made = tuple(
             self.body.apply("scan", part.dtype, *parts, data=(kind, i, first))
@@ -263,7 +260,7 @@ class Lowering:
 
     def _store(self, root: int) -> None:
         made = self._made[root, self.fusion.made_at(self.group, root)]
-        elements = tuple(element.position for element in _parts(made))
+        elements = tuple(element.position for element in parts_of(made))
         shape = self.items[root].shape
         strides = [0] * len(self.group.space)
         whole = self.fusion.whole.get(root, root)
@@ -281,8 +278,15 @@ class Lowering:
         self.memory.append(Memory(whole, self.items[root].dtype, tuple(strides), offset, True))
 
 
-def _parts(made: Any) -> tuple[Element, ...]:
-    """The one or two real elements of an element, or the parts of a fold as they are."""
+def folded(body: Body, kind: str, parts: tuple[Element, ...]) -> tuple[Element, ...]:
+    """Add the fold of an element's parts along the axis that is folded."""
+    return tuple(
+        body.apply("fold", part.dtype, *parts, data=(kind, i)) for i, part in enumerate(parts)
+    )
+
+
+def parts_of(made: Any) -> tuple[Element, ...]:
+    """Return the one or two real elements of an element, or the parts of a fold as they are."""
     return tuple(made) if isinstance(made, tuple) else (made,)
 
 

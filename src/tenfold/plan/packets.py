@@ -22,10 +22,21 @@ SHORT_BODY = 12
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 
+AHEAD, SHORT_AHEAD = 8192, 2048
+"""Bytes from what a fold computes to what it asks for: less comes too late, more drives out of a
+first cache what is in use."""
+
 
 def weight_of(body: Sequence[Instruction]) -> int:
     """Return how many instructions a body counts as."""
     return sum(FORMULA_WEIGHT if made.name not in PRIMITIVES else 1 for made in body)
+
+
+def columns_at_once(widest: int) -> int:
+    """Return the elements of a packet of columns, from the bytes of the widest of what is computed;
+    of a short body twice as many are a little faster, and take twice as long to compile.
+    """
+    return 32 if widest <= 4 else 16
 
 
 def lanes_of_map(weight: int, widest: int) -> int:

@@ -20,12 +20,21 @@ from tenfold.ir.shape import product
 from tenfold.ir.size import largest, smallest
 from tenfold.plan.layout import loop_order
 from tenfold.plan.lower import Lowering, Memory, Parameter, merged_axes, with_axes
-from tenfold.plan.packets import LONG_BODY, SHORT_BODY, lanes_of_map, pruned, weight_of
+from tenfold.plan.packets import (
+    AHEAD,
+    LONG_BODY,
+    SHORT_AHEAD,
+    SHORT_BODY,
+    columns_at_once,
+    lanes_of_map,
+    pruned,
+    weight_of,
+)
 
-WIDE_PARTS = 2
-"""The most parts of a fold with such packets: more of them do not stay in registers."""
 NARROWEST = 4
 """The fewest lanes of a packet of columns."""
+WIDE_PARTS = 2
+"""The most parts of a fold with such packets: more of them do not stay in registers."""
 SHORT_AXIS = 32
 """A folded axis shorter than this leaves lanes of a row empty: packets go along another axis."""
 SHORTEST_TURNED = 16
@@ -46,9 +55,6 @@ SCANNED_COLUMNS = 512
 """The most columns of a unit of work of a scan: their running values stay in the first cache."""
 SHORT_ROW = 512
 """Elements up to which the end of a row, where nothing is read, comes often."""
-AHEAD, SHORT_AHEAD = 8192, 2048
-"""Bytes from what a fold computes to what it asks for: less comes too late, more drives out of a
-first cache what is in use."""
 RANGE = 1 << 15
 """Elements of one range of units: what a thread takes at once."""
 LONGEST_RANGE = 1 << 17
@@ -283,7 +289,7 @@ class _Traversal:
         elif form == "column" or self.group.scanned:
             parts = max(len(made.inputs) for made in self.body if made.name in ("fold", "scan"))
             short = weight <= SHORT_BODY and parts <= WIDE_PARTS and not self.group.scanned
-            lanes = (2 if short else 1) * (32 if widest <= 4 else 16)
+            lanes = (2 if short else 1) * columns_at_once(widest)
         if form == "column":  # few columns leave no lanes empty
             while lanes > NARROWEST and lanes >= 2 * self.lengths[-1]:
                 lanes //= 2

@@ -1,0 +1,259 @@
+// Reductions by loops: how axes are ordered and merged, over how many launches a loop goes, where
+// results lie, what has no loop. The loops are written by hand, of sums and largest elements.
+#include "sums.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+namespace {
+
+enum What : uint8_t { total, largest };
+
+// As the kernels of `tenfold/plan/fold_loop.py`; a unit is a row, or a part of the columns.
+template <What WHAT, bool COLUMN, bool STRIDED>
+int64_t fold_up(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
+                int64_t end) {
+    int64_t inner = sizes[1], folded = sizes[2], columns = COLUMN ? sizes[3] : 1;
+    const int64_t* next = sizes + (COLUMN ? 4 : 3);
+    int64_t outer_stride = next[0], inner_stride = next[1], stride = 8, across = 8;
+    next += 2;
+    if (COLUMN) stride = *next++;
+    if (STRIDED) (COLUMN ? across : stride) = *next++;
+    int64_t outer_written = next[0], inner_written = next[1];
+    int64_t part = COLUMN ? next[2] : 1, slots = next[3];
+    int64_t parts = (columns + part - 1) / part;
+    if (COLUMN) std::fill_n(static_cast<char*>(scratch), (part + 4) * 8 * (32 + slots), '\1');
+    for (int64_t unit = begin; unit < end; ++unit) {
+        int64_t row = unit / parts, first = unit % parts * part;
+        char* from = static_cast<char*>(buffers[0]) + row / inner * outer_stride +
+                     row % inner * inner_stride;
+        char* to = static_cast<char*>(buffers[1]) + row / inner * outer_written +
+                   row % inner * inner_written;
+        if (row / inner >= sizes[0]) return 1 + unit;
+        for (int64_t i = first; i < std::min(first + part, columns); ++i) {
+            double made = WHAT == total ? 0 : -1e9;
+            for (int64_t k = 0; k < folded; ++k) {
+                double x = *reinterpret_cast<double*>(from + i * across + k * stride);
+                made = WHAT == total ? made + x : std::max(made, x);
+            }
+            reinterpret_cast<double*>(to)[i] = made;
+        }
+    }
+    return 0;
+}
+
+template <What WHAT> Kernel kernel_of(FoldForm form) {
+    if (form.column) return form.strided ? fold_up<WHAT, true, true> : fold_up<WHAT, true, false>;
+    return form.strided ? fold_up<WHAT, false, true> : fold_up<WHAT, false, false>;
+}
+
+class FoldMaker : public Maker {
+  public:
+    const Movement* movement(const Node&, const Type&) override { return nullptr; }
+    const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) override {
+        CHECK(source == 1);
+        forms.push_back(form);
+        if (fails) return nullptr;
+        auto* loop = new FoldLoop{nullptr, 1, 4, 1};
+        if (node.op->name == "total") loop->kernel = kernel_of<total>(form);
+        if (node.op->name == "largest") loop->kernel = kernel_of<largest>(form);
+        return loop;
+    }
+
+    std::vector<FoldForm> forms;
+};
+
+class Launching : public Surroundings {
+  public:
+    Result launch(Work& work) override {
+        units.push_back(work.units);
+        threads.push_back(work.threads);
+        return Launch(work).run();
+    }
+    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+        return false;
+    }
+
+    std::vector<int64_t> units;
+    std::vector<int> threads;
+};
+
+// An operation of a name of its own has no loops that an earlier one has asked for.
+Op& reduction(const char* name, Op::Folds folds) {
+    Op& op = declare_op(name);
+    op.shapes = Op::reduced;
+    op.folds = folds;
+    op.by_itself = true;
+    return op;
+}
+
+Ref<Node> reduced(const Op& op, const Ref<Node>& of, const Shape& axes, bool keeps = false) {
+    auto append = [](std::string& bytes, char tag, int64_t number) {
+        bytes.push_back(tag);
+        bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+    };
+    std::string bytes;
+    append(bytes, '(', 2);
+    append(bytes, '(', int64_t(axes.size()));
+    for (int64_t axis : axes) append(bytes, 'i', axis);
+    bytes.push_back(keeps ? 'T' : 'F');
+    Shape shape;
+    for (std::size_t i = 0; i < of->type->shape.size(); ++i) {
+        bool gone = std::find(axes.begin(), axes.end(), int64_t(i)) != axes.end();
+        if (!gone || keeps) shape.push_back(gone ? 1 : of->type->shape[i]);
+    }
+    Node* inputs[] = {of.get()};
+    return operation_node(&op, intern_params(bytes), inferred(number_type(shape).get()), inputs);
+}
+
+struct Made {
+    Ref<Node> node;
+    FoldMaker maker;
+    Launching launching;
+};
+
+bool is_right(const Made& made, const Ref<Node>& of, const Shape& axes) {
+    std::vector<double> expected(std::size_t(made.node->type->size()),
+                                 made.node->op->name == "total" ? 0 : -1e9);
+    const Shape& shape = of->type->shape;
+    Shape index(shape.size());
+    for (int64_t number = 0; number < of->type->size(); ++number) {
+        int64_t rest = number, place = 0;
+        for (std::size_t i = shape.size(); i-- > 0; rest /= shape[i]) index[i] = rest % shape[i];
+        for (std::size_t i = 0; i < shape.size(); ++i)
+            if (std::find(axes.begin(), axes.end(), int64_t(i)) == axes.end())
+                place = place * shape[i] + index[i];
+        double x = element(of.get(), index), &to = expected[std::size_t(place)];
+        to = made.node->op->name == "total" ? to + x : std::max(to, x);
+    }
+    const Shape& kept = made.node->type->shape;
+    Shape at(kept.size());
+    for (std::size_t number = 0; number < expected.size(); ++number) {
+        auto rest = int64_t(number);
+        for (std::size_t i = kept.size(); i-- > 0; rest /= kept[i]) at[i] = rest % kept[i];
+        if (element(made.node.get(), at) != expected[number]) return false;
+    }
+    return true;
+}
+
+Op& totals() {
+    static Op& op = reduction("total", Op::each);
+    return op;
+}
+
+Made computed(const Op& op, const Ref<Node>& of, const Shape& axes, bool keeps = false) {
+    Made made;
+    made.node = reduced(op, of, axes, keeps);
+    CHECK(compute_singly(walked(made.node), 4, made.maker, made.launching, nullptr));
+    CHECK(is_right(made, of, axes));
+    return made;
+}
+
+} // namespace
+
+static void any_axes_of_any_layout() {
+    Op& most = reduction("largest", Op::any_order);
+    for (const Op* op : {&totals(), &most})
+        for (bool keeps : {false, true}) {
+            computed(*op, array({}), {}, keeps);
+            computed(*op, array({1}), {0}, keeps);
+            computed(*op, array({3'000}, {-2}), {0}, keeps);
+            for (const Ref<Node>& x :
+                 {array({40, 50}), array({40, 50}, {1, 40}), array({40, 50}, {-100, 2}),
+                  array({40, 50}, {0, 1}), array({40, 50}, {1, 0}), array({1, 50}, {7, 3})})
+                for (const Shape& axes : {Shape{}, Shape{0}, Shape{1}, Shape{0, 1}})
+                    computed(*op, x, axes, keeps);
+            for (const Ref<Node>& x :
+                 {array({9, 1, 20, 40}), array({9, 1, 20, 40}, {1, 5, 360, 9}),
+                  array({9, 1, 20, 40}, {1'600, 3, -80, 2}), array({9, 1, 20, 40}, {20, 0, 1, 0})})
+                for (const Shape& axes : {Shape{0}, Shape{1}, Shape{2}, Shape{3}, Shape{0, 3},
+                                          Shape{1, 2}, Shape{0, 2, 3}, Shape{0, 1, 2, 3}})
+                    computed(*op, x, axes, keeps);
+        }
+}
+
+static void packets_lie_along_what_is_contiguous() {
+    auto form = [](const Ref<Node>& x, int64_t axis) {
+        Made made; // asked, since nobody has asked for this operation before
+        made.node = reduced(reduction("total", Op::each), x, {axis});
+        CHECK(compute_singly(walked(made.node), 1, made.maker, made.launching, nullptr));
+        CHECK(made.maker.forms.size() == 1 && made.maker.forms[0].enters);
+        return std::pair(made.maker.forms[0].column, made.maker.forms[0].strided);
+    };
+    CHECK((form(array({40, 50}), 1) == std::pair(false, false)));
+    CHECK((form(array({40, 50}), 0) == std::pair(true, false)));
+    CHECK((form(array({40, 50}, {1, 40}), 0) == std::pair(false, false)));
+    CHECK((form(array({40, 50}, {100, 2}), 1) == std::pair(false, true)));
+    CHECK((form(array({40, 50}, {100, 2}), 0) == std::pair(true, true)));
+    CHECK((form(array({40, 8}), 1) == std::pair(true, true))); // too short for packets
+    CHECK((form(array({8, 8}), 1) == std::pair(false, false)));
+}
+
+static void axes_are_folded_by_themselves_but_where_no_bit_depends_on_it() {
+    Ref<Node> x = array({40, 50});
+    CHECK(computed(totals(), x, {0, 1}).launching.units == (std::vector<int64_t>{40, 1}));
+    Op& most = reduction("largest", Op::any_order);
+    CHECK(computed(most, x, {0, 1}).launching.units == std::vector<int64_t>{1});
+    CHECK(computed(most, array({40, 50}, {200, 1}), {0, 1}).launching.units.size() == 2);
+    Op& first = reduction("largest", Op::as_one);
+    CHECK(computed(first, x, {0, 1}).launching.units.size() == 1);
+    Ref<Node> turned = reduced(first, array({40, 50}, {1, 40}), {0, 1});
+    FoldMaker maker;
+    Launching launching;
+    CHECK(!compute_singly(walked(turned), 1, maker, launching, nullptr));
+    CHECK(launching.units.empty() && !value_of(turned.get()));
+}
+
+static void results_lie_as_what_is_folded() {
+    auto strides = [](const Ref<Node>& x, const Shape& axes, bool keeps = false) {
+        return value_of(computed(totals(), x, axes, keeps).node.get())->strides;
+    };
+    CHECK(strides(array({4, 5, 6}), {1}).empty());
+    CHECK((strides(array({4, 5, 6}, {1, 4, 20}), {1}) == Shape{8, 32}));
+    CHECK((strides(array({4, 5, 6}, {1, 4, 20}), {1}, true) == Shape{8, 8, 32}));
+    CHECK(strides(array({4, 5, 6}, {0, 1, 5}), {1}).empty());
+}
+
+static void large_ones_are_shared_and_many_axes_take_launches() {
+    CHECK(computed(totals(), array({10, 100}), {1}).launching.threads[0] == 0);
+    CHECK(computed(totals(), array({100, 100}), {1}).launching.threads[0] == 1);
+    Made made = computed(totals(), array({300, 300}), {0});
+    CHECK(made.launching.threads[0] == 4 && made.launching.units[0] > 1);
+    Ref<Node> many = array({2, 3, 2, 3, 40}, {7'200, 1'200, 500, 90, 2});
+    CHECK(computed(totals(), many, {4}).launching.units.size() == 6);
+}
+
+static void what_has_no_loop_is_left_to_plans() {
+    Op& other = reduction("other", Op::each);
+    Ref<Node> x = array({5, 6});
+    FoldMaker maker;
+    Launching launching;
+    Ref<Node> alone = reduced(other, x, {0});
+    CHECK(!compute_singly(walked(alone), 1, maker, launching, nullptr));
+    Ref<Node> more = sum({reduced(other, x, {0}), array({6})}); // `compute` is asked for it
+    CHECK(compute_singly(walked(more), 1, maker, launching, nullptr));
+    CHECK(launching.units.size() == 1 && maker.forms.size() == 1);
+    Ref<Node> empty = reduced(totals(), array({0, 6}), {0});
+    CHECK(!compute_singly(walked(empty), 1, maker, launching, nullptr));
+    maker.fails = true;
+    Ref<Node> failing = reduced(reduction("failing", Op::each), x, {0});
+    CHECK(!compute_singly(walked(failing), 1, maker, launching, nullptr));
+    CHECK(!value_of(failing.get()));
+}
+
+static void reductions_are_small_graphs() {
+    CHECK(fits_singly(walked(reduced(totals(), array({5, 6}), {0})), 0));
+    CHECK(!fits_singly(walked(reduced(totals(), array({500, 600}), {0})), 0));
+}
+
+int main() {
+    declare_dtype(1, {'f', 8});
+    set_threads(4);
+    any_axes_of_any_layout();
+    packets_lie_along_what_is_contiguous();
+    axes_are_folded_by_themselves_but_where_no_bit_depends_on_it();
+    results_lie_as_what_is_folded();
+    large_ones_are_shared_and_many_axes_take_launches();
+    what_has_no_loop_is_left_to_plans();
+    reductions_are_small_graphs();
+}
