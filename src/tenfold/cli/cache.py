@@ -113,7 +113,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
     on one with a number, each conversion between the dtypes, and each reduction of all elements, of
     rows and of columns, for arrays that are no larger than the processor's cache; and for small
     arrays that lie in any way the loops by which formulas are computed that were seen seldom.
-    Longer formulas are compiled when they are met often, and kept as well. It takes some thirty
+    Longer formulas are compiled when they are met often, and kept as well. It takes some forty
     seconds, and a few if all is there.
     """
     for name in dtypes:

@@ -36,7 +36,9 @@ from tenfold.settings import get
 
 Apply = Callable[..., tn.Array]
 
-DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "bool")
+DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "int32", "bool")
+MIXED = (("float64", "float32"), ("float64", "int64"))
+"""What operands of two dtypes often have."""
 LENGTH = 1000
 FOLDED = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
 """Shapes and the axis that is folded: all elements, rows, columns."""
@@ -62,7 +64,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each elementwise operation and conversion, by how operands may lie."""
     seen: set[Source] = set()
     fma = not is_baseline(str(get("cpu")))
-    for array in chain(elementwise(dtypes), converted(dtypes)):
+    for array in chain(elementwise(dtypes), mixed(dtypes), converted(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
@@ -102,11 +104,11 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
 
 
 def forms(arrays: int) -> Iterator[str]:
-    """Yield how so many arrays lie: contiguously but for one, and two both by strides."""
+    """Yield how so many arrays may lie (native/loops.h): contiguously but for one, or by strides."""
     for steps in product("1s0", repeat=arrays):
-        others = arrays - steps.count("1")
-        if others == 0 or (others == 1 and steps != ("0",)) or steps == ("s", "s"):
+        if "".join(steps).count("1") >= arrays - (arrays > 1):
             yield "".join(steps)
+    yield "s" * arrays
 
 
 def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
@@ -119,10 +121,7 @@ def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 
 def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
-    for op in OPS.values():
-        if not isinstance(op, Op) or op.kind != Kind.MAP or op.dtypes is None:
-            continue
-        arity = len(inspect.signature(op.function).parameters)
+    for op, arity in maps():
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
             if any(arrays):
                 number = NUMBERS[kind_of(DTYPES[dtype])]
@@ -133,6 +132,25 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
                 yield from applied(op, *operands)
                 if arity == 3 and arrays[0] and dtype != "bool":
                     yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
+
+
+def mixed(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield each elementwise operation on two arrays that meet in one dtype."""
+    pairs = [pair for pair in MIXED if set(pair) <= set(dtypes)]
+    for pair, (op, arity) in product(pairs, maps()):
+        for names in (pair, pair[::-1]):
+            operands = [leaf(name, (LENGTH,)) for name in names]
+            if arity == 2:
+                yield from applied(op, *operands)
+            if arity == 3:
+                yield from applied(op, leaf("bool", (LENGTH,)), *operands)
+
+
+def maps() -> Iterator[tuple[Op[...], int]]:
+    """Yield each elementwise operation, and how many operands it has."""
+    for op in OPS.values():
+        if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
+            yield op, len(inspect.signature(op.function).parameters)
 
 
 def converted(dtypes: Sequence[str]) -> Iterator[tn.Array]:
