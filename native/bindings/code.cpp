@@ -1,6 +1,11 @@
-// Code from Python: bytes of it loaded, bytes hashed, and the processor that it must be for.
+// Code from Python: bytes of it loaded, also from the disk, bytes hashed, and the processor that it
+// must be for.
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <system_error>
+
+#include "../entry.h"
 #include "../loader.h"
 #include "../processor.h"
 #include "../sha256.h"
@@ -8,8 +13,83 @@
 
 namespace tenfold::bindings {
 
+namespace {
+
+Part part(const nb::bytes& bytes) {
+    return {static_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+nb::bytes to_python(Part bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+nb::tuple to_python(const Entry& entry) {
+    nb::list places;
+    for (uint64_t place : entry.places) places.append(place);
+    nb::object note =
+        nb::steal(PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(entry.note.data()),
+                                       Py_ssize_t(entry.note.size()), "replace"));
+    if (!note.is_valid()) nb::raise_python_error();
+    return nb::make_tuple(to_python(entry.key), to_python(entry.environment), to_python(entry.code),
+                          nb::tuple(places), entry.level, double(entry.microseconds) / 1e6, note);
+}
+
+// The addresses of the functions of an entry; none where the system refuses memory for them.
+std::vector<std::size_t> load_entry(const nb::bytes& place, const nb::bytes& key,
+                                    const nb::bytes& environment, uid_t user) {
+    const std::string name = in_hexadecimal(part(key));
+    const Part here = part(environment);
+    const char* where = place.c_str();
+    nb::gil_scoped_release others; // a disk may let us wait
+    const File directory = open_directory(where, user);
+    const Entry entry = read_entry(directory.number(), name, user, here);
+    const void* code = load_code(entry.code.data(), entry.code.size());
+    std::vector<std::size_t> found;
+    if (!code) return found;
+    for (uint64_t at : entry.places) found.push_back(reinterpret_cast<std::size_t>(code) + at);
+    return found;
+}
+
+void hold_what_the_system_says(const std::exception_ptr& error, void*) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::system_error& refused) {
+        errno = refused.code().value();
+        PyErr_SetFromErrno(PyExc_OSError);
+    }
+}
+
+void declare_entries(nb::module_& module) {
+    using namespace nb::literals;
+    nb::exception<Doubt>(module, "Doubt");
+    nb::register_exception_translator(hold_what_the_system_says);
+    module.attr("LARGEST_ENTRY") = Entry::LARGEST;
+    module.attr("LONGEST_NOTE") = Entry::LONGEST_NOTE;
+    module.def(
+        "open_directory",
+        [](const nb::bytes& place, uid_t user) {
+            return open_directory(place.c_str(), user).release();
+        },
+        "place"_a, "user"_a);
+    module.def(
+        "read_entry",
+        [](int directory, const std::string& name, uid_t user, const nb::bytes& environment) {
+            return to_python(read_entry(directory, name, user, part(environment)));
+        },
+        "directory"_a, "name"_a, "user"_a, "environment"_a);
+    module.def(
+        "unpack_entry",
+        [](const nb::bytes& data) {
+            const Part all = part(data);
+            return to_python(Entry(Bytes(all.begin(), all.end())));
+        },
+        "data"_a);
+    module.def("load_entry", load_entry, "place"_a, "key"_a, "environment"_a, "user"_a);
+}
+
+} // namespace
+
 void declare_code(nb::module_& module) {
     using namespace nb::literals;
+    declare_entries(module);
     module.def(
         "load_code",
         [](nb::bytes code) {

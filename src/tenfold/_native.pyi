@@ -430,6 +430,32 @@ def load_code(code: bytes) -> int:
     """Copy machine code to memory that can be executed, for good; its address, or 0."""
 
 def loaded_code_bytes() -> int: ...
+
+class Doubt(Exception):
+    """Something on disk is not as we would have left it; the text says what."""
+
+LARGEST_ENTRY: int
+LONGEST_NOTE: int
+
+_Entry = tuple[bytes, bytes, bytes, tuple[int, ...], int, float, str]
+"""The fields of tenfold/devices/entry.py."""
+
+def open_directory(place: bytes, user: int) -> int:
+    """Open a directory that belongs to a user and is closed to others. Raises Doubt, OSError."""
+
+def read_entry(directory: int, name: str, user: int, environment: bytes) -> _Entry:
+    """Read a kernel's file in an open directory: of an environment, or of any where that is empty.
+    Raises Doubt, OSError.
+    """
+
+def unpack_entry(data: bytes) -> _Entry:
+    """Read a kernel from the bytes of a file. Raises Doubt."""
+
+def load_entry(place: bytes, key: bytes, environment: bytes, user: int) -> list[int]:
+    """Load the kernel of a key from a directory, for good; the addresses of its functions, none
+    where the system refuses memory for them. Raises Doubt, OSError.
+    """
+
 def sha256(data: bytes) -> bytes: ...
 
 def set_hooks(**hooks: Callable[..., Any]) -> None: ...

@@ -14,7 +14,7 @@ from tenfold import _native
 from tenfold.devices import forks
 from tenfold.devices.background import Background
 from tenfold.devices.compiling import compiled
-from tenfold.devices.kept import kept_at
+from tenfold.devices.kept import Kept, kept_at
 from tenfold.devices.linking import Image
 from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
@@ -110,23 +110,18 @@ class Programs:
         `or_better`: an optimised one from there will do too. Raises CompileError when LLVM refuses
         the kernel.
         """
-        begun = time.perf_counter()
-        functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
-        kept = kept_at(told(kernel), cpu)
-        for level in (OPTIMISED, QUICK) if or_better else (OPTIMISED if optimised else QUICK,):
-            image = kept.image(level, functions)
-            if image is not None:
-                program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
-                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
-                return program
-
+        begun, functions = time.perf_counter(), functions_of(kernel)
+        kept, level = kept_at(told(kernel), cpu), OPTIMISED if optimised else QUICK
+        levels = (OPTIMISED, QUICK) if or_better else (level,)
+        if (left := self._left(kernel, cpu, kept, levels)) is not None:
+            return left
         text = source_of(kernel, cpu)
         debug(4, text)
 
         def made() -> Program:
-            level = OPTIMISED if optimised else QUICK
             image = compiled(text, cpu, level)
-            program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
+            program = _program(_loaded(image, functions), functions, begun)
+            program = self._keep(kernel, cpu, level, program)
             kept.keep(level, image, functions, program.seconds, described(kernel))
             _native.count("compiles")
             return program
@@ -135,6 +130,24 @@ class Programs:
         debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
+    def there(self, loop: Loop, cpu: str) -> Program | None:
+        """Return the program of a loop, quickly compiled, if it is in memory or on disk."""
+        quick, _ = self._quick.get((loop, cpu), (None, 0))
+        return quick or self._left(loop, cpu, kept_at(loop.text, cpu), (QUICK,))
+
+    def _left(
+        self, kernel: Source, cpu: str, kept: Kept, levels: tuple[int, ...]
+    ) -> Program | None:
+        """Load what an earlier process has left of a kernel, at the first of these levels."""
+        begun, functions = time.perf_counter(), functions_of(kernel)
+        for level in levels:
+            places = kept.loaded(level, len(functions))
+            if places is not None:
+                program = self._keep(kernel, cpu, level, _program(places, functions, begun))
+                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+                return program
+        return None
+
     def _keep(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
         """Keep the first program for good: bound plans hold the addresses of its functions."""
         if level == OPTIMISED:
@@ -142,15 +155,31 @@ class Programs:
         return self._quick.setdefault((kernel, cpu), (program, 1))[0]
 
 
-def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
-    """Copy code to where it can be run."""
+def _loaded(image: Image, functions: tuple[str, ...]) -> list[int]:
+    """Copy code to where it can be run; where its functions then are."""
     begin = _native.load_code(image.code)
-    if not begin:
-        rule = f"the system refuses {len(image.code)} bytes of memory that can be executed"
-        raise CompileError("compile", rule, remedy="let this process have executable memory")
-    at = {name: begin + image.places[name] for name in functions}
+    return [begin + image.places[name] for name in functions] if begin else []
+
+
+def _program(places: list[int], functions: tuple[str, ...], begun: float) -> Program:
+    """Say of code that has been loaded what its functions are for."""
+    if not places:
+        raise CompileError(
+            "compile",
+            "the system refuses memory that can be executed",
+            remedy="let this process have executable memory",
+        )
+    seconds = time.perf_counter() - begun
+    if len(places) == 1:
+        return Program(places[0], 0, seconds)
+    at = dict(zip(functions, places, strict=True))
     parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
-    return Program(at["kernel"], at.get("finish", 0), time.perf_counter() - begun, parts)
+    return Program(at["kernel"], at.get("finish", 0), seconds, parts)
+
+
+def functions_of(kernel: Source) -> tuple[str, ...]:
+    """Return the names of a kernel's functions."""
+    return kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
 
 
 def named(kernel: Source) -> str:
@@ -219,7 +248,7 @@ def told(kernel: Source) -> str:
     render one takes a hundred times as long.
     """
     if isinstance(kernel, Loop):
-        return str(kernel)
+        return kernel.text
     return repr(kernel) if isinstance(kernel, Kernel) else kernel.text()
 
 

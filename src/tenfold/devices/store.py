@@ -25,12 +25,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from tenfold import _native
 from tenfold.devices.complaints import complain
-from tenfold.devices.entry import LARGEST, Doubt, Entry, packed, unpacked
-from tenfold.devices.files import DIRECTORY, doubt_of, read, tidy, written
+from tenfold.devices.entry import LARGEST, Doubt, Entry, packed
+from tenfold.devices.files import tidy, written
 
 ROOM = "kernels"
 """The directory of entries."""
@@ -66,19 +68,33 @@ class Store:
     base: Path
     limit: int
 
-    @property
+    @cached_property
     def place(self) -> Path:
         """The directory of the entries."""
         return self.base / ROOM
 
+    @cached_property
+    def _path(self) -> bytes:
+        return os.fsencode(self.place)
+
+    def load(self, key: bytes, environment: bytes) -> list[int] | None:
+        """Return where the functions of a key's entry lie in memory, copied to where they can be
+        run: none where the system refuses that; None where there is no entry to be trusted.
+        """
+        try:
+            if self.place not in _tidied:
+                self._tidy()
+            return _native.load_entry(self._path, key, environment, os.geteuid())
+        except FileNotFoundError:
+            return None
+        except (Unusable, Doubt, OSError):
+            self.get(key, environment)  # which says why not
+            return None
+
     def get(self, key: bytes, environment: bytes) -> Entry | None:
         """Return the entry of a key; None where there is none that can be trusted."""
         try:
-            with self._directory() as directory:
-                if self.place not in _tidied:
-                    _tidied.add(self.place)
-                    tidy(directory)
-                return _checked(unpacked(read(directory, key.hex())), key, environment)
+            return self.read(key.hex(), environment)
         except FileNotFoundError:
             return None
         except Unusable as error:
@@ -118,13 +134,13 @@ class Store:
         except FileNotFoundError:
             return []
 
-    def read(self, name: str) -> Entry:
-        """Return the entry in a file, whatever it was made for. Raises Doubt, Unusable, OSError."""
+    def read(self, name: str, environment: bytes = b"") -> Entry:
+        """Return the entry in a file, for an environment or for whatever it was made.
+
+        Raises Doubt, Unusable, OSError.
+        """
         with self._directory() as directory:
-            entry = unpacked(read(directory, name))
-        if entry.key.hex() != name:
-            raise Doubt("it is the entry of another kernel")
-        return entry
+            return Entry(*_native.read_entry(directory, name, os.geteuid(), environment))
 
     def remove(self, names: list[str]) -> int:
         """Remove files; return how many were there. Raises Unusable, OSError."""
@@ -156,20 +172,22 @@ class Store:
     def _directory(self) -> Iterator[int]:
         """Open the directory. Raises Unusable, FileNotFoundError."""
         try:
-            directory = os.open(self.place, DIRECTORY)
+            directory = _native.open_directory(self._path, os.geteuid())
         except FileNotFoundError:
             raise
-        except OSError as error:
-            linked = error.errno in (errno.ELOOP, errno.ENOTDIR)
-            why = "it is no directory" if linked else error.strerror
+        except (Doubt, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
             raise Unusable(f"kernels in {self.place} are not used: {why}") from error
         try:
-            facts = os.fstat(directory)
-            if doubt := doubt_of(facts):
-                raise Unusable(f"kernels in {self.place} are not used: {doubt}")
             yield directory
         finally:
             os.close(directory)
+
+    def _tidy(self) -> None:
+        """Remove what dead writers have left, once in a process. Raises Unusable, OSError."""
+        with self._directory() as directory:
+            _tidied.add(self.place)
+            tidy(directory)
 
     def _sweep(self, directory: int) -> None:
         """Remove what was used longest ago where there is too much."""
@@ -183,14 +201,6 @@ class Store:
             total -= file.size
             if total <= self.limit * LEFT:
                 return
-
-
-def _checked(entry: Entry, key: bytes, environment: bytes) -> Entry:
-    if entry.environment != environment:
-        raise Doubt("it is for another processor, or by another version")
-    if entry.key != key:
-        raise Doubt("it is the entry of another kernel")
-    return entry
 
 
 def _files(directory: int) -> list[File]:
