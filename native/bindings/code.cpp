@@ -75,13 +75,6 @@ void declare_entries(nb::module_& module) {
             return to_python(read_entry(directory, name, user, part(environment)));
         },
         "directory"_a, "name"_a, "user"_a, "environment"_a);
-    module.def(
-        "unpack_entry",
-        [](const nb::bytes& data) {
-            const Part all = part(data);
-            return to_python(Entry(Bytes(all.begin(), all.end())));
-        },
-        "data"_a);
     module.def("load_entry", load_entry, "place"_a, "key"_a, "environment"_a, "user"_a);
 }
 

@@ -448,9 +448,6 @@ def read_entry(directory: int, name: str, user: int, environment: bytes) -> _Ent
     Raises Doubt, OSError.
     """
 
-def unpack_entry(data: bytes) -> _Entry:
-    """Read a kernel from the bytes of a file. Raises Doubt."""
-
 def load_entry(place: bytes, key: bytes, environment: bytes, user: int) -> list[int]:
     """Load the kernel of a key from a directory, for good; the addresses of its functions, none
     where the system refuses memory for them. Raises Doubt, OSError.

@@ -19,7 +19,7 @@ from tenfold import _native
 from tenfold.devices import complaints, files, kept
 from tenfold.devices import environment as environments
 from tenfold.devices import store as stores
-from tenfold.devices.entry import HASH, HEAD, Doubt, Entry, packed, unpacked
+from tenfold.devices.entry import HASH, HEAD, Entry, packed
 from tenfold.devices.environment import environment, key_of
 from tenfold.devices.store import Store
 
@@ -310,13 +310,6 @@ def test_flipped_bits_are_never_loaded(store: Store, monkeypatch: pytest.MonkeyP
             os.pwrite(file.fileno(), data[bit // 8 : bit // 8 + 1], bit // 8)
     assert len(said) == 10_000
     assert store.get(KEY, PLACE) == ENTRY
-
-
-def test_any_end_of_an_entry_is_refused() -> None:
-    data = packed(replace(ENTRY, code=b"\xc3"))
-    for length in range(len(data)):
-        with pytest.raises(Doubt):
-            unpacked(data[:length])
 
 
 def test_what_was_used_longest_ago_is_removed_first(store: Store) -> None:

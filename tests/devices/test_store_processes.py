@@ -190,6 +190,20 @@ def test_cold_warm_and_no_cache_have_the_same_bits(
     tn.trim()
 
 
+def test_explain_foresees_a_kernel_on_disk(
+    tmp_path: Path, own_programs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = tn.asarray(np.ones(30))
+    with tn.options(cache=True, cache_dir=str(tmp_path), tier="1"):
+        for there in ("to be compiled", "on disk, compiled"):
+            tn.trim()
+            monkeypatch.setattr(program, "PROGRAMS", program.Programs())
+            text = (x * x + 3).explain("executed")
+            assert f"a kernel, {there} with optimisation (tier 1)" in text
+            (x * x + 3).wait()
+    tn.trim()
+
+
 def test_threads_may_load_the_same_kernel_at_once(
     tmp_path: Path, own_programs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,12 @@ class Kept:
         found = self.store.load(key, self.environment)
         return None if found is None or len(found) not in (0, functions) else found
 
+    def has(self, level: int) -> bool:
+        """Whether something was left; whether it can be trusted is seen when it is loaded."""
+        if self.store is None:
+            return False
+        return self.store.has(key_of(self.text, level, self.environment))
+
     def keep(
         self, level: int, image: Image, functions: tuple[str, ...], seconds: float, note: str
     ) -> bool:

@@ -80,14 +80,19 @@ class Programs:
         self.note_use(kernel, cpu)
         return quick
 
-    def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, bool]:
-        """Return the tier at which such a launch would run, and whether its program is there."""
+    def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
+        """Return the tier at which such a launch would run, and in words how far its program is."""
         key = kernel, cpu
         _, uses = self._quick.get(key, (None, 0))
         much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
-        if tier == "1" or (tier == "auto" and (much or key in self._optimised)):
-            return 1, key in self._optimised
-        return 0, key in self._quick
+        optimised = tier == "1" or (tier == "auto" and (much or key in self._optimised))
+        if key in (self._optimised if optimised else self._quick):
+            return int(optimised), "compiled"
+        kept = kept_at(told(kernel), cpu)
+        for level in (OPTIMISED,) if optimised else _levels(QUICK, or_better=tier == "auto"):
+            if kept.has(level):
+                return int(level == OPTIMISED), "on disk, compiled"
+        return int(optimised), "to be compiled"
 
     def uses_left(self, kernel: Source, tier: str, cpu: str) -> int:
         """How often a launch may be replayed before its program is asked for; -1: for ever."""
@@ -112,8 +117,7 @@ class Programs:
         """
         begun, functions = time.perf_counter(), functions_of(kernel)
         kept, level = kept_at(told(kernel), cpu), OPTIMISED if optimised else QUICK
-        levels = (OPTIMISED, QUICK) if or_better else (level,)
-        if (left := self._left(kernel, cpu, kept, levels)) is not None:
+        if left := self._left(kernel, cpu, kept, _levels(level, or_better=or_better)):
             return left
         text = source_of(kernel, cpu)
         debug(4, text)
@@ -153,6 +157,11 @@ class Programs:
         if level == OPTIMISED:
             return self._optimised.setdefault((kernel, cpu), program)
         return self._quick.setdefault((kernel, cpu), (program, 1))[0]
+
+
+def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
+    """Return the levels that will do, the best one first."""
+    return (OPTIMISED, QUICK) if or_better else (level,)
 
 
 def _loaded(image: Image, functions: tuple[str, ...]) -> list[int]:
@@ -238,8 +247,10 @@ def note_use(kernel: Source, cpu: str) -> None:
     PROGRAMS.note_use(kernel, cpu)
 
 
-def state_of(kernel: Source, elements: int) -> tuple[int, bool]:
-    """Return the tier (0 or 1) of a launch now, and whether it is compiled; compiles nothing."""
+def state_of(kernel: Source, elements: int) -> tuple[int, str]:
+    """Return the tier (0 or 1) of a launch now, and in words how far its program is: nothing is
+    compiled or loaded.
+    """
     return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
 
 

@@ -105,6 +105,10 @@ class Store:
             complain(f"{self.place / key.hex()} is not used: {error.strerror}")
         return None
 
+    def has(self, key: bytes) -> bool:
+        """Whether there is a file of a key, whatever it is."""
+        return (self.place / key.hex()).is_file()
+
     def put(self, entry: Entry) -> bool:
         """Keep an entry; False where that is not possible."""
         data = packed(entry)
