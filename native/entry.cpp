@@ -61,8 +61,8 @@ Bytes content(const File& file, std::size_t size) {
     Bytes bytes(size + 1); // one more, to see that there is no more
     std::size_t length = 0;
     while (length < bytes.size()) {
-        ssize_t part = read(file.number(), bytes.data() + length, bytes.size() - length);
-        if (part < 0 && errno == EINTR) continue;
+        ssize_t part =
+            TEMP_FAILURE_RETRY(read(file.number(), bytes.data() + length, bytes.size() - length));
         if (part < 0) fail();
         if (part == 0) break;
         length += std::size_t(part);
@@ -111,7 +111,7 @@ File::~File() {
 int File::release() { return std::exchange(number_, -1); }
 
 File open_directory(const char* place, uid_t user) {
-    File directory(open(place, O_RDONLY | O_DIRECTORY | OWN));
+    File directory(TEMP_FAILURE_RETRY(open(place, O_RDONLY | O_DIRECTORY | OWN)));
     if (directory.number() < 0) {
         if (errno == ELOOP || errno == ENOTDIR) throw Doubt("it is no directory");
         fail();
@@ -122,7 +122,8 @@ File open_directory(const char* place, uid_t user) {
 
 Entry read_entry(int directory, const std::string& name, uid_t user, Part environment) {
     // Without waiting: a pipe in its stead would let us wait for ever.
-    File file(openat(directory, name.c_str(), O_RDONLY | O_NONBLOCK | OWN));
+    const int flags = O_RDONLY | O_NONBLOCK | OWN;
+    File file(TEMP_FAILURE_RETRY(openat(directory, name.c_str(), flags)));
     if (file.number() < 0) {
         if (errno == ELOOP) throw Doubt("it is a symbolic link");
         fail();

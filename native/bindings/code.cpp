@@ -33,14 +33,16 @@ nb::tuple to_python(const Entry& entry) {
 }
 
 // The addresses of the functions of an entry; none where the system refuses memory for them.
-std::vector<std::size_t> load_entry(const nb::bytes& place, const nb::bytes& key,
-                                    const nb::bytes& environment, uid_t user) {
+std::vector<std::size_t> load_entry(int directory, const nb::bytes& key,
+                                    const nb::bytes& environment, std::size_t functions,
+                                    uid_t user) {
     const std::string name = in_hexadecimal(part(key));
     const Part here = part(environment);
-    const char* where = place.c_str();
     nb::gil_scoped_release others; // a disk may let us wait
-    const File directory = open_directory(where, user);
-    const Entry entry = read_entry(directory.number(), name, user, here);
+    const Entry entry = read_entry(directory, name, user, here);
+    if (entry.places.size() != functions)
+        throw Doubt("it has " + std::to_string(entry.places.size()) + " functions, not " +
+                    std::to_string(functions));
     const void* code = load_code(entry.code.data(), entry.code.size());
     std::vector<std::size_t> found;
     if (!code) return found;
@@ -71,11 +73,12 @@ void declare_entries(nb::module_& module) {
         "place"_a, "user"_a);
     module.def(
         "read_entry",
-        [](int directory, const std::string& name, uid_t user, const nb::bytes& environment) {
-            return to_python(read_entry(directory, name, user, part(environment)));
+        [](int directory, const std::string& name, uid_t user) {
+            return to_python(read_entry(directory, name, user));
         },
-        "directory"_a, "name"_a, "user"_a, "environment"_a);
-    module.def("load_entry", load_entry, "place"_a, "key"_a, "environment"_a, "user"_a);
+        "directory"_a, "name"_a, "user"_a);
+    module.def("load_entry", load_entry, "directory"_a, "key"_a, "environment"_a, "functions"_a,
+               "user"_a);
 }
 
 } // namespace

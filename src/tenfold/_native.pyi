@@ -443,14 +443,14 @@ _Entry = tuple[bytes, bytes, bytes, tuple[int, ...], int, float, str]
 def open_directory(place: bytes, user: int) -> int:
     """Open a directory that belongs to a user and is closed to others. Raises Doubt, OSError."""
 
-def read_entry(directory: int, name: str, user: int, environment: bytes) -> _Entry:
-    """Read a kernel's file in an open directory: of an environment, or of any where that is empty.
-    Raises Doubt, OSError.
-    """
+def read_entry(directory: int, name: str, user: int) -> _Entry:
+    """Read a kernel's file in an open directory. Raises Doubt, OSError."""
 
-def load_entry(place: bytes, key: bytes, environment: bytes, user: int) -> list[int]:
-    """Load the kernel of a key from a directory, for good; the addresses of its functions, none
-    where the system refuses memory for them. Raises Doubt, OSError.
+def load_entry(
+    directory: int, key: bytes, environment: bytes, functions: int, user: int
+) -> list[int]:
+    """Load the kernel of a key, of so many functions, from an open directory, for good; their
+    addresses, none where the system refuses memory for them. Raises Doubt, OSError.
     """
 
 def sha256(data: bytes) -> bytes: ...

@@ -47,7 +47,8 @@ for turn in range(300):
     litter += len(list(store.place.glob("writing/*")))
     stores._tidied.clear()  # as at the start of a process
     for entry in entries:
-        assert store.load(entry.key, place) is None or store.get(entry.key, place) == entry
+        found = store.load(entry.key, place, 1)
+        assert found is None or store.read(entry.key.hex()) == entry
     assert not list(store.place.glob("writing/*"))
 print(litter > 0, len(store.files()))
 """
@@ -80,8 +81,8 @@ for number in range(16):
             stores._tidied.clear()
             for turn in range(50):
                 store.put(entries[7])
-                assert store.load(entries[7].key, place)
-                assert store.get(entries[7].key, place) == entries[7]
+                assert store.load(entries[7].key, place, 1)
+                assert store.read(entries[7].key.hex()) == entries[7]
         finally:
             os._exit(int(sys.exc_info()[0] is not None))
     children.append(child)

@@ -40,8 +40,7 @@ class Kept:
         if self.store is None:
             return None
         key = key_of(self.text, level, self.environment)
-        found = self.store.load(key, self.environment)
-        return None if found is None or len(found) not in (0, functions) else found
+        return self.store.load(key, self.environment, functions)
 
     def has(self, level: int) -> bool:
         """Whether something was left; whether it can be trusted is seen when it is loaded."""

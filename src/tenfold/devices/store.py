@@ -1,6 +1,6 @@
 r"""Store: compiled kernels on disk, for processes to come.
 
-Takes entries, hands on those of a key. One file each, named by its key, in a directory that nobody
+Takes entries, loads those of a key. One file each, named by its key, in a directory that nobody
 else can write to. A file is written elsewhere and renamed when it is whole, so others see the old
 one or the new one, and who writes the same at once does no harm. Whatever is not as we would have
 left it is a miss and one line in the log: no computation fails because of what is on disk.
@@ -13,9 +13,9 @@ file, which the system takes back when it dies, so nobody else's number of a pro
 >>> with tempfile.TemporaryDirectory() as name:
 ...     store = Store(Path(name), 1 << 20)
 ...     store.put(Entry(bytes(32), bytes(32), b"\xc3", (0,), level=2))
-...     store.get(bytes(32), bytes(32)).level
+...     len(store.load(bytes(32), bytes(32), functions=1))
 True
-2
+1
 """
 
 from __future__ import annotations
@@ -73,30 +73,19 @@ class Store:
         """The directory of the entries."""
         return self.base / ROOM
 
-    @cached_property
-    def _path(self) -> bytes:
-        return os.fsencode(self.place)
-
-    def load(self, key: bytes, environment: bytes) -> list[int] | None:
-        """Return where the functions of a key's entry lie in memory, copied to where they can be
-        run: none where the system refuses that; None where there is no entry to be trusted.
+    def load(self, key: bytes, environment: bytes, functions: int) -> list[int] | None:
+        """Return where the functions of a key's entry, so many, lie in memory, copied to where they
+        can be run: none where the system refuses that; None where there is no entry to be trusted.
         """
         try:
-            if self.place not in _tidied:
-                self._tidy()
-            return _native.load_entry(self._path, key, environment, os.geteuid())
+            with self._directory() as directory:
+                if self.place not in _tidied:
+                    _tidied.add(self.place)
+                    tidy(directory)
+                user = os.geteuid()
+                return _native.load_entry(directory, key, environment, functions, user)
         except FileNotFoundError:
-            return None
-        except (Unusable, Doubt, OSError):
-            self.get(key, environment)  # which says why not
-            return None
-
-    def get(self, key: bytes, environment: bytes) -> Entry | None:
-        """Return the entry of a key; None where there is none that can be trusted."""
-        try:
-            return self.read(key.hex(), environment)
-        except FileNotFoundError:
-            return None
+            pass
         except Unusable as error:
             complain(str(error), once=True)
         except Doubt as doubt:
@@ -138,13 +127,10 @@ class Store:
         except FileNotFoundError:
             return []
 
-    def read(self, name: str, environment: bytes = b"") -> Entry:
-        """Return the entry in a file, for an environment or for whatever it was made.
-
-        Raises Doubt, Unusable, OSError.
-        """
+    def read(self, name: str) -> Entry:
+        """Return the entry in a file, whatever it was made for. Raises Doubt, Unusable, OSError."""
         with self._directory() as directory:
-            return Entry(*_native.read_entry(directory, name, os.geteuid(), environment))
+            return Entry(*_native.read_entry(directory, name, os.geteuid()))
 
     def remove(self, names: list[str]) -> int:
         """Remove files; return how many were there. Raises Unusable, OSError."""
@@ -176,7 +162,7 @@ class Store:
     def _directory(self) -> Iterator[int]:
         """Open the directory. Raises Unusable, FileNotFoundError."""
         try:
-            directory = _native.open_directory(self._path, os.geteuid())
+            directory = _native.open_directory(os.fsencode(self.place), os.geteuid())
         except FileNotFoundError:
             raise
         except (Doubt, OSError) as error:
@@ -186,12 +172,6 @@ class Store:
             yield directory
         finally:
             os.close(directory)
-
-    def _tidy(self) -> None:
-        """Remove what dead writers have left, once in a process. Raises Unusable, OSError."""
-        with self._directory() as directory:
-            _tidied.add(self.place)
-            tidy(directory)
 
     def _sweep(self, directory: int) -> None:
         """Remove what was used longest ago where there is too much."""
