@@ -8,6 +8,7 @@ import os
 import random
 import re
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,14 @@ from tenfold import _native
 from tenfold.devices import complaints, files, kept
 from tenfold.devices import environment as environments
 from tenfold.devices import store as stores
+from tenfold.devices.compiling import compiled
 from tenfold.devices.entry import HASH, HEAD, Entry, packed
 from tenfold.devices.environment import environment, key_of
+from tenfold.devices.program import source_of
 from tenfold.devices.store import Store
+from tenfold.dtypes import FLOAT32
+from tenfold.ops.arithmetic import multiply
+from tenfold.plan.loop import Loop
 
 KEY, OTHER, PLACE = bytes(range(32)), bytes(range(1, 33)), b"the processor and the versions.."
 ENTRY = Entry(KEY, PLACE, bytes(range(256)) * 9, (0, 512), 2, 0.25, "linear float64: add")
@@ -391,6 +397,19 @@ def test_another_build_of_the_compiler_is_another_environment(
     here = environment("native")
     monkeypatch.setattr(environments, "_compiler", lambda: b"another")
     assert environment.__wrapped__("native") != here
+
+
+def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
+    ran: set[str] = set()
+    loop = Loop(multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s")
+    sys.setprofile(lambda frame, event, given: ran.add(frame.f_code.co_filename))
+    try:
+        compiled(source_of(loop, "native"), "native", 0)
+    finally:
+        sys.setprofile(None)
+    package = Path(tn.__file__).parent
+    places = {Path(name).relative_to(package).parts[0] for name in ran if str(package) in name}
+    assert {"plan", "render"} < places <= {*environments.MAKERS, "dtypes.py", "settings.py"}
 
 
 def test_a_compiler_in_an_unexpected_place_is_one_line(
