@@ -60,7 +60,8 @@ class Loop:
         """What tells it from others."""
         if not self.is_named:
             return repr(self.kernel)
-        dtypes = " ".join([word(dtype) + "*" * scalar for dtype, scalar in self.inputs])
+        # a scalar comes as what it enters as
+        dtypes = " ".join(["*" if scalar else word(dtype) for dtype, scalar in self.inputs])
         entering = " ".join([word(dtype) for dtype in self.operands])
         return (
             f"loop {self.op.full_name}{self.params!r}: {dtypes} as {entering} "
