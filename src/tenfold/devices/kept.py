@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from tenfold.devices.complaints import complain
@@ -23,6 +23,10 @@ from tenfold.devices.environment import environment, key_of
 from tenfold.devices.linking import Image
 from tenfold.devices.store import Store
 from tenfold.settings import get
+
+
+PLACES = 16
+"""How many directories are known by what the settings name."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,13 @@ def store() -> Store | None:
     return _usual_store(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
 
 
-@cache
+@lru_cache(maxsize=PLACES)
 def _store_in(named: str, limit: int) -> Store:
     return Store(Path(named), limit << 20)
 
 
 # Where homes are is asked once: every kernel asks for the store.
-@cache
+@lru_cache(maxsize=PLACES)
 def _usual_store(caches: str, home: str | None, limit: int) -> Store | None:  # noqa: ARG001
     place = directory()
     return None if place is None else Store(place, limit << 20)
