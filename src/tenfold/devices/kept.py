@@ -24,7 +24,6 @@ from tenfold.devices.linking import Image
 from tenfold.devices.store import Store
 from tenfold.settings import get
 
-
 PLACES = 16
 """How many directories are known by what the settings name."""
 
