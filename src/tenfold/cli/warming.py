@@ -25,7 +25,7 @@ from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
-from tenfold.plan.loop import Loop
+from tenfold.plan.loop import Loop, form_of
 from tenfold.plan.plan import plan_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
@@ -33,6 +33,8 @@ from tenfold.settings import get
 Apply = Callable[..., tn.Array]
 
 DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "bool")
+MIXED = (("float64", "float32"), ("float64", "int64"))
+"""What arrays of two dtypes mostly have."""
 LENGTH = 1000
 FOLDED = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
 """Shapes and the axis that is folded: all elements, rows, columns."""
@@ -58,7 +60,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each elementwise operation and conversion, by how operands may lie."""
     seen: set[Source] = set()
     fma = not is_baseline(str(get("cpu")))
-    for array in chain(elementwise(dtypes), converted(dtypes)):
+    for array in chain(elementwise(dtypes), mixed(dtypes), converted(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
@@ -71,12 +73,10 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
                 yield loop
 
 
-def forms(arrays: int) -> Iterator[str]:
-    """Yield how so many arrays lie: contiguously but for one, and two both by strides."""
-    for steps in product("1s0", repeat=arrays):
-        others = arrays - steps.count("1")
-        if others == 0 or (others == 1 and steps != ("0",)) or steps == ("s", "s"):
-            yield "".join(steps)
+def forms(arrays: int) -> list[str]:
+    """Return how so many arrays lie, each that has a loop of its own once."""
+    every = map("".join, product("1s0", repeat=arrays))
+    return list(dict.fromkeys(map(form_of, every)))
 
 
 def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
@@ -87,12 +87,16 @@ def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
         yield from applied(tn.arange, LENGTH, dtype=DTYPES[dtype])
 
 
+def maps() -> Iterator[tuple[Op[...], int]]:
+    """Yield each elementwise operation, and of how many operands it is."""
+    for op in OPS.values():
+        if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
+            yield op, len(inspect.signature(op.function).parameters)
+
+
 def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
-    for op in OPS.values():
-        if not isinstance(op, Op) or op.kind != Kind.MAP or op.dtypes is None:
-            continue
-        arity = len(inspect.signature(op.function).parameters)
+    for op, arity in maps():
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
             if any(arrays):
                 number = NUMBERS[kind_of(DTYPES[dtype])]
@@ -103,6 +107,17 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
                 yield from applied(op, *operands)
                 if arity == 3 and arrays[0] and dtype != "bool":
                     yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
+
+
+def mixed(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield each elementwise operation on two arrays of dtypes that are often seen together."""
+    pairs = [each for pair in MIXED for each in (pair, pair[::-1]) if set(pair) <= set(dtypes)]
+    for (op, arity), pair in product(maps(), pairs):
+        operands = [leaf(dtype, (LENGTH,), place) for place, dtype in enumerate(pair)]
+        if arity == 3:
+            operands.insert(0, leaf("bool", (LENGTH,), 2))
+        if arity in (2, 3):
+            yield from applied(op, *operands)
 
 
 def converted(dtypes: Sequence[str]) -> Iterator[tn.Array]:

@@ -1,7 +1,7 @@
 """Loops: operations on elements by themselves, compiled once for any shape.
 
 Takes what native code has found of a node, an operation, its parameters, dtypes and how its array
-operands lie, hands on what it needs to launch the loop of all such nodes (`native/singly.cpp`).
+operands lie, hands on what it needs to launch a loop of all such nodes (`native/singly.cpp`).
 
 >>> sizes("1s")
 [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 0, 0), (3, 0, 0)]
@@ -17,7 +17,7 @@ from tenfold import _native
 from tenfold.devices.bound_numbers import castable
 from tenfold.devices.program import PROGRAMS, is_baseline
 from tenfold.ir.op import Op, Params
-from tenfold.plan.loop import Loop
+from tenfold.plan.loop import Loop, form_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
 
@@ -38,6 +38,7 @@ def loop(
     for (own, scalar), dtype in zip(inputs, operands, strict=True):
         if scalar and not castable(own.type(0).item(), dtype):
             return None
+    steps = form_of(steps)
     found = Loop(op, params, inputs, operands, result, steps)
     # what was compiled before has a rule, and to look for that takes as long as to load it
     program = PROGRAMS.there(found, cpu) if found.is_named else None

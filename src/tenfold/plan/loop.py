@@ -34,6 +34,18 @@ from tenfold.plan.packets import LONG_BODY, lanes_of_map, pruned, weight_of
 from tenfold.plan.rules import apply_rule
 
 
+def form_of(steps: str) -> str:
+    """Return the steps of the loop that is used for operands that lie so: one for each way in which
+    one of them is not contiguous, and one for all others, which goes through each by its stride.
+
+    >>> form_of("11"), form_of("10"), form_of("s0"), form_of("0")
+    ('11', '10', 'ss', 's')
+    """
+    contiguous = steps.count("1")
+    few = contiguous == len(steps) or (contiguous == len(steps) - 1 and contiguous > 0)
+    return steps if few else "s" * len(steps)
+
+
 @dataclass(frozen=True, eq=False)
 class Loop:
     """An operation on elements, of operands of some dtypes that lie in some way. Equal ones have
