@@ -23,7 +23,7 @@ struct Loop {
 };
 
 // The loops of one operation on some dtypes, by the steps of its array operands along the inner
-// axis: '0', '1' or 's' each; all are 's' where there is more than one that is not '1'.
+// axis: '0', '1' or 's' each.
 struct Loops {
     static constexpr std::size_t OPERANDS = 3, FORMS = 27;
     std::atomic<uint32_t> references{1};

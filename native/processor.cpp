@@ -40,6 +40,11 @@ int processor_level() {
     return __builtin_cpu_supports("x86-64-v2") ? 2 : 1;
 }
 
+bool processor_hashes() {
+    constexpr uint32_t SHA = 1u << 29; // leaf 7, ebx
+    return __builtin_cpu_supports("sse4.1") && (asked(7).ebx & SHA);
+}
+
 std::vector<uint32_t> processor_identity() {
     // Intel, Software Developer's Manual, vol. 2A, CPUID; AMD, manual 24594, appendix E. Left out
     // is what is another on each core (leaf 1's ebx), at each time (leaf 0xd's), or on a machine of

@@ -8,6 +8,9 @@ namespace tenfold {
 // The highest level of x86-64 that it has: 1 to 4.
 int processor_level();
 
+// Whether it has instructions for SHA-256, and those that go with them.
+bool processor_hashes();
+
 // What the processor and the system say of vendor, model and features: equal on processors that run
 // each other's code, whatever thread asks. A compiler that goes by the processor goes by this.
 std::vector<uint32_t> processor_identity();

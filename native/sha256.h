@@ -9,6 +9,10 @@ namespace tenfold {
 
 using Digest = std::array<uint8_t, 32>;
 
+// By the processor's instructions for it, if it has such.
 Digest sha256(const void* data, std::size_t bytes);
+
+// The same on any processor.
+Digest sha256_anywhere(const void* data, std::size_t bytes);
 
 } // namespace tenfold

@@ -146,17 +146,13 @@ class Singly {
     const Loop* loop_for(const WalkedNode& entry, std::span<const Value* const> arrays,
                          const Lying& lying) {
         std::string steps;
-        std::size_t others = 0;
+        std::size_t form = 0;
         for (std::size_t k = 0; k < arrays.size(); ++k) {
             int64_t stride = lying.stride(k, 0), item = dtype_of(arrays[k]->type->dtype).bytes;
             bool whole = lying.axes == 0 || stride == item;
             steps.push_back(whole ? '1' : stride == 0 ? '0' : 's');
-            others += !whole;
+            form = form * 3 + (whole ? 1 : stride == 0 ? 0 : 2);
         }
-        // Such are seldom: they all go by one loop.
-        if (others > 1 || others == arrays.size()) std::fill(steps.begin(), steps.end(), 's');
-        std::size_t form = 0;
-        for (char step : steps) form = form * 3 + (step == '1' ? 1 : step == '0' ? 0 : 2);
         std::atomic<const Loop*>& known = entry.node->inference->loops->loops[form];
         const Loop* loop = known.load(std::memory_order_acquire);
         if (loop) return loop;

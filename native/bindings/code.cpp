@@ -1,6 +1,11 @@
-// Code from Python: bytes of it loaded, bytes hashed, and the processor that it must be for.
+// Code from Python: bytes of it loaded, also from the disk, bytes hashed, and the processor that it
+// must be for.
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <system_error>
+
+#include "../entry.h"
 #include "../loader.h"
 #include "../processor.h"
 #include "../sha256.h"
@@ -8,8 +13,79 @@
 
 namespace tenfold::bindings {
 
+namespace {
+
+Part part(const nb::bytes& bytes) {
+    return {static_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+nb::bytes to_python(Part bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+nb::tuple to_python(const Entry& entry) {
+    nb::list places;
+    for (uint64_t place : entry.places) places.append(place);
+    nb::object note =
+        nb::steal(PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(entry.note.data()),
+                                       Py_ssize_t(entry.note.size()), "replace"));
+    if (!note.is_valid()) nb::raise_python_error();
+    return nb::make_tuple(to_python(entry.key), to_python(entry.environment), to_python(entry.code),
+                          nb::tuple(places), entry.level, double(entry.microseconds) / 1e6, note);
+}
+
+// The addresses of the functions of an entry; none where the system refuses memory for them.
+std::vector<std::size_t> load_entry(int directory, const nb::bytes& key,
+                                    const nb::bytes& environment, std::size_t functions,
+                                    uid_t user) {
+    const std::string name = in_hexadecimal(part(key));
+    const Part here = part(environment);
+    nb::gil_scoped_release others; // a disk may let us wait
+    const Entry entry = read_entry(directory, name, user, here);
+    if (entry.places.size() != functions)
+        throw Doubt("it has " + std::to_string(entry.places.size()) + " functions, not " +
+                    std::to_string(functions));
+    const void* code = load_code(entry.code.data(), entry.code.size());
+    std::vector<std::size_t> found;
+    if (!code) return found;
+    for (uint64_t at : entry.places) found.push_back(reinterpret_cast<std::size_t>(code) + at);
+    return found;
+}
+
+void hold_what_the_system_says(const std::exception_ptr& error, void*) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::system_error& refused) {
+        errno = refused.code().value();
+        PyErr_SetFromErrno(PyExc_OSError);
+    }
+}
+
+void declare_entries(nb::module_& module) {
+    using namespace nb::literals;
+    nb::exception<Doubt>(module, "Doubt");
+    nb::register_exception_translator(hold_what_the_system_says);
+    module.attr("LARGEST_ENTRY") = Entry::LARGEST;
+    module.attr("LONGEST_NOTE") = Entry::LONGEST_NOTE;
+    module.def(
+        "open_directory",
+        [](const nb::bytes& place, uid_t user) {
+            return open_directory(place.c_str(), user).release();
+        },
+        "place"_a, "user"_a);
+    module.def(
+        "read_entry",
+        [](int directory, const std::string& name, uid_t user) {
+            return to_python(read_entry(directory, name, user));
+        },
+        "directory"_a, "name"_a, "user"_a);
+    module.def("load_entry", load_entry, "directory"_a, "key"_a, "environment"_a, "functions"_a,
+               "user"_a);
+}
+
+} // namespace
+
 void declare_code(nb::module_& module) {
     using namespace nb::literals;
+    declare_entries(module);
     module.def(
         "load_code",
         [](nb::bytes code) {

@@ -1,5 +1,6 @@
 // Code that is loaded runs, beside code that others load, and in the child of a fork; the hash is
 // that of the standard.
+#include "../entry.h"
 #include "../loader.h"
 #include "../lock.h"
 #include "../processor.h"
@@ -72,13 +73,6 @@ static void the_child_of_a_fork_runs_what_was_loaded_and_loads_more() {
     CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
-static std::string in_hexadecimal(const Digest& digest) {
-    std::string text;
-    for (uint8_t byte : digest)
-        for (int half : {byte >> 4, byte & 15}) text += "0123456789abcdef"[half];
-    return text;
-}
-
 static void the_hash_is_that_of_the_standard() {
     CHECK(in_hexadecimal(sha256("", 0)) ==
           "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -87,6 +81,13 @@ static void the_hash_is_that_of_the_standard() {
     const char* two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
     CHECK(in_hexadecimal(sha256(two, 56)) ==
           "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+static void the_hash_is_the_same_by_any_instructions() {
+    std::vector<uint8_t> data(1000);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = uint8_t(i * i >> 3);
+    for (std::size_t length = 0; length <= data.size(); ++length)
+        CHECK(sha256(data.data(), length) == sha256_anywhere(data.data(), length));
 }
 
 static void the_processor_is_the_same_for_every_thread() {
@@ -105,5 +106,6 @@ int main() {
     threads_load_and_run_at_once();
     the_child_of_a_fork_runs_what_was_loaded_and_loads_more();
     the_hash_is_that_of_the_standard();
+    the_hash_is_the_same_by_any_instructions();
     the_processor_is_the_same_for_every_thread();
 }

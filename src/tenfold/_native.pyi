@@ -437,6 +437,29 @@ def load_code(code: bytes) -> int:
     """Copy machine code to memory that can be executed, for good; its address, or 0."""
 
 def loaded_code_bytes() -> int: ...
+
+class Doubt(Exception):
+    """Something on disk is not as we would have left it; the text says what."""
+
+LARGEST_ENTRY: int
+LONGEST_NOTE: int
+
+_Entry = tuple[bytes, bytes, bytes, tuple[int, ...], int, float, str]
+"""The fields of tenfold/devices/entry.py."""
+
+def open_directory(place: bytes, user: int) -> int:
+    """Open a directory that belongs to a user and is closed to others. Raises Doubt, OSError."""
+
+def read_entry(directory: int, name: str, user: int) -> _Entry:
+    """Read a kernel's file in an open directory. Raises Doubt, OSError."""
+
+def load_entry(
+    directory: int, key: bytes, environment: bytes, functions: int, user: int
+) -> list[int]:
+    """Load the kernel of a key, of so many functions, from an open directory, for good; their
+    addresses, none where the system refuses memory for them. Raises Doubt, OSError.
+    """
+
 def sha256(data: bytes) -> bytes: ...
 
 def set_hooks(**hooks: Callable[..., Any]) -> None: ...

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import random
 import re
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +20,14 @@ from tenfold import _native
 from tenfold.devices import complaints, files, kept
 from tenfold.devices import environment as environments
 from tenfold.devices import store as stores
-from tenfold.devices.entry import HASH, HEAD, Doubt, Entry, packed, unpacked
+from tenfold.devices.compiling import compiled
+from tenfold.devices.entry import HASH, HEAD, Entry, packed
 from tenfold.devices.environment import environment, key_of
+from tenfold.devices.program import source_of
 from tenfold.devices.store import Store
+from tenfold.dtypes import FLOAT32
+from tenfold.ops.arithmetic import multiply
+from tenfold.plan.loop import Loop
 
 KEY, OTHER, PLACE = bytes(range(32)), bytes(range(1, 33)), b"the processor and the versions.."
 ENTRY = Entry(KEY, PLACE, bytes(range(256)) * 9, (0, 512), 2, 0.25, "linear float64: add")
@@ -58,11 +65,19 @@ def signed(content: bytes) -> bytes:
 
 
 def test_what_was_kept_is_found(store: Store, lines: Lines) -> None:
-    assert store.get(KEY, PLACE) is None
+    assert store.load(KEY, PLACE, 2) is None
     assert store.put(ENTRY)
-    assert store.get(KEY, PLACE) == ENTRY
-    assert store.get(OTHER, PLACE) is None
+    assert store.read(KEY.hex()) == ENTRY
+    assert store.load(OTHER, PLACE, 2) is None
     assert lines() == []
+
+
+def test_loaded_functions_lie_as_far_apart_as_they_did(store: Store) -> None:
+    store.put(ENTRY)
+    first, second = store.load(KEY, PLACE, 2) or ()
+    assert first % 4096 == 0
+    assert second - first == 512
+    assert ctypes.string_at(first, len(ENTRY.code)) == ENTRY.code
 
 
 def test_entries_and_their_directory_are_the_users_alone(store: Store) -> None:
@@ -135,6 +150,10 @@ def compile_for_another_processor(path: Path) -> None:
     path.write_bytes(packed(replace(ENTRY, environment=OTHER)))
 
 
+def give_it_more_functions(path: Path) -> None:
+    path.write_bytes(packed(replace(ENTRY, places=(0, 512, 513))))
+
+
 def swap(path: Path) -> None:
     path.write_bytes(packed(replace(ENTRY, key=OTHER)))
 
@@ -162,6 +181,7 @@ WRONG: dict[Callable[[Path], None], str] = {
     write_something_else: "it is no kernel",
     give_another_format: "its format is 99, not 1",
     compile_for_another_processor: "it is for another processor, or by another version",
+    give_it_more_functions: "it has 3 functions, not 2",
     swap: "it is the entry of another kernel",
     begin_behind_the_end: "a function begins behind its end",
     claim_huge_lengths: "it is damaged: no kernel has such lengths",
@@ -175,14 +195,14 @@ def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
     store.put(ENTRY)
     path = store.place / KEY.hex()
     spoil(path)
-    assert store.get(KEY, PLACE) is None
+    assert store.load(KEY, PLACE, 2) is None
     (line,) = lines()
     assert KEY.hex() in line
     assert re.search(WRONG[spoil], line)
     if spoil is make_a_directory:
         return
     assert store.put(ENTRY)  # the next to compile it puts it right
-    assert store.get(KEY, PLACE) == ENTRY
+    assert store.read(KEY.hex()) == ENTRY
     assert lines() == []
 
 
@@ -193,10 +213,21 @@ def test_foreign_entry_is_a_miss(
     own = os.geteuid()
     owners = iter([own, own + 1])  # the directory's, then the file's
     monkeypatch.setattr(os, "geteuid", lambda: next(owners))
-    assert store.get(KEY, PLACE) is None
+    assert store.load(KEY, PLACE, 2) is None
     (line,) = lines()
     assert "it belongs to another user" in line
     assert KEY.hex() in line
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="who is not root gives no file away")
+def test_entry_that_was_given_away_is_a_miss(store: Store, lines: Lines) -> None:
+    store.put(ENTRY)
+    os.chown(store.place / KEY.hex(), ANOTHER, -1)
+    assert store.load(KEY, PLACE, 2) is None
+    assert "it belongs to another user" in lines()[0]
+    os.chown(store.place, ANOTHER, -1)
+    assert store.load(KEY, PLACE, 2) is None
+    assert "it belongs to another user" in lines()[0]
 
 
 def test_foreign_directory_is_not_used(
@@ -205,7 +236,7 @@ def test_foreign_directory_is_not_used(
     store.put(ENTRY)
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
     for _ in range(3):  # said once: a program has many kernels
-        assert store.get(KEY, PLACE) is None
+        assert store.load(KEY, PLACE, 2) is None
         assert not store.put(ENTRY)
     (line,) = lines()
     assert "it belongs to another user" in line
@@ -214,7 +245,7 @@ def test_foreign_directory_is_not_used(
 def test_directory_that_others_can_use_is_not_used(store: Store, lines: Lines) -> None:
     store.put(ENTRY)
     store.place.chmod(0o770)
-    assert store.get(KEY, PLACE) is None
+    assert store.load(KEY, PLACE, 2) is None
     assert not store.put(ENTRY)
     (line,) = lines()
     assert "its mode is 770" in line
@@ -224,7 +255,7 @@ def test_directory_that_is_a_link_is_not_used(store: Store, lines: Lines) -> Non
     store.put(ENTRY)
     store.place.rename(store.base / "elsewhere")
     store.place.symlink_to("elsewhere")
-    assert store.get(KEY, PLACE) is None
+    assert store.load(KEY, PLACE, 2) is None
     assert not store.put(ENTRY)
     (line,) = lines()
     assert "it is no directory" in line
@@ -262,32 +293,31 @@ def test_short_writes_are_continued(store: Store, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: write(file, data[:7]))
         assert store.put(ENTRY)
-    assert store.get(KEY, PLACE) == ENTRY
+    assert store.read(KEY.hex()) == ENTRY
 
 
 def test_a_place_that_cannot_be_is_one_line(store: Store, lines: Lines) -> None:
     store.base.write_text("a file, no directory")
     for _ in range(3):
         assert not store.put(ENTRY)
-        assert store.get(KEY, PLACE) is None
+        assert store.load(KEY, PLACE, 2) is None
     assert len(lines()) == 2  # of reading and of writing
 
 
-def test_flipped_bits_are_never_loaded() -> None:
-    data, choices = packed(ENTRY), random.Random(0)
-    for _ in range(1000):
-        spoilt = bytearray(data)
-        bit = choices.randrange(8 * len(data))
-        spoilt[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(Doubt):
-            unpacked(bytes(spoilt))
-
-
-def test_any_end_of_an_entry_is_refused() -> None:
-    data = packed(replace(ENTRY, code=b"\xc3"))
-    for length in range(len(data)):
-        with pytest.raises(Doubt):
-            unpacked(data[:length])
+def test_flipped_bits_are_never_loaded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(stores, "complain", said.append)
+    store.put(ENTRY)
+    data, choices, path = packed(ENTRY), random.Random(0), store.place / KEY.hex()
+    with path.open("r+b", buffering=0) as file:
+        for _ in range(10_000):
+            bit = choices.randrange(8 * len(data))
+            spoilt = data[bit // 8] ^ 1 << bit % 8
+            os.pwrite(file.fileno(), bytes([spoilt]), bit // 8)
+            assert store.load(KEY, PLACE, 2) is None
+            os.pwrite(file.fileno(), data[bit // 8 : bit // 8 + 1], bit // 8)
+    assert len(said) == 10_000
+    assert store.read(KEY.hex()) == ENTRY
 
 
 def test_what_was_used_longest_ago_is_removed_first(store: Store) -> None:
@@ -309,7 +339,9 @@ def test_use_is_noted_in_the_file(store: Store) -> None:
     store.put(ENTRY)
     path = store.place / KEY.hex()
     os.utime(path, (1e9, 1e9))
-    store.get(KEY, PLACE)
+    store.read(KEY.hex())  # as who lists what there is
+    assert path.stat().st_mtime == 1e9
+    store.load(KEY, PLACE, 2)
     assert path.stat().st_mtime > 1.5e9
 
 
@@ -348,7 +380,7 @@ def test_a_home_that_does_not_exist_is_not_made(
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with tn.options(cache_dir="", cache=True):
         assert kept.store() is None
-        assert kept.kept_at("a text", "native").image(2, ("kernel",)) is None
+        assert kept.kept_at("a text", "native").loaded(2, 1) is None
     assert lines() == ["kernels are not kept: there is no home directory"]
 
 
@@ -365,6 +397,19 @@ def test_another_build_of_the_compiler_is_another_environment(
     here = environment("native")
     monkeypatch.setattr(environments, "_compiler", lambda: b"another")
     assert environment.__wrapped__("native") != here
+
+
+def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
+    ran: set[str] = set()
+    loop = Loop(multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s")
+    sys.setprofile(lambda frame, event, given: ran.add(frame.f_code.co_filename))
+    try:
+        compiled(source_of(loop, "native"), "native", 0)
+    finally:
+        sys.setprofile(None)
+    package = Path(tn.__file__).parent
+    places = {Path(name).relative_to(package).parts[0] for name in ran if str(package) in name}
+    assert {"plan", "render"} < places <= {*environments.MAKERS, "dtypes.py", "settings.py"}
 
 
 def test_a_compiler_in_an_unexpected_place_is_one_line(

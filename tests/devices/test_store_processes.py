@@ -47,7 +47,8 @@ for turn in range(300):
     litter += len(list(store.place.glob("writing/*")))
     stores._tidied.clear()  # as at the start of a process
     for entry in entries:
-        assert store.get(entry.key, place) in (None, entry)
+        found = store.load(entry.key, place, 1)
+        assert found is None or store.read(entry.key.hex()) == entry
     assert not list(store.place.glob("writing/*"))
 print(litter > 0, len(store.files()))
 """
@@ -80,7 +81,8 @@ for number in range(16):
             stores._tidied.clear()
             for turn in range(50):
                 store.put(entries[7])
-                assert store.get(entries[7].key, place) == entries[7]
+                assert store.load(entries[7].key, place, 1)
+                assert store.read(entries[7].key.hex()) == entries[7]
         finally:
             os._exit(int(sys.exc_info()[0] is not None))
     children.append(child)
@@ -186,6 +188,20 @@ def test_cold_warm_and_no_cache_have_the_same_bits(
     assert p.compiles == 0
     assert len(set(found)) == 1
     assert_equal_bits(tn.asarray(x) * 2, x * 2)
+    tn.trim()
+
+
+def test_explain_foresees_a_kernel_on_disk(
+    tmp_path: Path, own_programs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = tn.asarray(np.ones(30))
+    with tn.options(cache=True, cache_dir=str(tmp_path), tier="1"):
+        for there in ("to be compiled", "on disk, compiled"):
+            tn.trim()
+            monkeypatch.setattr(program, "PROGRAMS", program.Programs())
+            text = (x * x + 3).explain("executed")
+            assert f"a kernel, {there} with optimisation (tier 1)" in text
+            (x * x + 3).wait()
     tn.trim()
 
 

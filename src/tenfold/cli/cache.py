@@ -112,7 +112,8 @@ def warm_command(dtypes: Sequence[str]) -> None:
     That is what fills an array, each elementwise operation on contiguous arrays, on two of them and
     on one with a number, each conversion between the dtypes, and each reduction of all elements, of
     rows and of columns, for arrays that are no larger than the processor's cache; and for small
-    arrays that lie in any way the loops by which formulas are computed that were seen seldom.
+    arrays that lie in any way the loops by which formulas are computed that were seen seldom, also
+    of arrays of float64 with float32 or int64.
     Longer formulas are compiled when they are met often, and kept as well. It takes some forty
     seconds, and a few if all is there.
     """

@@ -29,7 +29,7 @@ from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
 from tenfold.plan.fold_loop import FoldLoop
-from tenfold.plan.loop import Loop
+from tenfold.plan.loop import Loop, form_of
 from tenfold.plan.plan import plan_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
@@ -38,7 +38,7 @@ Apply = Callable[..., tn.Array]
 
 DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "int32", "bool")
 MIXED = (("float64", "float32"), ("float64", "int64"))
-"""What operands of two dtypes often have."""
+"""What arrays of two dtypes mostly have."""
 LENGTH = 1000
 FOLDED = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
 """Shapes and the axis that is folded: all elements, rows, columns."""
@@ -103,12 +103,10 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
                     yield each
 
 
-def forms(arrays: int) -> Iterator[str]:
-    """Yield how so many arrays may lie (native/loops.h): contiguously but for one, or by strides."""
-    for steps in product("1s0", repeat=arrays):
-        if "".join(steps).count("1") >= arrays - (arrays > 1):
-            yield "".join(steps)
-    yield "s" * arrays
+def forms(arrays: int) -> list[str]:
+    """Return how so many arrays lie, each that has a loop of its own once."""
+    every = map("".join, product("1s0", repeat=arrays))
+    return list(dict.fromkeys(map(form_of, every)))
 
 
 def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
@@ -117,6 +115,13 @@ def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
         number = NUMBERS[kind_of(DTYPES[dtype])]
         yield from applied(tn.full, (LENGTH,), number, dtype=DTYPES[dtype])
         yield from applied(tn.arange, LENGTH, dtype=DTYPES[dtype])
+
+
+def maps() -> Iterator[tuple[Op[...], int]]:
+    """Yield each elementwise operation, and of how many operands it is."""
+    for op in OPS.values():
+        if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
+            yield op, len(inspect.signature(op.function).parameters)
 
 
 def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
@@ -135,22 +140,14 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
 
 
 def mixed(dtypes: Sequence[str]) -> Iterator[tn.Array]:
-    """Yield each elementwise operation on two arrays that meet in one dtype."""
-    pairs = [pair for pair in MIXED if set(pair) <= set(dtypes)]
-    for pair, (op, arity) in product(pairs, maps()):
-        for names in (pair, pair[::-1]):
-            operands = [leaf(name, (LENGTH,)) for name in names]
-            if arity == 2:
-                yield from applied(op, *operands)
-            if arity == 3:
-                yield from applied(op, leaf("bool", (LENGTH,)), *operands)
-
-
-def maps() -> Iterator[tuple[Op[...], int]]:
-    """Yield each elementwise operation, and how many operands it has."""
-    for op in OPS.values():
-        if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
-            yield op, len(inspect.signature(op.function).parameters)
+    """Yield each elementwise operation on two arrays of dtypes that are often seen together."""
+    pairs = [each for pair in MIXED for each in (pair, pair[::-1]) if set(pair) <= set(dtypes)]
+    for (op, arity), pair in product(maps(), pairs):
+        operands = [leaf(dtype, (LENGTH,), place) for place, dtype in enumerate(pair)]
+        if arity == 3:
+            operands.insert(0, leaf("bool", (LENGTH,), 2))
+        if arity in (2, 3):
+            yield from applied(op, *operands)
 
 
 def converted(dtypes: Sequence[str]) -> Iterator[tn.Array]:

@@ -37,16 +37,16 @@ def environment(cpu: str) -> bytes:
     return _native.sha256(b"".join(struct.pack("<Q", len(part)) + part for part in parts))
 
 
-RENDERERS = ("ir", "ops", "render")
-"""The folders whose files say how a kernel becomes a text."""
+MAKERS = ("devices", "ir", "ops", "plan", "render")
+"""The folders whose files say how a kernel becomes a text, and a text machine code."""
 
 
 def _sources() -> bytes:
     """What tells these files from others of the same version, as whoever works on them has: a
-    kernel that is told by what it is made of may be rendered in another way by other files.
+    kernel that is told by what it is made of may be made in another way by other files.
     """
     package, found = Path(__file__).parent.parent, []
-    for folder in RENDERERS:
+    for folder in MAKERS:
         with os.scandir(package / folder) as files:
             for file in files:
                 state = file.stat()

@@ -1,76 +1,31 @@
-"""Files: read with suspicion, written whole.
+"""Files: written whole.
 
-Takes an open directory and a name, hands on what stands there or puts it there. A file is believed
-to be ours if it is a plain one, no link, that belongs to us and that others cannot use. It is
-written in a directory beside and renamed when it is whole; who writes holds a lock on it, which the
-system takes back when the writer dies, so what dead ones have left is known from what lives.
+Takes an open directory, a name and bytes, puts them there. A file is written in a directory beside
+and renamed when it is whole; who writes holds a lock on it, which the system takes back when the
+writer dies, so what dead ones have left is known from what lives.
 
 >>> import os, tempfile
 >>> with tempfile.TemporaryDirectory() as name:
 ...     directory = os.open(name, DIRECTORY)
-...     _ = written(directory, "one", b"content")
-...     print(read(directory, "one"))
+...     print(written(directory, "one", b"content"), sorted(os.listdir(directory)))
 ...     os.close(directory)
-b'content'
+True ['one', 'writing']
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import stat
 import time
 from contextlib import suppress
-
-from tenfold.devices.entry import LARGEST, Doubt
 
 OWN = os.O_NOFOLLOW | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | OWN
 """How a directory is opened, not what a link leads to."""
 WRITING = "writing"
 """The directory of files that are being written."""
-TOUCHED = 3600.0
-"""Seconds from which on a file that is read is marked as used again."""
 ABANDONED = 3600.0
 """Seconds after which a file is no longer being written, where the system has no locks."""
-
-
-def doubt_of(facts: os.stat_result) -> str:
-    """Why what we have opened may not be trusted; nothing: no words."""
-    if facts.st_uid != os.geteuid():
-        return "it belongs to another user"
-    if facts.st_mode & 0o077:
-        return f"others may use it, its mode is {stat.S_IMODE(facts.st_mode):o}"
-    return ""
-
-
-def read(directory: int, name: str) -> bytes:
-    """Return what stands in a file. Raises Doubt, OSError."""
-    try:
-        # without waiting: a pipe in its stead would let us wait for ever
-        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | OWN, dir_fd=directory)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise Doubt("it is a symbolic link") from error
-        raise
-    try:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode):
-            raise Doubt("it is no file")
-        if doubt := doubt_of(facts):
-            raise Doubt(doubt)
-        if facts.st_size > LARGEST:
-            raise Doubt(f"it is damaged: {facts.st_size} bytes")
-        data = b""
-        while part := os.read(file, facts.st_size + 1 - len(data)):
-            data += part
-        if time.time() - facts.st_mtime > TOUCHED:
-            with suppress(OSError):  # what can be read can be used
-                os.utime(file)
-        return data
-    finally:
-        os.close(file)
 
 
 def written(directory: int, name: str, data: bytes) -> bool:

@@ -1,12 +1,12 @@
 """Kept: what earlier processes have compiled of a kernel, and what this one leaves.
 
 Takes what tells a kernel from others, the processor it is compiled for, and the settings `cache`,
-`cache_dir` and `cache_limit`; hands on images from the store of kernels on disk. Without a cache
-there is nothing, and nothing is left.
+`cache_dir` and `cache_limit`; hands on where kernels lie that were loaded from disk. Without a
+cache there is nothing, and nothing is left.
 
 >>> from tenfold.settings import options
 >>> with options(cache=False):
-...     print(kept_at("kernel of 1 axis, linear", "native").image(2, ("kernel",)))
+...     print(kept_at("kernel of 1 axis, linear", "native").loaded(2, 1))
 None
 """
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tenfold.devices.complaints import complain
@@ -22,6 +23,9 @@ from tenfold.devices.environment import environment, key_of
 from tenfold.devices.linking import Image
 from tenfold.devices.store import Store
 from tenfold.settings import get
+
+PLACES = 16
+"""How many directories are known by what the settings name."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,20 @@ class Kept:
     store: Store | None
     environment: bytes
 
-    def image(self, level: int, functions: tuple[str, ...]) -> Image | None:
-        """Return the machine code that was left, if it has such functions."""
+    def loaded(self, level: int, functions: int) -> list[int] | None:
+        """Return where the machine code that was left now lies, if it has so many functions: the
+        place of each, none where the system refuses memory for them.
+        """
         if self.store is None:
             return None
         key = key_of(self.text, level, self.environment)
-        entry = self.store.get(key, self.environment)
-        if entry is None or len(entry.places) != len(functions):
-            return None
-        return Image(entry.code, dict(zip(functions, entry.places, strict=True)))
+        return self.store.load(key, self.environment, functions)
+
+    def has(self, level: int) -> bool:
+        """Whether something was left; whether it can be trusted is seen when it is loaded."""
+        if self.store is None:
+            return False
+        return self.store.has(key_of(self.text, level, self.environment))
 
     def keep(
         self, level: int, image: Image, functions: tuple[str, ...], seconds: float, note: str
@@ -68,8 +77,22 @@ def store() -> Store | None:
     """Return the store under the settings in force; None where it is off or has no place."""
     if not get("cache"):
         return None
+    named, limit = str(get("cache_dir")), int(get("cache_limit"))
+    if named:
+        return _store_in(named, limit)
+    return _usual_store(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
+
+
+@lru_cache(maxsize=PLACES)
+def _store_in(named: str, limit: int) -> Store:
+    return Store(Path(named), limit << 20)
+
+
+# Where homes are is asked once: every kernel asks for the store.
+@lru_cache(maxsize=PLACES)
+def _usual_store(caches: str, home: str | None, limit: int) -> Store | None:  # noqa: ARG001
     place = directory()
-    return None if place is None else Store(place, int(get("cache_limit")) << 20)
+    return None if place is None else Store(place, limit << 20)
 
 
 def directory() -> Path | None:

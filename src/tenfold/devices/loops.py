@@ -4,13 +4,13 @@ Takes what native code has found of a node, an operation, its parameters, dtypes
 operands lie, hands on what it needs to launch the loop of all such nodes, or to make the view that
 a movement is (`native/singly.cpp`).
 
->>> from tenfold.dtypes import FLOAT32
->>> from tenfold.ops.arithmetic import add
->>> sizes_of(Loop(add, (), ((FLOAT32, False),) * 2, (FLOAT32,) * 2, FLOAT32, "1s"))
+>>> sizes("1s")
 [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 0, 0), (3, 0, 0)]
 """
 
 from __future__ import annotations
+
+from functools import cache
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tenfold.devices.bound_numbers import castable
 from tenfold.devices.program import PROGRAMS, is_baseline
 from tenfold.ir.op import Op, Params
 from tenfold.ir.shape import Shape
-from tenfold.plan.loop import Loop
+from tenfold.plan.loop import Loop, form_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
 
@@ -40,13 +40,17 @@ def loop(
     for (own, scalar), dtype in zip(inputs, operands, strict=True):
         if scalar and not castable(own.type(0).item(), dtype):
             return None
-    if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
-        return None
+    steps = form_of(steps)
     found = Loop(op, params, inputs, operands, result, steps)
-    # one that is compiled quickly is a tenth slower, and there in a third of the time
-    program = PROGRAMS.of(found, 0, "0", cpu)
+    # what was compiled before has a rule, and to look for that takes as long as to load it
+    program = PROGRAMS.there(found, cpu) if found.is_named else None
+    if program is None:
+        if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
+            return None
+        # one that is compiled quickly is a tenth slower, and there in a third of the time
+        program = PROGRAMS.of(found, 0, "0", cpu)
     _native.count("generic_compiles")
-    return program.kernel, sizes_of(found)
+    return program.kernel, sizes(steps)
 
 
 def movement(
@@ -66,12 +70,12 @@ def movement(
     return () if keeps_order else None
 
 
-def sizes_of(loop: Loop) -> list[tuple[int, int, int]]:
-    """Return the sizes of its kernel in their order (`Kernel.sizes`): what, of which, which axis.
-
-    The outer axis of each operand is strided.
+@cache
+def sizes(steps: str) -> list[tuple[int, int, int]]:
+    """Return the sizes of a loop's kernel in their order (`Kernel.sizes`): what, of which, which
+    axis. The outer axis of each operand is strided.
     """
     strides = []
-    for number, step in enumerate((*loop.steps, "1")):
+    for number, step in enumerate((*steps, "1")):
         strides += [(STRIDE, number, axis) for axis in range(2 if step == "s" else 1)]
     return [(LENGTH, 0, 0), (LENGTH, 1, 0), *strides, (PART, 0, 0), (NOTHING, 0, 0)]

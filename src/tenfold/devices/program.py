@@ -14,7 +14,7 @@ from tenfold import _native
 from tenfold.devices import forks
 from tenfold.devices.background import Background
 from tenfold.devices.compiling import compiled
-from tenfold.devices.kept import kept_at
+from tenfold.devices.kept import Kept, kept_at
 from tenfold.devices.linking import Image
 from tenfold.devices.products import ProductKernel
 from tenfold.devices.timeline import debug
@@ -81,14 +81,19 @@ class Programs:
         self.note_use(kernel, cpu)
         return quick
 
-    def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, bool]:
-        """Return the tier at which such a launch would run, and whether its program is there."""
+    def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
+        """Return the tier at which such a launch would run, and in words how far its program is."""
         key = kernel, cpu
         _, uses = self._quick.get(key, (None, 0))
         much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
-        if tier == "1" or (tier == "auto" and (much or key in self._optimised)):
-            return 1, key in self._optimised
-        return 0, key in self._quick
+        optimised = tier == "1" or (tier == "auto" and (much or key in self._optimised))
+        if key in (self._optimised if optimised else self._quick):
+            return int(optimised), "compiled"
+        kept = kept_at(told(kernel), cpu)
+        for level in (OPTIMISED,) if optimised else _levels(QUICK, or_better=tier == "auto"):
+            if kept.has(level):
+                return int(level == OPTIMISED), "on disk, compiled"
+        return int(optimised), "to be compiled"
 
     def uses_left(self, kernel: Source, tier: str, cpu: str) -> int:
         """How often a launch may be replayed before its program is asked for; -1: for ever."""
@@ -111,23 +116,17 @@ class Programs:
         `or_better`: an optimised one from there will do too. Raises CompileError when LLVM refuses
         the kernel.
         """
-        begun = time.perf_counter()
-        functions = kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
-        kept = kept_at(told(kernel), cpu)
-        for level in (OPTIMISED, QUICK) if or_better else (OPTIMISED if optimised else QUICK,):
-            image = kept.image(level, functions)
-            if image is not None:
-                program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
-                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
-                return program
-
+        begun, functions = time.perf_counter(), functions_of(kernel)
+        kept, level = kept_at(told(kernel), cpu), OPTIMISED if optimised else QUICK
+        if left := self._left(kernel, cpu, kept, _levels(level, or_better=or_better)):
+            return left
         text = source_of(kernel, cpu)
         debug(4, text)
 
         def made() -> Program:
-            level = OPTIMISED if optimised else QUICK
             image = compiled(text, cpu, level)
-            program = self._keep(kernel, cpu, level, _loaded(image, functions, begun))
+            program = _program(_loaded(image, functions), functions, begun)
+            program = self._keep(kernel, cpu, level, program)
             kept.keep(level, image, functions, program.seconds, described(kernel))
             _native.count("compiles")
             return program
@@ -136,6 +135,24 @@ class Programs:
         debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
+    def there(self, loop: Loop, cpu: str) -> Program | None:
+        """Return the program of a loop, quickly compiled, if it is in memory or on disk."""
+        quick, _ = self._quick.get((loop, cpu), (None, 0))
+        return quick or self._left(loop, cpu, kept_at(loop.text, cpu), (QUICK,))
+
+    def _left(
+        self, kernel: Source, cpu: str, kept: Kept, levels: tuple[int, ...]
+    ) -> Program | None:
+        """Load what an earlier process has left of a kernel, at the first of these levels."""
+        begun, functions = time.perf_counter(), functions_of(kernel)
+        for level in levels:
+            places = kept.loaded(level, len(functions))
+            if places is not None:
+                program = self._keep(kernel, cpu, level, _program(places, functions, begun))
+                debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+                return program
+        return None
+
     def _keep(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
         """Keep the first program for good: bound plans hold the addresses of its functions."""
         if level == OPTIMISED:
@@ -143,15 +160,36 @@ class Programs:
         return self._quick.setdefault((kernel, cpu), (program, 1))[0]
 
 
-def _loaded(image: Image, functions: tuple[str, ...], begun: float) -> Program:
-    """Copy code to where it can be run."""
+def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
+    """Return the levels that will do, the best one first."""
+    return (OPTIMISED, QUICK) if or_better else (level,)
+
+
+def _loaded(image: Image, functions: tuple[str, ...]) -> list[int]:
+    """Copy code to where it can be run; where its functions then are."""
     begin = _native.load_code(image.code)
-    if not begin:
-        rule = f"the system refuses {len(image.code)} bytes of memory that can be executed"
-        raise CompileError("compile", rule, remedy="let this process have executable memory")
-    at = {name: begin + image.places[name] for name in functions}
+    return [begin + image.places[name] for name in functions] if begin else []
+
+
+def _program(places: list[int], functions: tuple[str, ...], begun: float) -> Program:
+    """Say of code that has been loaded what its functions are for."""
+    if not places:
+        raise CompileError(
+            "compile",
+            "the system refuses memory that can be executed",
+            remedy="let this process have executable memory",
+        )
+    seconds = time.perf_counter() - begun
+    if len(places) == 1:
+        return Program(places[0], 0, seconds)
+    at = dict(zip(functions, places, strict=True))
     parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
-    return Program(at["kernel"], at.get("finish", 0), time.perf_counter() - begun, parts)
+    return Program(at["kernel"], at.get("finish", 0), seconds, parts)
+
+
+def functions_of(kernel: Source) -> tuple[str, ...]:
+    """Return the names of a kernel's functions."""
+    return kernel.functions if isinstance(kernel, Kernel) else ("kernel",)
 
 
 def named(kernel: Source) -> str:
@@ -210,8 +248,10 @@ def note_use(kernel: Source, cpu: str) -> None:
     PROGRAMS.note_use(kernel, cpu)
 
 
-def state_of(kernel: Source, elements: int) -> tuple[int, bool]:
-    """Return the tier (0 or 1) of a launch now, and whether it is compiled; compiles nothing."""
+def state_of(kernel: Source, elements: int) -> tuple[int, str]:
+    """Return the tier (0 or 1) of a launch now, and in words how far its program is: nothing is
+    compiled or loaded.
+    """
     return PROGRAMS.state(kernel, elements, str(get("tier")), str(get("cpu")))
 
 

@@ -1,6 +1,6 @@
 r"""Store: compiled kernels on disk, for processes to come.
 
-Takes entries, hands on those of a key. One file each, named by its key, in a directory that nobody
+Takes entries, loads those of a key. One file each, named by its key, in a directory that nobody
 else can write to. A file is written elsewhere and renamed when it is whole, so others see the old
 one or the new one, and who writes the same at once does no harm. Whatever is not as we would have
 left it is a miss and one line in the log: no computation fails because of what is on disk.
@@ -13,9 +13,9 @@ file, which the system takes back when it dies, so nobody else's number of a pro
 >>> with tempfile.TemporaryDirectory() as name:
 ...     store = Store(Path(name), 1 << 20)
 ...     store.put(Entry(bytes(32), bytes(32), b"\xc3", (0,), level=2))
-...     store.get(bytes(32), bytes(32)).level
+...     len(store.load(bytes(32), bytes(32), functions=1))
 True
-2
+1
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from tenfold import _native
 from tenfold.devices.complaints import complain
-from tenfold.devices.entry import LARGEST, Doubt, Entry, packed, unpacked
-from tenfold.devices.files import DIRECTORY, doubt_of, read, tidy, written
+from tenfold.devices.entry import LARGEST, Doubt, Entry, packed
+from tenfold.devices.files import tidy, written
 
 ROOM = "kernels"
 """The directory of entries."""
@@ -66,21 +68,24 @@ class Store:
     base: Path
     limit: int
 
-    @property
+    @cached_property
     def place(self) -> Path:
         """The directory of the entries."""
         return self.base / ROOM
 
-    def get(self, key: bytes, environment: bytes) -> Entry | None:
-        """Return the entry of a key; None where there is none that can be trusted."""
+    def load(self, key: bytes, environment: bytes, functions: int) -> list[int] | None:
+        """Return where the functions of a key's entry, so many, lie in memory, copied to where they
+        can be run: none where the system refuses that; None where there is no entry to be trusted.
+        """
         try:
             with self._directory() as directory:
                 if self.place not in _tidied:
                     _tidied.add(self.place)
                     tidy(directory)
-                return _checked(unpacked(read(directory, key.hex())), key, environment)
+                user = os.geteuid()
+                return _native.load_entry(directory, key, environment, functions, user)
         except FileNotFoundError:
-            return None
+            pass
         except Unusable as error:
             complain(str(error), once=True)
         except Doubt as doubt:
@@ -88,6 +93,10 @@ class Store:
         except OSError as error:
             complain(f"{self.place / key.hex()} is not used: {error.strerror}")
         return None
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a file of a key, whatever it is."""
+        return (self.place / key.hex()).is_file()
 
     def put(self, entry: Entry) -> bool:
         """Keep an entry; False where that is not possible."""
@@ -121,10 +130,7 @@ class Store:
     def read(self, name: str) -> Entry:
         """Return the entry in a file, whatever it was made for. Raises Doubt, Unusable, OSError."""
         with self._directory() as directory:
-            entry = unpacked(read(directory, name))
-        if entry.key.hex() != name:
-            raise Doubt("it is the entry of another kernel")
-        return entry
+            return Entry(*_native.read_entry(directory, name, os.geteuid()))
 
     def remove(self, names: list[str]) -> int:
         """Remove files; return how many were there. Raises Unusable, OSError."""
@@ -156,17 +162,13 @@ class Store:
     def _directory(self) -> Iterator[int]:
         """Open the directory. Raises Unusable, FileNotFoundError."""
         try:
-            directory = os.open(self.place, DIRECTORY)
+            directory = _native.open_directory(os.fsencode(self.place), os.geteuid())
         except FileNotFoundError:
             raise
-        except OSError as error:
-            linked = error.errno in (errno.ELOOP, errno.ENOTDIR)
-            why = "it is no directory" if linked else error.strerror
+        except (Doubt, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
             raise Unusable(f"kernels in {self.place} are not used: {why}") from error
         try:
-            facts = os.fstat(directory)
-            if doubt := doubt_of(facts):
-                raise Unusable(f"kernels in {self.place} are not used: {doubt}")
             yield directory
         finally:
             os.close(directory)
@@ -183,14 +185,6 @@ class Store:
             total -= file.size
             if total <= self.limit * LEFT:
                 return
-
-
-def _checked(entry: Entry, key: bytes, environment: bytes) -> Entry:
-    if entry.environment != environment:
-        raise Doubt("it is for another processor, or by another version")
-    if entry.key != key:
-        raise Doubt("it is the entry of another kernel")
-    return entry
 
 
 def _files(directory: int) -> list[File]:

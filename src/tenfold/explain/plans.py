@@ -224,12 +224,11 @@ def _singly_text(look: Look) -> str:
 
 
 def _ready(look: Look, step: Step) -> str:
-    """Whether the program of a step is there, and at which tier it would run."""
+    """Where the program of a step is, and at which tier it would run."""
     what = "a kernel" if step.launch else "a call"
     found = compiled_by(look, step)
     if found is None:
         return what
-    tier, known = state_of(*found)
-    there = "compiled" if known else "to be compiled"
+    tier, there = state_of(*found)
     how = "with optimisation" if tier else "quickly"
     return f"{what}, {there} {how} (tier {tier})"

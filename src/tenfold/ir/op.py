@@ -253,8 +253,8 @@ class Op(Operation[P]):
     all bits match it together with others that may (native/singly.cpp)."""
     follow: str = ""
     """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
-    "ranks" (and dtypes) of its arrays, their "types", "types of wholes" where these are no views, "options" (and "types")
-    where these matter too; "" more, as values.
+    "ranks" (and dtypes) of its arrays, their "types", "types of wholes" where these are no views,
+    "options" (and "types") where these matter too; "" more, as values.
     Alike calls are bound once (native/bindings/functions.cpp)."""
     accumulates: Callable[..., int | None] | None = None
     """For what adds to one of its operands, and may do so in that one's memory: the operand's

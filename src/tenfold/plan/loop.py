@@ -20,6 +20,7 @@ kernel of 2 axes, inner
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -33,9 +34,23 @@ from tenfold.plan.packets import LONG_BODY, lanes_of_map, pruned, weight_of
 from tenfold.plan.rules import apply_rule
 
 
-@dataclass(frozen=True)
+def form_of(steps: str) -> str:
+    """Return the steps of the loop that is used for operands that lie so: one for each way in which
+    one of them is not contiguous, and one for all others, which goes through each by its stride.
+
+    >>> form_of("11"), form_of("10"), form_of("s0"), form_of("0")
+    ('11', '10', 'ss', 's')
+    """
+    contiguous = steps.count("1")
+    few = contiguous == len(steps) or (contiguous == len(steps) - 1 and contiguous > 0)
+    return steps if few else "s" * len(steps)
+
+
+@dataclass(frozen=True, eq=False)
 class Loop:
-    """An operation on elements, of operands of some dtypes that lie in some way."""
+    """An operation on elements, of operands of some dtypes that lie in some way. Equal ones have
+    equal texts.
+    """
 
     op: Op[...]
     params: Params
@@ -47,16 +62,32 @@ class Loop:
     steps: str
     """Of each array along the inner axis: contiguous "1", not stepped through "0", strided "s"."""
 
-    def __str__(self) -> str:
-        """What tells it from others; a user's operation of one name may be of another meaning."""
-        if OPS.get(self.op.full_name) is not self.op:
+    @property
+    def is_named(self) -> bool:
+        """Whether the operation's name says which it is; users may have others of that name."""
+        return OPS.get(self.op.full_name) is self.op
+
+    @cached_property
+    def text(self) -> str:
+        """What tells it from others."""
+        if not self.is_named:
             return repr(self.kernel)
-        dtypes = [f"{dtype}{'*' * scalar}" for dtype, scalar in self.inputs]
-        entering = [str(dtype) for dtype in self.operands]
+        # a scalar comes as what it enters as
+        dtypes = " ".join(["*" if scalar else word(dtype) for dtype, scalar in self.inputs])
+        entering = " ".join([word(dtype) for dtype in self.operands])
         return (
-            f"loop {self.op.full_name}{self.params!r}: {' '.join(dtypes)} as {' '.join(entering)} "
-            f"-> {self.result}, steps {self.steps}"
+            f"loop {self.op.full_name}{self.params!r}: {dtypes} as {entering} "
+            f"-> {word(self.result)}, steps {self.steps}"
         )
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Loop) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
     @property
     def kernel(self) -> Kernel:
@@ -89,6 +120,12 @@ class Loop:
             lanes=lanes_of_map(weight, widest),
             masked=weight > LONG_BODY,
         )
+
+
+@cache
+def word(dtype: np.dtype) -> str:
+    """Return a dtype's name: NumPy makes it anew each time, in microseconds."""
+    return str(dtype)
 
 
 def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
