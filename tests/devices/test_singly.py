@@ -205,3 +205,12 @@ def test_a_profile_names_each_operation() -> None:
         ("multiply", "kernel"),
         ("add", "kernel"),
     ]
+
+
+def test_numbers_of_any_form_share_a_loop() -> None:
+    x = tn.asarray(RANDOM.uniform(1, 2, 9))
+    (tn.hypot(x, 2.5) + x).wait()
+    with tn.profile() as p:
+        for number in (3, True, np.float32(1.5).item()):
+            (tn.hypot(x, number) + x).wait()
+    assert p.compiles == 0

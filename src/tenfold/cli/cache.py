@@ -15,7 +15,13 @@ from collections.abc import Sequence
 import click
 
 from tenfold.cli.progress import Progress
-from tenfold.cli.warming import DTYPES_WORTH_HAVING, fold_loops, kernels, loops
+from tenfold.cli.warming import (
+    DTYPES_WORTH_HAVING,
+    LOOPS_WORTH_HAVING,
+    fold_loops,
+    kernels,
+    loops,
+)
 from tenfold.devices import kept
 from tenfold.devices.entry import Doubt
 from tenfold.devices.environment import environment
@@ -113,8 +119,8 @@ def warm_command(dtypes: Sequence[str]) -> None:
     on one with a number, each conversion between the dtypes, and each reduction of all elements, of
     rows and of columns, for arrays that are no larger than the processor's cache; and for small
     arrays that lie in any way the loops by which formulas are computed that were seen seldom.
-    Longer formulas are compiled when they are met often, and kept as well. It takes some thirty
-    seconds, and a few if all is there.
+    Longer formulas are compiled when they are met often, and kept as well. It takes half a
+    minute, and a few if all is there.
     """
     for name in dtypes:
         if name not in DTYPES:
@@ -127,7 +133,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
         wanted = [
             *((each, True) for each in kernels(named)),
             *((each, True) for each in fold_loops(named)),
-            *((one, False) for one in loops(named)),
+            *((one, False) for one in loops(dtypes or LOOPS_WORTH_HAVING)),
         ]
         progress.stage("compiling kernels", len(wanted))
         try:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from itertools import chain, product
+from itertools import chain, permutations, product
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
+from tenfold.ops.selection import where
 from tenfold.plan.fold_loop import FoldLoop
-from tenfold.plan.loop import Loop
+from tenfold.plan.loop import loop_of
 from tenfold.plan.plan import plan_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
@@ -37,6 +38,10 @@ from tenfold.settings import get
 Apply = Callable[..., tn.Array]
 
 DTYPES_WORTH_HAVING = ("float64", "float32", "int64", "bool")
+LOOPS_WORTH_HAVING = (*DTYPES_WORTH_HAVING, "int32")
+"""Of loops; what the planner makes of one operation is needed less often."""
+MEETING = ("float64", "float32")
+"""Dtypes of which arrays often meet in one operation."""
 LENGTH = 1000
 FOLDED = (((LENGTH,), None), ((20, 100), 1), ((100, 64), 0))
 """Shapes and the axis that is folded: all elements, rows, columns."""
@@ -62,14 +67,14 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
     """Yield the loops of each elementwise operation and conversion, by how operands may lie."""
     seen: set[Source] = set()
     fma = not is_baseline(str(get("cpu")))
-    for array in chain(elementwise(dtypes), converted(dtypes)):
+    for array in chain(elementwise(dtypes), mixed(dtypes), converted(dtypes)):
         node = _native.node_of(array)
         op, params, operands, result = node.op, node.params, node.operands, node.type.dtype
         if not has_rule(op, params, operands, result, fma=fma):
             continue
         inputs = tuple([(each.type.dtype, each.is_scalar) for each in node.inputs])
         for form in forms(sum(not scalar for _, scalar in inputs)):
-            loop = Loop(op, params, inputs, operands, result, form)
+            loop = loop_of(op, params, inputs, operands, result, form)
             if loop not in seen:
                 seen.add(loop)
                 yield loop
@@ -102,10 +107,11 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
 
 
 def forms(arrays: int) -> Iterator[str]:
-    """Yield how so many arrays lie: contiguously but for one, and two both by strides."""
+    """Yield how so many arrays lie: one and two in any way, more contiguously but for one, or all
+    by strides.
+    """
     for steps in product("1s0", repeat=arrays):
-        others = arrays - steps.count("1")
-        if others == 0 or (others == 1 and steps != ("0",)) or steps == ("s", "s"):
+        if arrays < 3 or steps.count("1") >= arrays - 1 or steps.count("s") == arrays:
             yield "".join(steps)
 
 
@@ -117,22 +123,36 @@ def created(dtypes: Sequence[str]) -> Iterator[tn.Array]:
         yield from applied(tn.arange, LENGTH, dtype=DTYPES[dtype])
 
 
+def maps() -> Iterator[tuple[Op[...], int]]:
+    """Yield each elementwise operation and how many operands it has."""
+    for op in OPS.values():
+        if isinstance(op, Op) and op.kind == Kind.MAP and op.dtypes is not None:
+            yield op, len(inspect.signature(op.function).parameters)
+
+
+def mixed(dtypes: Sequence[str]) -> Iterator[tn.Array]:
+    """Yield the operations on arrays of two dtypes, as far as these often meet."""
+    for one, other in permutations([name for name in MEETING if name in dtypes], 2):
+        operands = leaf(one, (LENGTH,)), leaf(other, (LENGTH,))
+        for op, arity in maps():
+            if arity == 2:
+                yield from applied(op, *operands)
+        yield from applied(where, leaf("bool", (LENGTH,)), *operands)
+
+
 def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
-    for op in OPS.values():
-        if not isinstance(op, Op) or op.kind != Kind.MAP or op.dtypes is None:
-            continue
-        arity = len(inspect.signature(op.function).parameters)
+    for op, arity in maps():
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
-            if any(arrays):
-                number = NUMBERS[kind_of(DTYPES[dtype])]
-                operands = [
-                    leaf(dtype, (LENGTH,), place) if array else number
-                    for place, array in enumerate(arrays)
-                ]
+            number = NUMBERS[kind_of(DTYPES[dtype])]
+            operands = [
+                leaf(dtype, (LENGTH,), place) if array else number
+                for place, array in enumerate(arrays)
+            ]
+            if op is where and arrays[0]:
+                yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
+            elif any(arrays) and (arity < 3 or all(arrays)):
                 yield from applied(op, *operands)
-                if arity == 3 and arrays[0] and dtype != "bool":
-                    yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
 
 
 def converted(dtypes: Sequence[str]) -> Iterator[tn.Array]:

@@ -17,7 +17,7 @@ from tenfold import _native
 from tenfold.devices.bound_numbers import castable
 from tenfold.devices.program import PROGRAMS, is_baseline
 from tenfold.ir.op import Op, Params
-from tenfold.plan.loop import Loop
+from tenfold.plan.loop import Loop, loop_of
 from tenfold.plan.rules import has_rule
 from tenfold.settings import get
 
@@ -40,7 +40,7 @@ def loop(
             return None
     if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
         return None
-    found = Loop(op, params, inputs, operands, result, steps)
+    found = loop_of(op, params, inputs, operands, result, steps)
     # one that is compiled quickly is a tenth slower, and there in a third of the time
     program = PROGRAMS.of(found, 0, "0", cpu)
     _native.count("generic_compiles")

@@ -19,6 +19,7 @@ kernel of 2 axes, inner
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +90,20 @@ class Loop:
             lanes=lanes_of_map(weight, widest),
             masked=weight > LONG_BODY,
         )
+
+
+def loop_of(
+    op: Op[...],
+    params: Params,
+    inputs: Sequence[tuple[np.dtype, bool]],
+    operands: tuple[np.dtype, ...],
+    result: np.dtype,
+    steps: str,
+) -> Loop:
+    """Return the loop of operands of these dtypes; a number is given as what it enters as."""
+    given = zip(inputs, operands, strict=True)
+    entering = tuple([(dtype if scalar else own, scalar) for (own, scalar), dtype in given])
+    return Loop(op, params, entering, operands, result, steps)
 
 
 def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
