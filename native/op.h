@@ -20,8 +20,9 @@ struct Op {
     // What its Params say of its first input: a part that it takes, or replaces; see part.h.
     enum Part : uint8_t { none, taken, replaced } part = none;
     // What the shape of its result is: stated by Python's rule, or what those of its operands
-    // broadcast to, or that of its operand without axes that its Params name; see shapes.h.
-    enum Shapes : uint8_t { stated, broadcast, reduced } shapes = stated;
+    // broadcast to, or that of its operand without axes that its Params name, or with them in
+    // another order; see shapes.h.
+    enum Shapes : uint8_t { stated, broadcast, reduced, permuted } shapes = stated;
     // How it folds axes, if it does: each by itself, all as one in row-major order, or in any
     // order, all of which have the same bits; see folds.h.
     enum Folds : uint8_t { nothing, each, as_one, any_order } folds = nothing;

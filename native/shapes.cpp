@@ -83,6 +83,14 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
     return true;
 }
 
+constexpr std::size_t EACH = 9; // bytes of an integer in Params: a tag, and itself
+
+int64_t integer(std::string_view bytes, std::size_t at) {
+    int64_t value = 0;
+    std::memcpy(&value, bytes.data() + at + 1, sizeof value);
+    return value;
+}
+
 bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
     ReducedAxes axes;
     if (!read_axes(bytes, type.shape.size(), axes)) return false;
@@ -92,6 +100,25 @@ bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
         if (!folded || axes.keeps) shape.push_back(folded ? 1 : type.shape[axis]);
     }
     return true;
+}
+
+// Params that are the axes in another order: (( axes )).
+bool permuted(const Type& type, std::string_view bytes, Shape& shape) {
+    std::size_t rank = type.shape.size();
+    if (bytes.size() != EACH * (rank + 2)) return false;
+    for (std::size_t at = 2 * EACH; at < bytes.size(); at += EACH) {
+        int64_t axis = integer(bytes, at);
+        if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
+        shape.push_back(type.shape[std::size_t(axis)]);
+    }
+    return true;
+}
+
+bool shape_of(const MemoQuery& query, Shape& shape) {
+    if (query.op->shapes == Op::broadcast) return broadcast(query.types, shape);
+    if (!query.params) return false;
+    auto follow = query.op->shapes == Op::reduced ? reduced : permuted;
+    return follow(*query.types[0], query.params->bytes, shape);
 }
 
 bool fits(const Shape& shape, uint16_t dtype) {
@@ -105,21 +132,15 @@ bool fits(const Shape& shape, uint16_t dtype) {
 // Params of reductions begin with the axes, in rising order, and whether they are kept:
 // (( axes ) keepdims ...), see native/bindings/tables.cpp.
 bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
-    auto integer = [&](std::size_t at) {
-        int64_t value = 0;
-        std::memcpy(&value, bytes.data() + at, sizeof value);
-        return value;
-    };
-    constexpr std::size_t EACH = 9; // a tag and eight bytes
     if (bytes.size() < 2 * EACH + 1 || bytes[0] != '(' || bytes[EACH] != '(') return false;
-    int64_t axes = integer(EACH + 1);
+    int64_t axes = integer(bytes, EACH);
     if (axes < 0 || std::size_t(axes) > MOST_AXES || rank > MOST_AXES) return false;
     std::size_t end = EACH * std::size_t(axes + 2);
     if (bytes.size() <= end) return false;
     found.keeps = bytes[end] == 'T';
     if (!found.keeps && bytes[end] != 'F') return false;
     for (std::size_t at = 2 * EACH; at < end; at += EACH) {
-        int64_t axis = integer(at + 1);
+        int64_t axis = integer(bytes, at);
         if (bytes[at] != 'i' || axis < 0 || axis >= int64_t(rank)) return false;
         found.folded |= uint64_t(1) << axis;
     }
@@ -129,10 +150,7 @@ bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
 Ref<Inference> infer_shape(const MemoQuery& query) {
     if (!covers(query)) return {};
     Shape shape;
-    bool plain = query.op->shapes == Op::broadcast
-                     ? broadcast(query.types, shape)
-                     : query.params && reduced(*query.types[0], query.params->bytes, shape);
-    if (!plain) return {};
+    if (!shape_of(query, shape)) return {};
     Ref<Inference> like;
     {
         std::string key = key_of(query);

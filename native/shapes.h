@@ -1,6 +1,6 @@
 // Shapes: what an operation makes of Types of new shapes when it has been inferred for the same
 // dtypes before. Only for those whose dtypes do not depend on shapes: on elements of broadcast
-// operands, and reductions.
+// operands, reductions, and axes in another order.
 #pragma once
 #include <string_view>
 

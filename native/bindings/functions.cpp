@@ -35,6 +35,7 @@ struct FunctionObject {
     Remembered* remembered; // owned
     uint8_t elements;       // of an operation on elements: how many it takes
     bool no_views;          // whether what comes of a view may depend on its base
+    bool any_lengths;       // whether of shapes it depends on how many axes there are alone
     bool options;           // whether it depends on options; then it may have no arrays
 };
 
@@ -60,6 +61,13 @@ PyObject* applied(const FunctionObject& self, Arguments given) {
     return finish(make_node(self.op, {nodes.data(), given.size()}, {}), given[0]);
 }
 
+// A Type but for its lengths.
+void write_rank(std::string& bytes, const Type& type) {
+    for (std::size_t fact : {std::size_t(type.dtype), std::size_t(type.device),
+                             std::size_t(type.storage), type.shape.size()})
+        bytes.append(reinterpret_cast<const char*>(&fact), sizeof fact);
+}
+
 // Writes what a call depends on: false where that is more than Types and plain values.
 bool write_call(const FunctionObject& self, Arguments given, PyObject* names, std::string& bytes) {
     bytes.clear();
@@ -75,7 +83,10 @@ bool write_call(const FunctionObject& self, Arguments given, PyObject* names, st
         if (self.no_views && reinterpret_cast<ArrayObject*>(each)->base) return false;
         const Type* type = &type_of(each);
         bytes.push_back('A');
-        bytes.append(reinterpret_cast<const char*>(&type), sizeof type);
+        if (self.any_lengths)
+            write_rank(bytes, *type);
+        else
+            bytes.append(reinterpret_cast<const char*>(&type), sizeof type);
         any_array = true;
     }
     if (names) bytes.push_back('='); // no argument's tag: a tuple of texts may be one
@@ -205,6 +216,7 @@ PyObject* make_function(PyObject* python, const Op* op, uint8_t elements, std::s
     self->remembered = new Remembered;
     self->elements = elements;
     self->no_views = follow == "types of wholes";
+    self->any_lengths = follow == "ranks";
     self->options = follow == "options";
     return reinterpret_cast<PyObject*>(self);
 }

@@ -35,6 +35,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.assigns = assigns;
     if (shapes == "broadcast") op.shapes = Op::broadcast;
     if (shapes == "reduced") op.shapes = Op::reduced;
+    if (shapes == "permuted") op.shapes = Op::permuted;
     op.by_itself = by_itself;
     if (folds == "each") op.folds = Op::each;
     if (folds == "as one") op.folds = Op::as_one;

@@ -277,7 +277,7 @@ def reduction(
                 reduces=True,
                 shapes="reduced",
                 by_itself=True,
-                follow="types",
+                follow="ranks",
                 **_facts(function, facts, reference),
             )
         )

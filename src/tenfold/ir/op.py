@@ -246,15 +246,15 @@ class Op(Operation[P]):
     """For products of two operands: `contraction(types, *params)` says which axes meet."""
     shapes: str = ""
     """How the shape of its one result follows, where dtypes do not depend on it: "broadcast" from
-    all operands, "reduced" by the axes that params begin with; "": as `rule` says. Of new shapes
-    `rule` is not asked then (native/shapes.cpp)."""
+    all operands, "reduced" by the axes that params begin with, "permuted" as params say; "": as
+    `rule` says. Of new shapes `rule` is not asked then (native/shapes.cpp)."""
     by_itself: bool = False
     """Whether it may be computed before what reads it is looked at: of rules, only such as leave
     all bits match it together with others that may (native/singly.cpp)."""
     follow: str = ""
     """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
-    "types" of its arrays, "types of wholes" where these are no views, "options" (and "types")
-    where these matter too; "" more, as values.
+    "types" of its arrays, "ranks": these but for lengths, "types of wholes" where these are no
+    views, "options" (and "types") where these matter too; "" more, as values.
     Alike calls are bound once (native/bindings/functions.cpp)."""
     accumulates: Callable[..., int | None] | None = None
     """For what adds to one of its operands, and may do so in that one's memory: the operand's

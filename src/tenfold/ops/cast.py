@@ -185,7 +185,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
 
 @operation(
     by_itself=True,
-    follow="types",
+    follow="ranks",
     shapes="broadcast",
     rule=_rule,
     reference=cast_values,

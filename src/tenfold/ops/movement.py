@@ -39,6 +39,8 @@ def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | No
 
 @movement(
     shape=_permuted,
+    follow="ranks",
+    shapes="permuted",
     reference=np.transpose,
     view=True,
     strides=_permuted_strides,
