@@ -1,5 +1,5 @@
-"""Types of results for new shapes: what broadcast operands, reductions and other orders of axes give,
-as NumPy's, and without asking the rules again.
+"""Types of results for new shapes: what broadcast operands, reductions and other orders of axes
+give, as NumPy's, and without asking the rules again.
 """
 
 from __future__ import annotations
