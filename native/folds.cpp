@@ -16,8 +16,7 @@ namespace {
 
 constexpr int64_t BLOCK = 1024, LANES = 32; // of the tree
 constexpr int64_t SHORT_AXIS = 32;          // rows that are shorter leave lanes of the tree empty
-constexpr int64_t COLUMN_BYTES = 1 << 16;   // scratch memory of a unit of columns
-constexpr int64_t MOST_LAUNCHES = 64;
+constexpr int64_t COLUMN_BYTES = 1 << 15;   // of scratch memory, for some packets of columns
 constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
 constexpr int64_t GRAIN = 1 << 14;                  // elements of a range of units
 

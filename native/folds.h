@@ -22,8 +22,8 @@ struct FoldForm {
 struct FoldLoop {
     Kernel kernel = nullptr; // null: this operation has none for these dtypes
     uint16_t made = 0;       // the dtype that is written
-    uint32_t lanes = 1;      // of a packet of columns
-    uint32_t parts = 1;      // of a partial result
+    uint32_t lanes = 1;      // of a column: elements of a packet
+    uint32_t parts = 1;      // of a column: of a partial result
 };
 
 struct Folded {

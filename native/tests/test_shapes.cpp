@@ -243,6 +243,29 @@ static void axes_that_are_none_are_left_to_the_rules() {
     CHECK(has_shape(infer(op, {type({2, 3})}, intern_params(good + "T")), {3}));
 }
 
+static void axes_come_in_another_order() {
+    auto order = [](const Shape& axes) {
+        std::string bytes;
+        write_tuple(bytes, 1);
+        write_tuple(bytes, int64_t(axes.size()));
+        for (int64_t axis : axes) write_integer(bytes, axis);
+        return bytes;
+    };
+    Op& op = fresh_op(Op::permuted);
+    Ref<Params> turned = intern_params(order({2, 0, 1}));
+    learn(op, {type({1, 1, 1})}, turned);
+    CHECK(has_shape(infer(op, {type({3, 0, 5})}, turned), {5, 3, 0}));
+    CHECK(!infer(op, {type({3, 4})}, turned) && !infer(op, {type({3, 4, 5, 6})}, turned));
+    CHECK(!infer(op, {type({3, 4, 5})}));
+    learn(op, {type({})}, intern_params(order({})));
+    CHECK(has_shape(infer(op, {type({})}, intern_params(order({}))), {}));
+    for (const std::string& bytes :
+         {order({0, 3, 1}), order({0, -1, 1}), order({2, 0, 1}).substr(0, 44), std::string()}) {
+        learn(op, {type({1, 1, 1})}, intern_params(bytes));
+        CHECK(!infer(op, {type({3, 4, 5})}, intern_params(bytes)));
+    }
+}
+
 static void shapes_that_are_too_large_are_left_to_the_rules() {
     Op& op = fresh_op(Op::broadcast);
     learn(op, {type({}), type({})});
@@ -325,6 +348,7 @@ int main() {
     what_is_taken_has_the_lengths_of_its_picks();
     reductions_of_empty_axes_are_left_to_the_rules();
     axes_that_are_none_are_left_to_the_rules();
+    axes_come_in_another_order();
     shapes_that_are_too_large_are_left_to_the_rules();
     params_are_kept_while_they_are_remembered();
     what_is_not_asked_for_is_forgotten_at_last();

@@ -133,6 +133,8 @@ def test_reductions_go_by_loops_that_serve_all_shapes() -> None:
         return tn.max(centred, axis=0) - tn.min(centred * 2, axis=0)
 
     assert is_single(lambda: make(RANDOM.normal(0, 1, (5, 40))))
+    told = make(RANDOM.normal(0, 1, (5, 40))).explain("executed")
+    assert "1. sum: loops for any shape, axis by axis" in told
     make(RANDOM.normal(0, 1, (50, 60))).wait()
     make(RANDOM.normal(0, 1, (60, 5))).wait()  # few of them: along another axis
     make(RANDOM.normal(0, 1, (5, 60))).wait()

@@ -105,6 +105,23 @@ def test_more_kinds_of_calls_than_are_remembered() -> None:
                 np.testing.assert_allclose(np.asarray(made), expected, rtol=1e-6)
 
 
+def test_calls_for_other_lengths_are_bound_by_the_number_of_axes() -> None:
+    made = [
+        (tn.sum(x, axis=-1), tn.permute_dims(x), tn.astype(x, tn.float32))
+        for x in (tn.zeros(shape) for shape in ((2, 3), (2,), (4, 5), (1, 2, 3), (6,), (7, 8)))
+    ]
+    assert [total.shape for total, _, _ in made] == [(2,), (), (4,), (1, 2), (), (7,)]
+    assert [turned.shape for _, turned, _ in made][2:] == [(5, 4), (3, 2, 1), (6,), (8, 7)]
+    assert made[3][2].shape == (1, 2, 3)
+    halves = tn.zeros((4, 5), dtype="float16")
+    assert tn.sum(halves, axis=-1).dtype == tn.float16
+    assert tn.max(tn.zeros((4, 5)), axis=1).shape == (4,)
+    with pytest.raises(tn.errors.ShapeError, match=r"shape \(4, 0\) is empty"):
+        tn.max(tn.zeros((4, 0)), axis=1)
+    with pytest.raises(tn.errors.ShapeError):
+        tn.sum(tn.zeros(4), axis=1)
+
+
 def test_true_is_not_one() -> None:
     assert tn.full((2,), 1).dtype == tn.int64
     assert tn.full((2,), True).dtype == tn.bool

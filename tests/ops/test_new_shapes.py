@@ -1,5 +1,5 @@
-"""Types of results for new shapes: what broadcast operands and reductions give, as NumPy's, and
-without asking the rules again.
+"""Types of results for new shapes: what broadcast operands, reductions and other orders of axes
+give, as NumPy's, and without asking the rules again.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ def test_reductions_leave_out_the_axes_that_numpy_does(name: str) -> None:
         else:
             made = getattr(tn, name)(tn.asarray(values), axis=axes, keepdims=keepdims)
             assert made.shape == expected
+
+
+def test_permuted_axes_lie_as_those_of_numpy() -> None:
+    for _ in range(500):
+        values = np.zeros(shape())
+        axes = tuple(int(n) for n in RANDOM.permutation(values.ndim))
+        assert tn.permute_dims(tn.asarray(values), axes).shape == values.transpose(axes).shape
 
 
 def test_a_rule_is_asked_once_for_dtypes() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from itertools import chain, product
+from itertools import chain, permutations, product
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Kind, Op
+from tenfold.ops.selection import where
 from tenfold.plan.fold_loop import FoldLoop
 from tenfold.plan.loop import Loop, form_of
 from tenfold.plan.plan import plan_of
@@ -71,7 +72,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
             continue
         inputs = tuple([(each.type.dtype, each.is_scalar) for each in node.inputs])
         for form in forms(sum(not scalar for _, scalar in inputs)):
-            loop = Loop(op, params, inputs, operands, result, form)
+            loop = loop_of(op, params, inputs, operands, result, form)
             if loop not in seen:
                 seen.add(loop)
                 yield loop
@@ -128,15 +129,15 @@ def elementwise(dtypes: Sequence[str]) -> Iterator[tn.Array]:
     """Yield each elementwise operation on arrays of one dtype, and on arrays and numbers."""
     for op, arity in maps():
         for dtype, arrays in product(dtypes, product((True, False), repeat=arity)):
-            if any(arrays):
-                number = NUMBERS[kind_of(DTYPES[dtype])]
-                operands = [
-                    leaf(dtype, (LENGTH,), place) if array else number
-                    for place, array in enumerate(arrays)
-                ]
+            number = NUMBERS[kind_of(DTYPES[dtype])]
+            operands = [
+                leaf(dtype, (LENGTH,), place) if array else number
+                for place, array in enumerate(arrays)
+            ]
+            if op is where and arrays[0]:
+                yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
+            elif any(arrays) and (arity < 3 or all(arrays)):
                 yield from applied(op, *operands)
-                if arity == 3 and arrays[0] and dtype != "bool":
-                    yield from applied(op, leaf("bool", (LENGTH,)), *operands[1:])
 
 
 def mixed(dtypes: Sequence[str]) -> Iterator[tn.Array]:

@@ -27,12 +27,13 @@ def fold_loop(
     enters: bool,
     leaves: bool,
 ) -> tuple[int, np.dtype, int, int]:
-    """Return where the kernel is, the dtype it writes, the elements of a packet, and the parts of
-    a partial result: `FoldLoop` in native/folds.h.
+    """Return where the kernel is, the dtype it writes and, of a column, the elements of a packet
+    and the parts of a partial result: `FoldLoop` in native/folds.h.
     """
     found = FoldLoop(op, source, operand, result, column, strided, enters, leaves)
-    kernel = found.kernel
     # one that is compiled quickly takes three times as long
     program = PROGRAMS.of(found, 0, "1", str(get("cpu")))
     _native.count("generic_compiles")
-    return program.kernel, found.made, kernel.lanes, kernel.most_parts
+    if not column:  # what rows have is nobody's concern, and to write a kernel takes its time
+        return program.kernel, found.made, 1, 1
+    return program.kernel, found.made, found.kernel.lanes, found.kernel.most_parts

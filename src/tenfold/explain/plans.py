@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tenfold import _native
 from tenfold.devices.cpu import threads_of
@@ -215,12 +216,15 @@ def _singly_text(look: Look) -> str:
         f"executed: {counted(len(nodes), 'launch')} to come on {look.device}, each operation by "
         f"itself {since} (option tier)"
     )
-    ways = {"broadcast": "a loop for any shape"}
-    lines = [
-        f"  {number}. {node.name}: {ways.get(node.op.shapes, 'a plan of its own')}"
-        for number, node in enumerate(nodes, 1)
-    ]
+    lines = [f"  {number}. {node.name}: {_way_of(node.op)}" for number, node in enumerate(nodes, 1)]
     return "\n".join([head, *shortened(lines)])
+
+
+def _way_of(op: Any) -> str:
+    """How a node of an operation is computed by itself."""
+    if op.shapes == "broadcast":
+        return "a loop for any shape"
+    return "loops for any shape, axis by axis" if op.folding else "a plan of its own"
 
 
 def _ready(look: Look, step: Step) -> str:

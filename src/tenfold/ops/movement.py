@@ -41,6 +41,8 @@ def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | No
     follow="ranks",
     shapes="permuted",
     shape=_permuted,
+    follow="ranks",
+    shapes="permuted",
     reference=np.transpose,
     view=True,
     strides=_permuted_strides,

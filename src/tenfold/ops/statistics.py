@@ -69,7 +69,8 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
     values, result = _entered(x)
     total = reduce.sum(values, axis=axis, keepdims=keepdims)
-    return converted(total / _count(values, axis), result)
+    # of how many each is the sum; of an empty result that is nobody's concern
+    return converted(total / (values.size // (total.size or 1)), result)
 
 
 def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Array:
