@@ -35,7 +35,6 @@ struct FunctionObject {
     Remembered* remembered; // owned
     uint8_t elements;       // of an operation on elements: how many it takes
     bool no_views;          // whether what comes of a view may depend on its base
-    bool any_lengths;       // whether of shapes it depends on how many axes there are alone
     bool options;           // whether it depends on options; then it may have no arrays
     bool ranks;             // whether it depends on no more of Types than dtypes and ranks
 };
@@ -225,7 +224,6 @@ PyObject* make_function(PyObject* python, const Op* op, uint8_t elements, std::s
     self->remembered = new Remembered;
     self->elements = elements;
     self->no_views = follow == "types of wholes";
-    self->any_lengths = follow == "ranks";
     self->options = follow == "options";
     self->ranks = follow == "ranks";
     return reinterpret_cast<PyObject*>(self);

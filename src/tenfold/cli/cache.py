@@ -15,13 +15,7 @@ from collections.abc import Sequence
 import click
 
 from tenfold.cli.progress import Progress
-from tenfold.cli.warming import (
-    DTYPES_WORTH_HAVING,
-    LOOPS_WORTH_HAVING,
-    fold_loops,
-    kernels,
-    loops,
-)
+from tenfold.cli.warming import DTYPES_WORTH_HAVING, fold_loops, kernels, loops
 from tenfold.devices import kept
 from tenfold.devices.entry import Doubt
 from tenfold.devices.environment import environment
@@ -134,7 +128,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
         wanted = [
             *((each, True) for each in kernels(named)),
             *((each, True) for each in fold_loops(named)),
-            *((one, False) for one in loops(dtypes or LOOPS_WORTH_HAVING)),
+            *((one, False) for one in loops(named)),
         ]
         progress.stage("compiling kernels", len(wanted))
         try:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from itertools import chain, permutations, product
+from itertools import chain, product
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
             continue
         inputs = tuple([(each.type.dtype, each.is_scalar) for each in node.inputs])
         for form in forms(sum(not scalar for _, scalar in inputs)):
-            loop = loop_of(op, params, inputs, operands, result, form)
+            loop = Loop(op, params, inputs, operands, result, form)
             if loop not in seen:
                 seen.add(loop)
                 yield loop

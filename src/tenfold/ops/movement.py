@@ -38,8 +38,6 @@ def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | No
 
 
 @movement(
-    follow="ranks",
-    shapes="permuted",
     shape=_permuted,
     follow="ranks",
     shapes="permuted",

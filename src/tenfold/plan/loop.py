@@ -19,7 +19,6 @@ kernel of 2 axes, inner
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
