@@ -93,13 +93,14 @@ class Recent(Generic[Key, Item]):
         place = key if _bits is None else _Cut(key)
         young, old = self._generations
         found = young.get(place)
-        if found is None and (found := old.pop(place, None)) is not None:
+        if found is None and old and (found := old.pop(place, None)) is not None:
             self._young()[place] = found
         return found
 
     def __setitem__(self, key: Key, item: Item) -> None:
         place = key if _bits is None else _Cut(key)
-        self._generations[1].pop(place, None)
+        if self._generations[1]:
+            self._generations[1].pop(place, None)
         self._young()[place] = item
 
     def setdefault(self, key: Key, item: Item) -> Item:
