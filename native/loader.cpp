@@ -56,12 +56,13 @@ Ref<Code> load_code(const void* code, std::size_t bytes) {
 }
 
 void Code::destroy(Code* code) {
+    bool stays;
     {
         Guard guard(arena->lock);
-        if (arena->ends) return; // with its pages
-        arena->loaded -= code->bytes;
+        stays = arena->ends;
+        if (!stays) arena->loaded -= code->bytes;
     }
-    munmap(code->begin, code->bytes);
+    if (!stays) munmap(code->begin, code->bytes);
     delete code;
 }
 
