@@ -49,7 +49,7 @@ struct Memo {
 // no lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
 struct Front {
     static constexpr bool INHERITED = true;
-    static constexpr std::size_t PLACES = 256, WIDTH = 3;
+    static constexpr std::size_t PLACES = 256, WIDTH = 3, AGEING = 64;
     struct Entry {
         const Op* op = nullptr;
         Ref<Params> params;
@@ -57,6 +57,7 @@ struct Front {
         std::size_t width = 0;
         std::array<Ref<Type>, WIDTH> types;
         Ref<Inference> inference;
+        std::size_t uses = 0;
     };
     std::array<Entry, PLACES> entries;
     uint64_t epoch = 0;
@@ -125,8 +126,12 @@ Ref<Inference> recall(const MemoQuery& query) {
     if (query.types.size() > Front::WIDTH) return recall_shared(query);
     std::size_t hash = query.hash();
     Front& front = PerThread<Front>::get();
-    const Front::Entry& entry = front.at(hash);
-    if (Front::matches(entry, query)) return entry.inference;
+    Front::Entry& entry = front.at(hash);
+    if (Front::matches(entry, query)) { // the memo is told now and then: there entries age
+        bool told = ++entry.uses % Front::AGEING == 0;
+        if (told && !recall_shared(query)) remember(query, entry.inference);
+        return entry.inference;
+    }
     Ref<Inference> inference = recall_shared(query);
     if (inference) front.put(hash, query, inference);
     return inference;

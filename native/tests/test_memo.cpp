@@ -29,6 +29,12 @@ int main() {
         remember(many, inferred(type.get()));
         CHECK(recall(query) == known); // what is asked for all the time is never dropped
     }
+    for (int64_t length = 199'000; length < 200'000; ++length) { // whatever else a thread recalls
+        Ref<Type> type = vector_type(length);
+        Type* one[] = {type.get()};
+        CHECK(recall({add_op(), nullptr, false, one}));
+    }
+    CHECK(recall(query) == known);
     CHECK(remembered_inferences() <= CAPACITY);
     CHECK(live_types() <= CAPACITY + 1'000);
     clear_memo();
