@@ -1,6 +1,7 @@
 // Folds: a reduction by itself, one axis after the other, each by a loop for its dtypes that takes
 // any shape and layout. What the loops fold to depends on lengths alone (docs/decisions/0001).
 #pragma once
+#include "loader.h"
 #include "value.h"
 #include "workers.h"
 
@@ -21,9 +22,10 @@ struct FoldForm {
 // A kernel of two outer axes, the folded one and, of a column, that of the columns.
 struct FoldLoop {
     Kernel kernel = nullptr; // null: this operation has none for these dtypes
-    uint16_t made = 0;       // the dtype that is written
-    uint32_t lanes = 1;      // of a column: elements of a packet
-    uint32_t parts = 1;      // of a column: of a partial result
+    Ref<Code> code;
+    uint16_t made = 0;  // the dtype that is written
+    uint32_t lanes = 1; // of a column: elements of a packet
+    uint32_t parts = 1; // of a column: of a partial result
 };
 
 struct Folded {

@@ -3,6 +3,7 @@
 #pragma once
 #include <unordered_map>
 
+#include "caches.h"
 #include "lock.h"
 #include "reference.h"
 
@@ -14,7 +15,7 @@ template <class T, class Key> class Interner {
   public:
     Ref<T> intern(const Key& key, std::size_t hash) {
         Guard guard(lock_);
-        auto [begin, end] = table_.equal_range(hash);
+        auto [begin, end] = table_.equal_range(cut(hash));
         for (auto entry = begin; entry != end; ++entry) {
             T* found = entry->second;
             if (!found->same(key)) continue;
@@ -24,14 +25,14 @@ template <class T, class Key> class Interner {
             break;
         }
         T* made = T::create(key, hash);
-        table_.emplace(hash, made);
+        table_.emplace(cut(hash), made);
         return Ref<T>::adopt(made);
     }
 
     // Called by T::destroy, when no owner is left.
     void remove(T* object) {
         Guard guard(lock_);
-        auto [begin, end] = table_.equal_range(object->hash);
+        auto [begin, end] = table_.equal_range(cut(object->hash));
         for (auto entry = begin; entry != end; ++entry) {
             if (entry->second != object) continue;
             table_.erase(entry);
@@ -42,6 +43,14 @@ template <class T, class Key> class Interner {
     std::size_t size() {
         Guard guard(lock_);
         return table_.size();
+    }
+
+    // For when hashes are cut in another way, or most objects have gone.
+    void rehash() {
+        decltype(table_) table;
+        Guard guard(lock_);
+        for (auto [hash, object] : table_) table.emplace(cut(object->hash), object);
+        table_.swap(table);
     }
 
   private:

@@ -18,6 +18,7 @@ struct Arena {
     std::uint8_t* next = nullptr;
     std::size_t left = 0;
     std::size_t loaded = 0;
+    bool ends = false; // whether code stays from now on
 };
 
 Arena* const arena = new Arena; // made at load, and never destroyed: kernels run until the end
@@ -38,20 +39,36 @@ std::uint8_t* pages(std::size_t bytes) {
 
 } // namespace
 
-void* load_code(const void* code, std::size_t bytes) {
-    if (bytes == 0 || bytes > MOST) return nullptr;
+Ref<Code> load_code(const void* code, std::size_t bytes) {
+    if (bytes == 0 || bytes > MOST) return {};
     const auto page = std::size_t(sysconf(_SC_PAGESIZE));
     const std::size_t whole = (bytes + page - 1) / page * page;
     Guard guard(arena->lock);
     std::uint8_t* place = pages(whole);
-    if (!place) return nullptr;
+    if (!place) return {};
     std::memcpy(place, code, bytes);
     std::memset(place + bytes, 0xcc, whole - bytes); // int3: nobody runs on past the end
-    if (mprotect(place, whole, PROT_READ | PROT_EXEC) != 0) return nullptr;
+    if (mprotect(place, whole, PROT_READ | PROT_EXEC) != 0) return {};
     arena->next += whole;
     arena->left -= whole;
     arena->loaded += whole;
-    return place;
+    return Ref<Code>::adopt(new Code(place, whole));
+}
+
+void Code::destroy(Code* code) {
+    bool stays;
+    {
+        Guard guard(arena->lock);
+        stays = arena->ends;
+        if (!stays) arena->loaded -= code->bytes;
+    }
+    if (!stays) munmap(code->begin, code->bytes);
+    delete code;
+}
+
+void keep_all_code() {
+    Guard guard(arena->lock);
+    arena->ends = true;
 }
 
 std::size_t loaded_code_bytes() {

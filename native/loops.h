@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference.h"
+#include "loader.h"
 #include "workers.h"
 
 namespace tenfold {
@@ -19,6 +19,7 @@ struct Loop {
         uint8_t first, axis;
     };
     Kernel kernel = nullptr; // null: this operation has none for these dtypes
+    Ref<Code> code;
     std::vector<Size> sizes;
 };
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
+#include "caches.h"
 #include "intern.h"
 #include "per_thread.h"
+#include "recent.h"
 
 namespace tenfold {
 namespace {
@@ -29,44 +30,26 @@ struct MemoKey {
 };
 
 struct Hash {
-    using is_transparent = void;
     std::size_t operator()(const MemoKey& key) const { return key.hash; }
     std::size_t operator()(const MemoQuery& query) const { return query.hash(); }
 };
 
 struct Same {
-    using is_transparent = void;
-    bool operator()(const MemoKey& a, const MemoKey& b) const {
-        return a.op == b.op && a.params == b.params && a.strict == b.strict && a.types == b.types;
-    }
     bool operator()(const MemoQuery& query, const MemoKey& key) const { return key.same(query); }
-    bool operator()(const MemoKey& key, const MemoQuery& query) const { return key.same(query); }
 };
 
-using Table = std::unordered_map<MemoKey, Ref<Inference>, Hash, Same>;
+using Table = Recent<MemoKey, Ref<Inference>, Hash, Same>;
 
-// Two generations stand for "least recently used": entries that are asked for move to the young
-// one.
 struct Memo {
-    Lock lock; // protects everything here
-    Table young, old;
-
-    // Returns the generation that falls out, so that it is freed outside the lock.
-    Table insert(MemoKey key, Ref<Inference> inference) {
-        young.try_emplace(std::move(key), std::move(inference));
-        if (young.size() < CAPACITY / 2) return {};
-        Table fallen = std::move(old);
-        old = std::move(young);
-        young = Table{};
-        return fallen;
-    }
+    Lock lock; // protects the table
+    Table table;
 };
 
 // In front of the memo each thread has a small direct-mapped table, so that the common case takes
 // no lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
 struct Front {
     static constexpr bool INHERITED = true;
-    static constexpr std::size_t PLACES = 256, WIDTH = 3;
+    static constexpr std::size_t PLACES = 256, WIDTH = 3, AGEING = 64;
     struct Entry {
         const Op* op = nullptr;
         Ref<Params> params;
@@ -74,6 +57,7 @@ struct Front {
         std::size_t width = 0;
         std::array<Ref<Type>, WIDTH> types;
         Ref<Inference> inference;
+        std::size_t uses = 0;
     };
     std::array<Entry, PLACES> entries;
     uint64_t epoch = 0;
@@ -115,6 +99,9 @@ Memo* const the_memo = new Memo; // made when the library is loaded; outlives ev
 
 Memo& memo() { return *the_memo; }
 
+[[maybe_unused]] Cache& joined =
+    join({"inferred types", CAPACITY, remembered_inferences, clear_memo});
+
 } // namespace
 
 std::size_t MemoQuery::hash() const {
@@ -122,22 +109,15 @@ std::size_t MemoQuery::hash() const {
     std::size_t hash = op->id * 2 + strict + reinterpret_cast<std::size_t>(params);
     for (Type* type : types)
         hash = hash * 0x9e3779b97f4a7c15ULL + reinterpret_cast<std::size_t>(type);
-    return mix(0, hash);
+    return cut(mix(0, hash));
 }
 
 namespace {
 
 Ref<Inference> recall_shared(const MemoQuery& query) {
-    Table fallen;
     Guard guard(memo().lock);
-    if (auto found = memo().young.find(query); found != memo().young.end()) return found->second;
-    if (auto found = memo().old.find(query); found != memo().old.end()) {
-        auto entry = memo().old.extract(found);
-        Ref<Inference> inference = entry.mapped();
-        fallen = memo().insert(std::move(entry.key()), inference);
-        return inference;
-    }
-    return {};
+    const Ref<Inference>* found = memo().table.find(query);
+    return found ? *found : Ref<Inference>();
 }
 
 } // namespace
@@ -146,8 +126,12 @@ Ref<Inference> recall(const MemoQuery& query) {
     if (query.types.size() > Front::WIDTH) return recall_shared(query);
     std::size_t hash = query.hash();
     Front& front = PerThread<Front>::get();
-    const Front::Entry& entry = front.at(hash);
-    if (Front::matches(entry, query)) return entry.inference;
+    Front::Entry& entry = front.at(hash);
+    if (Front::matches(entry, query)) { // the memo is told now and then: there entries age
+        bool told = ++entry.uses % Front::AGEING == 0;
+        if (told && !recall_shared(query)) remember(query, entry.inference);
+        return entry.inference;
+    }
     Ref<Inference> inference = recall_shared(query);
     if (inference) front.put(hash, query, inference);
     return inference;
@@ -158,22 +142,23 @@ void remember(const MemoQuery& query, Ref<Inference> inference) {
     MemoKey key{
         query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
     for (Type* type : query.types) key.types.emplace_back(type);
-    Table fallen;
-    Guard guard(memo().lock); // nothing is freed under it: the caller and `fallen` hold what leaves
-    fallen = memo().insert(std::move(key), inference);
+    Table::Entries fallen; // freed outside the lock
+    Guard guard(memo().lock);
+    if (memo().table.find(query)) return; // another thread was first
+    memo().table.keep(std::move(key), std::move(inference));
+    if (memo().table.size() > CAPACITY) memo().table.drop_last(fallen);
 }
 
-MemoStatistics memo_statistics() {
+std::size_t remembered_inferences() {
     Guard guard(memo().lock);
-    return {memo().young.size() + memo().old.size(), CAPACITY};
+    return memo().table.size();
 }
 
 void clear_memo() {
-    Table young, old;
+    Table fallen;
     Front::current_epoch.fetch_add(1, std::memory_order_relaxed);
     Guard guard(memo().lock);
-    young.swap(memo().young);
-    old.swap(memo().old);
+    fallen.swap(memo().table);
 }
 
 } // namespace tenfold

@@ -1,5 +1,5 @@
 // The inference memo: what Python's rules said about (op, params, input Types), so that each rule
-// runs once per combination. Capped; the least recently used half is dropped when it is full.
+// runs once per combination. Capped; what was not used for long falls out.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -42,10 +42,7 @@ struct MemoQuery {
 Ref<Inference> recall(const MemoQuery& query); // empty when unknown
 void remember(const MemoQuery& query, Ref<Inference> inference);
 
-struct MemoStatistics {
-    std::size_t entries, capacity;
-};
-MemoStatistics memo_statistics();
+std::size_t remembered_inferences();
 void clear_memo();
 
 } // namespace tenfold

@@ -13,6 +13,9 @@ Interner<Params, std::string_view>* const the_interner = new Interner<Params, st
 
 Interner<Params, std::string_view>& interner() { return *the_interner; }
 
+[[maybe_unused]] Cache& joined =
+    join({"parameters", 0, [] { return interner().size(); }, [] { interner().rehash(); }});
+
 } // namespace
 
 Params* Params::create(std::string_view key, std::size_t hash) {

@@ -6,11 +6,12 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <unordered_map>
 
+#include "caches.h"
 #include "intern.h"
 #include "per_thread.h"
 #include "pool.h"
+#include "recent.h"
 #include "release.h"
 
 namespace tenfold {
@@ -289,50 +290,40 @@ class Running {
 constexpr std::size_t CAPACITY = 4096;
 constexpr std::size_t MOST_WORDS = 1 << 22; // of all keys together: plans of long graphs are large
 
-using Plans = std::unordered_multimap<std::size_t, Ref<BoundPlan>>;
+using Words = std::span<const uint64_t>;
 
-// Two generations stand for "least recently used", as in the memo.
+struct Hash {
+    std::size_t operator()(Words key) const { return hash_of(key); }
+};
+
+struct Same {
+    bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
+};
+
+using Plans = Recent<Words, Ref<BoundPlan>, Hash, Same>; // by their keys, which they have
+
 struct Kept {
     Lock lock; // protects everything here
-    Plans young, old;
-    std::size_t words = 0; // of the keys that came to the young ones
+    Plans plans;
+    std::size_t words = 0; // of their keys
 
-    Ref<BoundPlan> in(Plans& plans, std::size_t hash, std::span<const uint64_t> key) {
-        auto [begin, end] = plans.equal_range(hash);
-        auto found = std::find_if(begin, end, [&](const auto& entry) {
-            return std::equal(key.begin(), key.end(), entry.second->key.begin(),
-                              entry.second->key.end());
-        });
-        if (found == end) return {};
-        Ref<BoundPlan> plan = found->second;
-        if (&plans == &old || plan->left == 0) plans.erase(found);
-        return plan;
-    }
-
-    // Of the young ones.
-    void remove(const Ref<BoundPlan>& plan) {
-        auto [begin, end] = young.equal_range(plan->hash);
-        for (auto entry = begin; entry != end; ++entry) {
-            if (entry->second != plan) continue;
-            young.erase(entry);
-            return;
-        }
-    }
-
-    // Returns the generation that falls out, so that it is freed outside the lock.
-    Plans insert(Ref<BoundPlan> plan) {
+    // What leaves is freed outside the lock.
+    void insert(Ref<BoundPlan> plan, Plans::Entries& fallen) {
         words += plan->key.size();
-        std::size_t hash = plan->hash;
-        young.emplace(hash, std::move(plan));
-        if (young.size() < CAPACITY / 2 && words < MOST_WORDS / 2) return {};
-        words = 0;
-        return std::exchange(old, std::exchange(young, {}));
+        Words key = plan->key;
+        plans.keep(key, std::move(plan));
+        while (plans.size() > CAPACITY || (words > MOST_WORDS && plans.size() > 1))
+            words -= plans.drop_last(fallen).key.size();
     }
+
+    void remove(Words key, Plans::Entries& fallen) { words -= plans.drop(key, fallen).key.size(); }
 };
 
 Kept* const the_kept = new Kept; // made when the library is loaded; outlives every static object
 
 Kept& kept() { return *the_kept; }
+
+[[maybe_unused]] Cache& joined = join({"bound plans", CAPACITY, kept_plans, forget_plans});
 
 // In front of the table each thread has the plans it used last, of those that run without end:
 // found without a hash and without the Lock.
@@ -400,7 +391,7 @@ std::size_t hash_of(std::span<const uint64_t> key) {
     std::size_t hash = key.size();
     for (; i < key.size(); ++i) hash = (hash ^ key[i]) * FACTOR;
     for (std::size_t lane : lanes) hash = mix(hash, lane);
-    return hash;
+    return cut(hash);
 }
 
 void BoundPlan::destroy(BoundPlan* plan) {
@@ -440,15 +431,13 @@ bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroun
 
 namespace {
 
-Ref<BoundPlan> find_shared(std::span<const uint64_t> key) {
-    std::size_t hash = hash_of(key);
-    Plans fallen;
-    Ref<BoundPlan> plan;
+Ref<BoundPlan> find_shared(Words key) {
+    Plans::Entries fallen;
     Guard guard(kept().lock);
-    plan = kept().in(kept().young, hash, key);
-    if (!plan && (plan = kept().in(kept().old, hash, key)) && plan->left != 0)
-        fallen = kept().insert(plan);
-    if (!plan || plan->left == 0) return {};
+    const Ref<BoundPlan>* found = kept().plans.find(key);
+    if (!found) return {};
+    Ref<BoundPlan> plan = *found;
+    if (plan->left == 0) return kept().remove(key, fallen), Ref<BoundPlan>();
     if (plan->left > 0) --plan->left;
     return plan;
 }
@@ -470,29 +459,29 @@ Ref<BoundPlan> find_plan(std::span<const uint64_t> key, const void* kind) {
 }
 
 void keep_plan(Ref<BoundPlan> plan) {
-    plan->hash = hash_of(plan->key);
-    Plans fallen;
-    Ref<BoundPlan> before; // one of the same key, which another thread has kept meanwhile
+    Plans::Entries fallen;
     Guard guard(kept().lock);
-    before = kept().in(kept().young, plan->hash, plan->key);
-    if (before && plan->exact) {
-        kept().remove(before);
+    // One of the same key, which another thread has kept meanwhile.
+    const Ref<BoundPlan>* before = kept().plans.find(plan->key);
+    if (before && (*before)->left != 0 && !plan->exact) return;
+    if (before) {
+        kept().remove(plan->key, fallen);
         tell_fronts();
     }
-    if (!before || plan->exact) fallen = kept().insert(std::move(plan));
+    kept().insert(std::move(plan), fallen);
 }
 
 void forget_plans() {
-    Plans young, old;
+    Plans fallen;
     tell_fronts();
     Guard guard(kept().lock);
-    young.swap(kept().young);
-    old.swap(kept().old);
+    fallen.swap(kept().plans);
+    kept().words = 0;
 }
 
 std::size_t kept_plans() {
     Guard guard(kept().lock);
-    return kept().young.size() + kept().old.size();
+    return kept().plans.size();
 }
 
 } // namespace tenfold

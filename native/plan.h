@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "key.h"
 #include "library.h"
+#include "loader.h"
 #include "workers.h"
 
 namespace tenfold {
@@ -113,8 +114,8 @@ struct BoundPlan {
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
     std::vector<int64_t> moved; // of the walk it was made for, as the key has it
-    std::size_t hash = 0;
     Owned owned;
+    std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
     std::vector<uint32_t> claims; // the walked nodes whose values are written over
     Slot slots = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <sys/mman.h>
 #include <unordered_map>
@@ -16,9 +17,29 @@ namespace {
 
 constexpr std::size_t HUGE_PAGE = std::size_t(2) << 20;
 
+// Every so many blocks that come back it is looked which were not needed since the last time: those
+// keep their place, and give their pages back to the system. (Freed, they would leave holes in
+// which small things settle.) A loop that takes and gives back the same blocks leaves none idle,
+// but the most that were ever in use at once, of each size, are a number that creeps up for ever.
+constexpr std::size_t LOOK = 1 << 16, WORTH_IT = 1 << 16, PAGE = 4096; // blocks; bytes
+
+struct Kept {
+    std::vector<void*> blocks;
+    std::size_t idle = 0; // the fewest there were since the last look
+
+    std::vector<void*> take_idle(std::size_t most) {
+        auto end = blocks.begin() + std::ptrdiff_t(std::min(most, idle));
+        std::vector<void*> taken(blocks.begin(), end);
+        blocks.erase(blocks.begin(), end);
+        idle -= taken.size();
+        return taken;
+    }
+};
+
 struct Pool {
     Lock lock; // protects everything here
-    std::unordered_map<std::size_t, std::vector<void*>> kept;
+    std::unordered_map<std::size_t, Kept> kept;
+    std::size_t returned = 0; // blocks, since the last look
     PoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
 };
 
@@ -43,9 +64,11 @@ void* system_allocate(std::size_t bytes) {
 
 void* take_kept(std::size_t bytes) {
     auto found = pool().kept.find(bytes);
-    if (found == pool().kept.end() || found->second.empty()) return nullptr;
-    void* memory = found->second.back();
-    found->second.pop_back();
+    if (found == pool().kept.end() || found->second.blocks.empty()) return nullptr;
+    Kept& kept = found->second;
+    void* memory = kept.blocks.back();
+    kept.blocks.pop_back();
+    kept.idle = std::min(kept.idle, kept.blocks.size());
     pool().statistics.kept_bytes -= bytes;
     return memory;
 }
@@ -85,19 +108,58 @@ void* pool_allocate(std::size_t bytes) {
     return memory;
 }
 
+namespace {
+
+void give_pages_back(void* memory, std::size_t bytes) {
+    auto begin = (reinterpret_cast<std::uintptr_t>(memory) + PAGE - 1) / PAGE * PAGE;
+    auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / PAGE * PAGE;
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void look() {
+    Guard guard(pool().lock);
+    pool().returned = 0;
+    for (auto& [bytes, kept] : pool().kept) {
+        for (std::size_t i = 0; bytes >= WORTH_IT && i < kept.idle; ++i)
+            give_pages_back(kept.blocks[i], bytes);
+        kept.idle = kept.blocks.size();
+    }
+}
+
+// Makes room for a block of so many bytes by what is idle.
+void make_room(std::size_t bytes, std::vector<void*>& fallen) {
+    PoolStatistics& statistics = pool().statistics;
+    if (bytes > statistics.cap_bytes) return;
+    for (auto& [each, kept] : pool().kept) {
+        std::size_t after = statistics.kept_bytes + bytes;
+        if (after <= statistics.cap_bytes) return;
+        auto taken = kept.take_idle((after - statistics.cap_bytes) / each + 1);
+        statistics.kept_bytes -= taken.size() * each;
+        fallen.insert(fallen.end(), taken.begin(), taken.end());
+    }
+}
+
+} // namespace
+
 void pool_free(void* memory, std::size_t bytes) noexcept {
     bytes = size_class(bytes);
+    std::vector<void*> fallen; // freed outside the lock
+    bool time_to_look = false;
     {
         Guard guard(pool().lock);
         PoolStatistics& statistics = pool().statistics;
         statistics.live_bytes -= bytes;
+        if (statistics.kept_bytes + bytes > statistics.cap_bytes) make_room(bytes, fallen);
         if (statistics.kept_bytes + bytes <= statistics.cap_bytes) {
-            pool().kept[bytes].push_back(memory);
+            pool().kept[bytes].blocks.push_back(memory);
             statistics.kept_bytes += bytes;
-            return;
+            memory = nullptr;
         }
+        time_to_look = ++pool().returned == LOOK;
     }
     std::free(memory);
+    for (void* each : fallen) std::free(each);
+    if (time_to_look) look();
 }
 
 void fail_allocation(int64_t n) { until_failure.store(n, std::memory_order_relaxed); }
@@ -117,15 +179,15 @@ void set_pool_cap(std::size_t bytes) {
 }
 
 std::size_t trim_pool() {
-    std::unordered_map<std::size_t, std::vector<void*>> kept;
+    std::unordered_map<std::size_t, Kept> kept;
     std::size_t returned = 0;
     {
         Guard guard(pool().lock);
         kept.swap(pool().kept);
         std::swap(returned, pool().statistics.kept_bytes);
     }
-    for (auto& [bytes, blocks] : kept)
-        for (void* memory : blocks) std::free(memory);
+    for (auto& [bytes, each] : kept)
+        for (void* memory : each.blocks) std::free(memory);
     return returned;
 }
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <unordered_map>
 
+#include "caches.h"
 #include "lock.h"
 #include "part.h"
+#include "recent.h"
 
 namespace tenfold {
 namespace {
@@ -20,20 +21,22 @@ struct Example {
     Ref<Inference> inference;
     Ref<Params> params; // keeps alive what their bytes, which are in the key, have by identity
 };
-using Examples = std::unordered_map<std::string, Example>;
+struct Hash {
+    std::size_t operator()(const std::string& key) const {
+        return cut(std::hash<std::string>{}(key));
+    }
+};
+using Examples = Recent<std::string, Example, Hash, std::equal_to<std::string>>;
 
 struct Known {
-    Lock lock;           // protects everything here
-    Examples young, old; // two generations, as in the memo
-
-    // Returns the generation that falls out, so that it is freed outside the lock.
-    Examples age() {
-        if (young.size() < CAPACITY / 2) return {};
-        return std::exchange(old, std::exchange(young, {}));
-    }
+    Lock lock; // protects the examples
+    Examples examples;
 };
 
 Known* const the_known = new Known; // made when the library is loaded; outlives every Node
+
+[[maybe_unused]] Cache& joined =
+    join({"dtypes of results, and loops", CAPACITY, remembered_dtypes, forget_dtypes});
 
 template <class T> void append(std::string& bytes, T value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -161,16 +164,8 @@ Ref<Inference> infer_shape(const MemoQuery& query) {
     Ref<Inference> like;
     {
         std::string key = key_of(query);
-        Examples fallen;
         Guard guard(the_known->lock);
-        auto found = the_known->young.find(key);
-        if (found != the_known->young.end()) {
-            like = found->second.inference;
-        } else if ((found = the_known->old.find(key)) != the_known->old.end()) {
-            like = found->second.inference;
-            the_known->young.insert(the_known->old.extract(found));
-            fallen = the_known->age();
-        }
+        if (const Example* known = the_known->examples.find(key)) like = known->inference;
     }
     if (!like || !fits(shape, like->results[0]->dtype)) return {};
     const Type& type = *like->results[0];
@@ -186,26 +181,28 @@ Ref<Inference> infer_shape(const MemoQuery& query) {
 
 void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
     if (!covers(query) || inference->results.size() != 1) return;
-    Examples fallen; // freed outside the lock
+    Examples::Entries fallen; // freed outside the lock
     Ref<Params> params(const_cast<Params*>(query.params));
+    Examples& examples = the_known->examples;
     Guard guard(the_known->lock);
-    auto [entry, fresh] =
-        the_known->young.try_emplace(key_of(query), Example{inference, std::move(params)});
+    std::string key = key_of(query);
+    const Example* first = examples.find(key); // another thread's, or of other shapes
+    if (!first) first = &examples.keep(std::move(key), {inference, std::move(params)});
+    if (examples.size() > CAPACITY) examples.drop_last(fallen);
+    const Ref<Loops>& loops = first->inference->loops;
     if (query.op->shapes == Op::broadcast)
-        inference->loops = fresh ? Ref<Loops>::adopt(new Loops) : entry->second.inference->loops;
-    fallen = the_known->age();
+        inference->loops = loops ? loops : Ref<Loops>::adopt(new Loops);
 }
 
 std::size_t remembered_dtypes() {
     Guard guard(the_known->lock);
-    return the_known->young.size() + the_known->old.size();
+    return the_known->examples.size();
 }
 
 void forget_dtypes() {
-    Examples young, old;
+    Examples fallen;
     Guard guard(the_known->lock);
-    young.swap(the_known->young);
-    old.swap(the_known->old);
+    fallen.swap(the_known->examples);
 }
 
 } // namespace tenfold

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "caches.h"
 #include "intern.h"
 #include "part.h"
 #include "per_thread.h"
@@ -214,6 +215,7 @@ Ref<BoundPlan> bound(const Template& made, const Walked& walked, const Key& key,
     auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked)));
     plan->key = key.words;
     plan->moved = key.moved;
+    plan->code = pattern.code;
     plan->instructions = pattern.instructions;
     plan->claims = pattern.claims;
     plan->slots = pattern.slots;
@@ -240,7 +242,7 @@ struct Hash {
     std::size_t operator()(const std::vector<uint64_t>& words) const {
         std::size_t hash = words.size();
         for (uint64_t each : words) hash = mix(hash, each);
-        return hash;
+        return cut(hash);
     }
 };
 
@@ -288,6 +290,9 @@ Known* const the_known = new Known; // made when the library is loaded; outlives
 std::atomic<bool> in_use{true};
 
 Known& known() { return *the_known; }
+
+[[maybe_unused]] Cache& joined =
+    join({"templates of plans, by form", CAPACITY, known_forms, forget_templates});
 
 // Those of a form; what is tried is held, so that it can be done outside the lock.
 std::vector<Ref<Template>> templates_of(const Form& form) {
@@ -377,6 +382,11 @@ std::size_t kept_templates() {
     for (const Table* table : {&known().young, &known().old})
         for (const auto& [words, entry] : *table) count += entry.templates.size();
     return count;
+}
+
+std::size_t known_forms() {
+    Guard guard(known().lock);
+    return known().young.size() + known().old.size();
 }
 
 void use_templates(bool now) { in_use.store(now, std::memory_order_relaxed); }

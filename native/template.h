@@ -75,6 +75,7 @@ bool wants_template(const Form& form);
 void keep_template(const Form& form, Ref<Template> made);
 void forget_templates();
 std::size_t kept_templates();
+std::size_t known_forms();
 void use_templates(bool now); // whether plans are made of them; they are at first
 
 } // namespace tenfold

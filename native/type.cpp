@@ -13,6 +13,8 @@ Interner<Type, TypeKey>* const the_types = new Interner<Type, TypeKey>;
 
 Interner<Type, TypeKey>& types() { return *the_types; }
 
+[[maybe_unused]] Cache& joined = join({"types", 0, live_types, [] { types().rehash(); }});
+
 std::array<DType, MAX_DTYPES>& dtypes() {
     static std::array<DType, MAX_DTYPES> table{};
     return table;

@@ -9,7 +9,7 @@
 #include "../loader.h"
 #include "../processor.h"
 #include "../sha256.h"
-#include "python.h"
+#include "values.h"
 
 namespace tenfold::bindings {
 
@@ -32,10 +32,18 @@ nb::tuple to_python(const Entry& entry) {
                           nb::tuple(places), entry.level, double(entry.microseconds) / 1e6, note);
 }
 
-// The addresses of the functions of an entry; none where the system refuses memory for them.
-std::vector<std::size_t> load_entry(int directory, const nb::bytes& key,
-                                    const nb::bytes& environment, std::size_t functions,
-                                    uid_t user) {
+std::vector<EntryPoint> functions_at(const Part& bytes, std::span<const uint64_t> places) {
+    const Ref<Code> loaded = load_code(bytes.data(), bytes.size());
+    std::vector<EntryPoint> functions;
+    for (uint64_t place : places)
+        if (loaded && place < bytes.size()) functions.push_back({loaded, std::size_t(place)});
+    return functions;
+}
+
+// The functions of an entry; none where the system refuses memory for them.
+std::vector<EntryPoint> load_entry(int directory, const nb::bytes& key,
+                                   const nb::bytes& environment, std::size_t functions,
+                                   uid_t user) {
     const std::string name = in_hexadecimal(part(key));
     const Part here = part(environment);
     nb::gil_scoped_release others; // a disk may let us wait
@@ -43,11 +51,7 @@ std::vector<std::size_t> load_entry(int directory, const nb::bytes& key,
     if (entry.places.size() != functions)
         throw Doubt("it has " + std::to_string(entry.places.size()) + " functions, not " +
                     std::to_string(functions));
-    const void* code = load_code(entry.code.data(), entry.code.size());
-    std::vector<std::size_t> found;
-    if (!code) return found;
-    for (uint64_t at : entry.places) found.push_back(reinterpret_cast<std::size_t>(code) + at);
-    return found;
+    return functions_at(entry.code, entry.places);
 }
 
 void hold_what_the_system_says(const std::exception_ptr& error, void*) {
@@ -85,13 +89,16 @@ void declare_entries(nb::module_& module) {
 
 void declare_code(nb::module_& module) {
     using namespace nb::literals;
+    nb::class_<EntryPoint>(module, "EntryPoint").def_prop_ro("address", [](EntryPoint& self) {
+        return reinterpret_cast<std::size_t>(self.kernel());
+    });
     declare_entries(module);
     module.def(
         "load_code",
-        [](nb::bytes code) {
-            return reinterpret_cast<std::size_t>(load_code(code.data(), code.size()));
+        [](nb::bytes code, const std::vector<uint64_t>& places) {
+            return functions_at(part(code), places);
         },
-        "code"_a);
+        "code"_a, "places"_a);
     module.def("loaded_code_bytes", loaded_code_bytes);
     module.def(
         "sha256",

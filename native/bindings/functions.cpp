@@ -1,6 +1,7 @@
 // Function: a public function of one operation. A call that is like an earlier one makes its node
 // without a line of Python: for an operation on elements one with arrays and numbers alone, for
 // others one of the same Types and of equal arguments beside, whose parameters are remembered.
+#include "../caches.h"
 #include "../per_thread.h"
 #include "python.h"
 
@@ -27,6 +28,21 @@ struct Remembered {
     std::array<Bound, REMEMBERED> calls;
     std::size_t next = 0;
 };
+
+// Of all functions, which live as long as the module. Under the GIL.
+std::vector<Remembered*>& of_functions = *new std::vector<Remembered*>; // outlives the interpreter
+
+std::size_t remembered_calls() {
+    std::size_t count = 0;
+    for (const Remembered* each : of_functions) count += std::min(each->next, REMEMBERED);
+    return count;
+}
+
+void forget_calls() {
+    for (Remembered* each : of_functions) *each = {};
+}
+
+Cache& calls = join({"calls of functions", 0, remembered_calls, forget_calls});
 
 struct FunctionObject {
     PyObject_HEAD vectorcallfunc call;
@@ -206,6 +222,7 @@ int clear(PyObject* object) {
 void deallocate(PyObject* object) {
     PyObject_GC_UnTrack(object);
     clear(object);
+    std::erase(of_functions, as_function(object)->remembered);
     delete as_function(object)->remembered;
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
@@ -221,7 +238,8 @@ PyObject* make_function(PyObject* python, const Op* op, uint8_t elements, std::s
     self->python = Py_NewRef(python);
     self->attributes = PyDict_New();
     self->op = op;
-    self->remembered = new Remembered;
+    self->remembered = of_functions.emplace_back(new Remembered);
+    calls.capacity += REMEMBERED;
     self->elements = elements;
     self->no_views = follow == "types of wholes";
     self->options = follow == "options";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "../caches.h"
 #include "../part.h"
 #include "python.h"
 
@@ -147,9 +148,14 @@ class Patterns {
         }
         return entry.pattern;
     }
+    static constexpr std::size_t PLACES_LOG = 8; // no more than tests cut hashes to
+    std::size_t count() const {
+        return std::size_t(std::ranges::count_if(
+            entries_, [](const Entry& entry) { return bool(entry.pattern); }));
+    }
+    void forget() { entries_ = {}; }
 
   private:
-    static constexpr std::size_t PLACES_LOG = 8;
     struct Entry {
         std::vector<int64_t> form;
         Ref<Params> pattern;
@@ -158,6 +164,10 @@ class Patterns {
 };
 
 Patterns* const patterns = new Patterns; // outlives the interpreter
+
+[[maybe_unused]] Cache& patterns_joined =
+    join({"forms of keys", 1 << Patterns::PLACES_LOG, [] { return patterns->count(); },
+          [] { patterns->forget(); }});
 
 // The Params of the parts that were taken last: loops take the same ones again. Under the GIL.
 class Parts {
@@ -170,6 +180,12 @@ class Parts {
         if (!entry || !is(*entry, pattern, starts)) entry = moved(*index_op, pattern, starts);
         return entry;
     }
+    static constexpr std::size_t PLACES_LOG = 8;
+    std::size_t count() const {
+        return std::size_t(
+            std::ranges::count_if(entries_, [](const auto& entry) { return bool(entry); }));
+    }
+    void forget() { entries_ = {}; }
 
   private:
     static bool is(const Params& params, const Params& pattern, const PerAxis& starts) {
@@ -177,11 +193,15 @@ class Parts {
         return known.pattern == &pattern && known.starts == starts;
     }
 
-    static constexpr std::size_t PLACES_LOG = 8, FACTOR = 0x9e3779b97f4a7c15ULL;
+    static constexpr std::size_t FACTOR = 0x9e3779b97f4a7c15ULL;
     std::array<Ref<Params>, 1 << PLACES_LOG> entries_;
 };
 
 Parts* const parts = new Parts; // outlives the interpreter
+
+[[maybe_unused]] Cache& parts_joined =
+    join({"parts taken last", 1 << Parts::PLACES_LOG, [] { return parts->count(); },
+          [] { parts->forget(); }});
 
 } // namespace
 

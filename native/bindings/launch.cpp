@@ -10,7 +10,7 @@
 namespace tenfold::bindings {
 namespace {
 
-PyTypeObject* value_type = nullptr;
+PyTypeObject *value_type = nullptr, *entry_type = nullptr;
 bool ending = false; // the interpreter is; written under the GIL
 
 struct Arguments {
@@ -33,6 +33,12 @@ bool take_address(PyObject* object, void*& address) {
     }
     address = PyLong_AsVoidPtr(object);
     return address || !PyErr_Occurred();
+}
+
+// Of loaded code, which the argument holds; or of code that the caller keeps.
+void* address_of(PyObject* kernel) {
+    if (Py_TYPE(kernel) != entry_type) return PyLong_AsVoidPtr(kernel);
+    return reinterpret_cast<void*>(nb::inst_ptr<EntryPoint>(kernel)->kernel());
 }
 
 bool take_buffers(PyObject* object, Arguments& arguments) {
@@ -67,7 +73,7 @@ bool take_arguments(PyObject* const* given, Py_ssize_t count, Arguments& argumen
     }
     Work& work = arguments.work;
     int64_t scratch = 0, threads = 0;
-    void* kernel = PyLong_AsVoidPtr(given[0]);
+    void* kernel = address_of(given[0]);
     if (PyErr_Occurred() || !take_buffers(given[1], arguments) ||
         !take_items(given[2], work.sizes) || !take_items(given[3], work.scalars) ||
         !take_integer(given[4], scratch) || !take_integer(given[5], work.units) ||
@@ -144,6 +150,7 @@ PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
 
 PyObject* end(PyObject*, PyObject*) {
     ending = true;
+    keep_all_code();
     outsiders.fetch_add(1); // daemon threads unwind without the GIL
     cancel_launches();
     Py_RETURN_NONE;
@@ -167,6 +174,7 @@ Result launch_without_gil(Work& work) {
 void declare_launch(nb::module_& module) {
     using namespace nb::literals;
     value_type = reinterpret_cast<PyTypeObject*>(nb::type<ValueHandle>().ptr());
+    entry_type = reinterpret_cast<PyTypeObject*>(nb::type<EntryPoint>().ptr());
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     nb::module_::import_("atexit").attr("register")(module.attr("_end"));
     nb::class_<LibraryHandle>(module, "Library")

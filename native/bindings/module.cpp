@@ -5,10 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "../caches.h"
 #include "../counters.h"
 #include "../lock.h"
 #include "../pool.h"
-#include "../shapes.h"
 #include "python.h"
 
 namespace tenfold::bindings {
@@ -91,12 +91,12 @@ NB_MODULE(_native, module) {
     declare_tables(module);
     declare_values(module);
     declare_nodes(module);
+    declare_code(module);
     declare_launch(module);
     declare_plans(module);
     declare_windows(module);
     declare_functions(module);
     declare_singly(module);
-    declare_code(module);
 
     nb::class_<Options>(module, "Options")
         .def(
@@ -141,9 +141,20 @@ NB_MODULE(_native, module) {
 
     module.def("read_counters", read_counters);
     module.def("count", count_by_name, "name"_a, "by"_a = 1);
+    module.def("caches", [] {
+        nb::list found;
+        for (const Cache& cache : known_caches())
+            if (cache.capacity)
+                found.append(nb::make_tuple(cache.name, cache.entries(), cache.capacity));
+        return found;
+    });
+    module.def("cut_hashes", cut_hashes, "bits"_a);
+    module.def("pool_bytes", [] {
+        PoolStatistics statistics = pool_statistics();
+        return nb::make_tuple(statistics.kept_bytes, statistics.cap_bytes);
+    });
     module.def("trim", [] {
-        clear_memo();
-        forget_dtypes();
+        forget_caches();
         return trim_pool();
     });
 }

@@ -56,13 +56,16 @@ BoundPlan::Number number_from(nb::handle object) {
     return number;
 }
 
-void add_launch(PlanHandle& self, std::pair<std::size_t, std::size_t> programs, int64_t finished,
-                nb::list buffers, std::vector<std::size_t> tables, nb::bytes sizes,
-                nb::list numbers, std::size_t scratch, int64_t units, int64_t grain, int threads,
-                bool whole, const std::string& label) {
+// Programs: the kernel and what is to run after all units, or None, of the same code.
+void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list buffers,
+                std::vector<std::size_t> tables, nb::bytes sizes, nb::list numbers,
+                std::size_t scratch, int64_t units, int64_t grain, int threads, bool whole,
+                const std::string& label) {
     BoundPlan::Run run{};
-    run.kernel = reinterpret_cast<Kernel>(programs.first);
-    run.finish = reinterpret_cast<Kernel>(programs.second);
+    const auto& kernel = nb::cast<EntryPoint&>(programs[0]);
+    run.kernel = kernel.kernel();
+    if (!programs[1].is_none()) run.finish = nb::cast<EntryPoint&>(programs[1]).kernel();
+    self.plan->code.push_back(kernel.code);
     run.finished = finished;
     for (nb::handle place : buffers)
         run.buffers.push_back({nb::cast<BoundPlan::Slot>(place[0]), nb::cast<int64_t>(place[1])});
@@ -347,11 +350,7 @@ void declare_plans(nb::module_& module) {
     module.def(
         "keep_apart", [](const NodeHandle& node) { keep_apart(*node.node); }, "node"_a);
     module.def("kept_plans", kept_plans);
-    module.def("forget_plans", [] {
-        forget_plans();
-        forget_sights();
-        forget_templates();
-    });
+    module.def("forget_plans", forget_plans);
     module.def("is_notable", [](nb::handle number) {
         return is_notable(Operand(number.ptr(), nullptr).get()->scalar);
     });

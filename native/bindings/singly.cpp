@@ -1,7 +1,9 @@
 // Graphs that are seen for the first few times: computed node by node, by loops that Python makes
 // once for an operation and its dtypes.
 #include "../singly.h"
+#include "../caches.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <nanobind/stl/string.h>
@@ -46,7 +48,9 @@ class Maker : public LoopMaker {
         if (!made.is_valid()) return nullptr;
         auto loop = std::make_unique<Loop>();
         if (made.is_none()) return loop.release();
-        loop->kernel = reinterpret_cast<Kernel>(nb::cast<std::size_t>(made[0]));
+        auto& entry = nb::cast<EntryPoint&>(made[0]);
+        loop->kernel = entry.kernel();
+        loop->code = entry.code;
         for (nb::handle size : made[1])
             loop->sizes.push_back({Loop::What(nb::cast<uint8_t>(size[0])),
                                    nb::cast<uint8_t>(size[1]), nb::cast<uint8_t>(size[2])});
@@ -63,7 +67,9 @@ class Maker : public LoopMaker {
             nullptr));
         if (!made.is_valid()) return nullptr;
         auto loop = std::make_unique<FoldLoop>();
-        loop->kernel = reinterpret_cast<Kernel>(nb::cast<std::size_t>(made[0]));
+        auto& entry = nb::cast<EntryPoint&>(made[0]);
+        loop->kernel = entry.kernel();
+        loop->code = entry.code;
         loop->made = uint16_t(dtype_id(nb::object(made[1]).ptr()));
         loop->lanes = nb::cast<uint32_t>(made[2]);
         loop->parts = nb::cast<uint32_t>(made[3]);
@@ -123,7 +129,17 @@ bool computed_singly(const Walked& walked, std::span<const uint64_t> options, co
     return compute_singly(walked, current_options().threads, maker, surroundings, ran);
 }
 
+namespace {
+
 void forget_sights() { sights = {}; }
+
+std::size_t noted_sights() {
+    return std::size_t(std::ranges::count_if(sights, [](const Sight& s) { return s.times > 0; }));
+}
+
+[[maybe_unused]] Cache& joined = join({"graphs seen seldom", PLACES, noted_sights, forget_sights});
+
+} // namespace
 
 void declare_singly(nb::module_& module) {
     using namespace nb::literals;

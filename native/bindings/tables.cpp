@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "../caches.h"
 #include "../part.h"
 #include "python.h"
 
@@ -310,7 +311,7 @@ void declare_tables(nb::module_& module) {
                  return nb::isinstance<TypeHandle>(other) &&
                         nb::cast<TypeHandle&>(other).type == self.type;
              })
-        .def("__hash__", [](const TypeHandle& self) { return self.type->hash; });
+        .def("__hash__", [](const TypeHandle& self) { return cut(self.type->hash); });
 
     module.def("declare_dtype", [](nb::handle dtype, const std::string& kind, uint32_t bytes) {
         int id = dtypes().declare(dtype.ptr());

@@ -16,6 +16,14 @@ struct NodeHandle {
     Ref<Node> node;
 };
 
+// A function of loaded code, which it holds.
+struct EntryPoint {
+    Ref<Code> code;
+    std::size_t offset; // bytes
+
+    Kernel kernel() const { return reinterpret_cast<Kernel>(code->begin + offset); }
+};
+
 struct LibraryHandle {
     Library* library; // lives for ever
 };
@@ -36,7 +44,6 @@ constexpr unsigned USUAL_MODES = 0x1F80;
 bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key);
 bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key,
                      Surroundings& surroundings, std::vector<Ran>* ran);
-void forget_sights(); // of graphs that came seldom
 // A Launch with the GIL given away; a Python error where it was interrupted.
 Result launch_without_gil(Work& work);
 

@@ -8,6 +8,7 @@
 #include "check.h"
 
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -23,10 +24,10 @@ static std::vector<unsigned char> returning(int number) {
     return code;
 }
 
-static int called(void* code) { return reinterpret_cast<int (*)()>(code)(); }
+static int called(const Ref<Code>& code) { return reinterpret_cast<int (*)()>(code->begin)(); }
 
 static void code_stays_where_it_is_while_more_is_loaded() {
-    std::vector<void*> loaded;
+    std::vector<Ref<Code>> loaded;
     for (int i = 0; i < 1000; ++i) {
         auto code = returning(i);
         code.resize(6 + std::size_t(i) * 9); // of one page and of several
@@ -35,6 +36,52 @@ static void code_stays_where_it_is_while_more_is_loaded() {
     }
     for (int i = 0; i < 1000; ++i) CHECK(called(loaded[std::size_t(i)]) == i);
     CHECK(loaded_code_bytes() >= 1000 * 4096);
+}
+
+// Lines of the system's list of this process's memory.
+static bool is_mapped(const void* address) {
+    std::ifstream maps("/proc/self/maps");
+    auto at = reinterpret_cast<std::uintptr_t>(address);
+    for (std::string line; std::getline(maps, line);) {
+        std::size_t dash = line.find('-');
+        std::uintptr_t begin = std::stoull(line.substr(0, dash), nullptr, 16);
+        std::uintptr_t end = std::stoull(line.substr(dash + 1), nullptr, 16);
+        if (begin <= at && at < end) return true;
+    }
+    return false;
+}
+
+static void code_goes_with_whoever_holds_it_last() {
+    auto bytes = returning(3);
+    std::size_t before = loaded_code_bytes();
+    Ref<Code> first = load_code(bytes.data(), bytes.size());
+    Ref<Code> other = load_code(bytes.data(), bytes.size()), again = first;
+    const void* address = first->begin;
+    first = nullptr;
+    CHECK(called(again) == 3 && is_mapped(address));
+    again = nullptr;
+    CHECK(!is_mapped(address) && called(other) == 3);
+    other = nullptr;
+    CHECK(loaded_code_bytes() == before);
+}
+
+static void code_that_goes_leaves_room() {
+    for (int i = 0; i < 20'000; ++i) { // the system has 65,530 mappings for a process
+        auto bytes = returning(i);
+        Ref<Code> odd = load_code(bytes.data(), bytes.size());
+        Ref<Code> even = load_code(bytes.data(), bytes.size());
+        CHECK(called(odd) == i && called(even) == i);
+    }
+    CHECK(loaded_code_bytes() < 5'000 * 4096);
+}
+
+static void no_code_goes_once_the_end_has_begun() {
+    auto bytes = returning(5);
+    Ref<Code> code = load_code(bytes.data(), bytes.size());
+    const void* address = code->begin;
+    keep_all_code();
+    code = nullptr;
+    CHECK(is_mapped(address));
 }
 
 static void code_may_be_larger_than_an_arena() {
@@ -63,10 +110,10 @@ static void threads_load_and_run_at_once() {
 
 static void the_child_of_a_fork_runs_what_was_loaded_and_loads_more() {
     auto first = returning(41), second = returning(42);
-    void* before = load_code(first.data(), first.size());
+    Ref<Code> before = load_code(first.data(), first.size());
     pid_t child = fork();
     if (child == 0) {
-        void* after = load_code(second.data(), second.size());
+        Ref<Code> after = load_code(second.data(), second.size());
         _exit(called(before) == 41 && called(after) == 42 ? 0 : 1);
     }
     int status = -1;
@@ -102,10 +149,13 @@ int main() {
     respect_forks();
     code_stays_where_it_is_while_more_is_loaded();
     code_may_be_larger_than_an_arena();
+    code_goes_with_whoever_holds_it_last();
+    code_that_goes_leaves_room();
     nothing_and_too_much_are_not_loaded();
     threads_load_and_run_at_once();
     the_child_of_a_fork_runs_what_was_loaded_and_loads_more();
     the_hash_is_that_of_the_standard();
     the_hash_is_the_same_by_any_instructions();
     the_processor_is_the_same_for_every_thread();
+    no_code_goes_once_the_end_has_begun(); // nothing after it
 }

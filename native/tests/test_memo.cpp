@@ -6,6 +6,8 @@
 using namespace tenfold;
 using namespace tenfold::testing;
 
+constexpr std::size_t CAPACITY = 1 << 16;
+
 int main() {
     Ref<Type> a = vector_type(2), b = vector_type(3);
     Type* pair[] = {a.get(), b.get()};
@@ -27,9 +29,15 @@ int main() {
         remember(many, inferred(type.get()));
         CHECK(recall(query) == known); // what is asked for all the time is never dropped
     }
-    CHECK(memo_statistics().entries <= memo_statistics().capacity);
-    CHECK(live_types() <= memo_statistics().capacity + 1'000);
+    for (int64_t length = 199'000; length < 200'000; ++length) { // whatever else a thread recalls
+        Ref<Type> type = vector_type(length);
+        Type* one[] = {type.get()};
+        CHECK(recall({add_op(), nullptr, false, one}));
+    }
+    CHECK(recall(query) == known);
+    CHECK(remembered_inferences() <= CAPACITY);
+    CHECK(live_types() <= CAPACITY + 1'000);
     clear_memo();
-    CHECK(memo_statistics().entries == 0);
+    CHECK(remembered_inferences() == 0);
     CHECK(!recall(query));
 }

@@ -4,7 +4,11 @@
 #include "../pool.h"
 #include "check.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <sys/mman.h>
+#include <vector>
 
 using namespace tenfold;
 
@@ -22,8 +26,56 @@ static void nth_allocation_fails_once() {
     pool_free(memory, 100);
 }
 
+// Takes and gives back so many blocks at once.
+static void use(std::size_t bytes, int count) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < count; ++i) blocks.push_back(pool_allocate(bytes));
+    for (void* block : blocks) pool_free(block, bytes);
+}
+
+static int resident(void* memory, std::size_t bytes) {
+    auto begin = (reinterpret_cast<std::uintptr_t>(memory) + 4095) / 4096 * 4096;
+    std::vector<unsigned char> pages((bytes - 4096) / 4096);
+    CHECK(mincore(reinterpret_cast<void*>(begin), pages.size() * 4096, pages.data()) == 0);
+    return int(std::count_if(pages.begin(), pages.end(), [](auto page) { return page & 1; }));
+}
+
+static void what_was_not_needed_for_long_gives_its_pages_back() {
+    trim_pool();
+    constexpr std::size_t BYTES = 1 << 18;
+    std::vector<void*> blocks;
+    for (int i = 0; i < 10; ++i) blocks.push_back(std::memset(pool_allocate(BYTES), 1, BYTES));
+    for (void* block : blocks) pool_free(block, BYTES);
+    auto held = [&] {
+        return std::count_if(blocks.begin(), blocks.end(),
+                             [](void* block) { return resident(block, BYTES) > 0; });
+    };
+    CHECK(held() == 10);
+    for (int i = 0; i < 1 << 16; ++i) use(BYTES, 3);
+    CHECK(held() == 3 && pool_statistics().kept_bytes == 10 * BYTES);
+    int64_t before = counters[std::size_t(Counter::allocations)].load();
+    use(BYTES, 10);
+    CHECK(counters[std::size_t(Counter::allocations)].load() == before);
+}
+
+static void a_full_pool_keeps_what_comes_for_what_lies_idle() {
+    trim_pool();
+    std::size_t cap = pool_statistics().cap_bytes;
+    set_pool_cap(10 << 16);
+    use(1 << 12, 160);
+    for (int i = 0; i < 1 << 16; ++i) use(1 << 10, 1); // since then those have not been needed
+    for (int i = 0; i < 3; ++i) use(1 << 16, 4);
+    int64_t before = counters[std::size_t(Counter::allocations)].load();
+    use(1 << 16, 4);
+    CHECK(counters[std::size_t(Counter::allocations)].load() == before);
+    CHECK(pool_statistics().kept_bytes <= 10 << 16);
+    set_pool_cap(cap);
+}
+
 int main() {
     nth_allocation_fails_once();
+    what_was_not_needed_for_long_gives_its_pages_back();
+    a_full_pool_keeps_what_comes_for_what_lies_idle();
     for (std::size_t bytes = 1; bytes < 100'000; bytes = bytes * 5 / 4 + 1) {
         CHECK(size_class(bytes) >= bytes && size_class(bytes) % ALIGNMENT == 0);
         CHECK(size_class(size_class(bytes)) == size_class(bytes));

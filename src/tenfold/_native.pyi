@@ -313,7 +313,7 @@ class BoundPlan:
     ) -> None: ...
     def launch(
         self,
-        programs: tuple[int, int],
+        programs: tuple[EntryPoint, EntryPoint | None],
         finished: int,
         buffers: list[tuple[int, int]],
         tables: Sequence[int],
@@ -403,6 +403,15 @@ def use_templates(now: bool) -> None:
     """Whether plans for other lengths are made of templates; they are at first."""
 
 def forget_plans() -> None: ...
+def caches() -> list[tuple[str, int, int]]:
+    """Return the name of each cache of native code, its entries, and how many it has at most."""
+
+def cut_hashes(bits: int) -> None:
+    """Cut the hashes that lead to entries of caches, and forget these."""
+
+def pool_bytes() -> tuple[int, int]:
+    """Return the bytes that are kept for reuse, and how many may be."""
+
 def is_notable(number: bool | int | float | complex) -> bool:
     """Whether keys of plans tell this number from others."""
 
@@ -413,8 +422,8 @@ def function(
     python: Callable[..., Any], op: int, elements: int, follow: str
 ) -> Callable[..., Any]: ...
 def set_loops(
-    loop: Callable[..., tuple[int, list[tuple[int, int, int]]] | None],
-    fold_loop: Callable[..., tuple[int, np.dtype, int, int]],
+    loop: Callable[..., tuple[EntryPoint, list[tuple[int, int, int]]] | None],
+    fold_loop: Callable[..., tuple[EntryPoint, np.dtype, int, int]],
     movement: Callable[..., tuple[tuple[int | None, int, int], ...] | None],
     device: int,
 ) -> None:
@@ -433,8 +442,14 @@ def processor_level() -> int:
 def processor_identity() -> list[int]:
     """What stands for vendor, model and features: equal on processors that run the same code."""
 
-def load_code(code: bytes) -> int:
-    """Copy machine code to memory that can be executed, for good; its address, or 0."""
+class EntryPoint:
+    """A function of loaded code, which stays as long as one of its functions, a plan or a loop."""
+
+    @property
+    def address(self) -> int: ...
+
+def load_code(code: bytes, places: Sequence[int]) -> list[EntryPoint]:
+    """Copy machine code to memory that can be executed; its functions, or none where that fails."""
 
 def loaded_code_bytes() -> int: ...
 
@@ -455,9 +470,9 @@ def read_entry(directory: int, name: str, user: int) -> _Entry:
 
 def load_entry(
     directory: int, key: bytes, environment: bytes, functions: int, user: int
-) -> list[int]:
-    """Load the kernel of a key, of so many functions, from an open directory, for good; their
-    addresses, none where the system refuses memory for them. Raises Doubt, OSError.
+) -> list[EntryPoint]:
+    """Load the kernel of a key from an open directory: its functions, so many, or none where the
+    system refuses memory for them. Raises Doubt, OSError.
     """
 
 def sha256(data: bytes) -> bytes: ...
@@ -467,7 +482,7 @@ def read_counters() -> dict[str, int]: ...
 def count(name: str, by: int = 1) -> None: ...
 def trim() -> int: ...
 def launch(
-    address: int,
+    kernel: EntryPoint | int,
     buffers: Sequence[Value | int],
     sizes: bytes,
     scalars: bytes,
@@ -477,7 +492,7 @@ def launch(
     threads: int,
     /,
 ) -> int:
-    """Run the kernel at `address` over [0, units), cut in ranges of `grain` units.
+    """Run a kernel, or what stands at an address, over [0, units), cut in ranges of `grain` units.
 
     Takes Values or addresses, `sizes` and `scalars` as bytes, 8 for each, `scratch` in bytes for
     each thread. At most `threads` threads take part; 0 keeps the GIL, for work of microseconds.

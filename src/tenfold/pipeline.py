@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tenfold import _native, settings
+from tenfold import _native, caches, settings
 from tenfold._native import Array, Node, Value
 from tenfold.devices import timeline
 from tenfold.devices.device import DEVICES, Written
@@ -145,14 +145,14 @@ def execute(graph: Graph) -> Exception | None:
 
 
 def trim() -> int:
-    """Give back memory that is kept for reuse and forget what can be made again.
+    """Give back memory that is kept for reuse and forget what can be made again: all caches, that
+    of compiled kernels too, but for what is on disk.
 
-    Returns the bytes given back to the system. Compiled kernels stay, in memory and on disk.
+    Returns the bytes given back to the system, without those of what was forgotten. `tenfold
+    doctor` lists the caches.
 
     >>> import tenfold as tn
     >>> tn.trim() >= 0
     True
     """
-    for device in DEVICES.values():
-        device.forget()
-    return _native.trim()
+    return caches.forget()

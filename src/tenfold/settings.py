@@ -23,6 +23,7 @@ from itertools import count
 from pathlib import Path
 
 from tenfold import _native
+from tenfold.caches import Recent
 from tenfold.errors import DeviceError, UnsupportedError
 
 Value = bool | int | str
@@ -282,10 +283,9 @@ def current() -> dict[str, tuple[Value, str]]:
 
 
 # Fingerprints: equal values of all settings have equal numbers; a number is never used again.
-_numbers: dict[tuple[Value, ...], int] = {}
+_numbers: Recent[tuple[Value, ...], int] = Recent(1024, "numbers of options")
 _next_number = count(1)
 _process_number = 0
-MOST_NUMBERS = 1024
 
 
 def fingerprint() -> int:
@@ -306,8 +306,6 @@ def fingerprint() -> int:
 
 
 def _number_of(values: Mapping[str, Value]) -> int:
-    if len(_numbers) >= MOST_NUMBERS:
-        _numbers.clear()
     return _numbers.setdefault(tuple(values.values()), next(_next_number))
 
 

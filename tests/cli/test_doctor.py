@@ -20,7 +20,12 @@ Command = Callable[..., Any]
 
 def test_report_as_json_has_every_setting_with_its_source(tenfold: Command) -> None:
     facts = json.loads(tenfold("doctor", "--json").out)
-    assert list(facts) == ["machine", "limits", "versions", "settings", "cache", "problems"]
+    assert list(facts) == [
+        "machine", "limits", "versions", "settings", "cache", "memory", "problems",
+    ]  # fmt: skip
+    kept = facts["memory"]["inferred types"]
+    assert 0 <= kept["entries"] <= kept["capacity"]
+    assert facts["memory"]["memory_of_kernels"] >= 0
     assert list(facts["versions"])[:2] == ["python", "tenfold"]
     assert facts["versions"]["numpy"]
     assert facts["machine"]["processors"] >= 1
@@ -40,7 +45,7 @@ def test_report_as_text_has_a_line_for_each_fact(tenfold: Command) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
-        "machine", "limits", "versions", "settings", "cache", "problems",
+        "machine", "limits", "versions", "settings", "cache", "memory", "problems",
     ]  # fmt: skip
     for word in ("processor", "memory_available", "numpy", "strict_dtypes"):
         assert any(line.split()[0] == word for line in lines if line.startswith(" "))

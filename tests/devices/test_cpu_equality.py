@@ -20,9 +20,8 @@ from tests.random.leaves import Leaf
 from tests.random.programs import Program, Step, built, expected, generate
 
 import tenfold as tn
-from tenfold import _native
+from tenfold import _native, caches
 from tenfold.devices import cpu
-from tenfold.devices.device import DEVICES
 from tenfold.plan import traverse
 
 FUZZ = hypothesis.settings.default.max_examples >= 1000
@@ -65,10 +64,10 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Little work is shared among threads too."""
     monkeypatch.setattr(cpu, "SMALL", 0)
     monkeypatch.setattr(traverse, "RANGE", 16)
-    DEVICES["cpu"].forget()
+    caches.forget()
     with tn.options(device="cpu"):
         yield
-    DEVICES["cpu"].forget()
+    caches.forget()
 
 
 def laid(program: Program, *, by_columns: bool) -> Program:

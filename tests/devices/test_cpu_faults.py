@@ -17,8 +17,7 @@ import pytest
 from tests.ops.grid import shared
 
 import tenfold as tn
-from tenfold import _native, pipeline
-from tenfold.devices.device import DEVICES
+from tenfold import _native, caches, pipeline
 from tenfold.testing import assert_equal_bits
 
 
@@ -317,7 +316,7 @@ def test_foreign_float_modes_change_no_result(
 def test_eight_threads_compute_at_once_what_nobody_has_compiled(
     monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
-    DEVICES["cpu"].forget()
+    caches.forget()
     x = np.random.default_rng(0).random((50, 60))
     shared_part = tn.exp(tn.asarray(x)) * 2
     start = threading.Barrier(8)

@@ -20,9 +20,9 @@ LEVELS = (0, 2)
 def called(image: Image, name: str, *given: int) -> int:
     """What a function of ints returns, after a padding that moves the code."""
     for _ in range(3):
-        begin = _native.load_code(image.code)
+        (entry,) = _native.load_code(image.code, [image.places[name]])
     kinds = [ctypes.c_int64] * (len(given) + 1)
-    return int(ctypes.CFUNCTYPE(*kinds)(begin + image.places[name])(*given))
+    return int(ctypes.CFUNCTYPE(*kinds)(entry.address)(*given))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -99,23 +99,35 @@ def test_what_needs_more_than_distances_is_refused(text: str, reason: str, level
 
 def test_code_is_executable_and_not_writeable() -> None:
     text = "define i64 @kernel() {\n  ret i64 3\n}"
-    begin = _native.load_code(compiled(text, "native", 0).code)
-    assert ctypes.CFUNCTYPE(ctypes.c_int64)(begin)() == 3
-    assert mode_of(begin) == "r-xp"
+    (entry,) = _native.load_code(compiled(text, "native", 0).code, [0])
+    assert ctypes.CFUNCTYPE(ctypes.c_int64)(entry.address)() == 3
+    assert mode_of(entry.address) == "r-xp"
+
+
+def test_code_goes_with_its_last_function() -> None:
+    text = "define i64 @kernel() {\n  ret i64 3\n}"
+    one, other = _native.load_code(compiled(text, "native", 0).code, [0, 0])
+    address, before = one.address, _native.loaded_code_bytes()
+    del one
+    assert mode_of(address) == "r-xp"
+    assert other.address == address
+    del other
+    assert _native.loaded_code_bytes() < before
+    assert mode_of(address) != "r-xp"
 
 
 def mode_of(address: int) -> str:
-    """How the memory at an address may be used."""
+    """How the memory at an address may be used; nothing where there is none."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         places, modes = line.split()[:2]
         first, last = (int(place, 16) for place in places.split("-"))
         if first <= address < last:
             return modes
-    raise AssertionError("there is no memory")
+    return ""
 
 
 def test_nothing_and_too_much_code_is_not_loaded() -> None:
-    assert _native.load_code(b"") == 0
+    assert _native.load_code(b"", [0]) == []
 
 
 def test_hash_is_that_of_the_standard_library() -> None:

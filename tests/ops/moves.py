@@ -5,12 +5,15 @@ numbered(shape, dtype)        an ndarray whose elements differ as far as the dty
 special(shape, dtype)         an ndarray of values that a movement must not change
 xp(x)                         tenfold for an Array, NumPy for an ndarray
 node_name(array)              the operation of an Array's node
+called(function, ...)         what a function makes of arrays and the other arguments of a Sample
 untimed                       Hypothesis: no test fails for being slow
 arrays_with(...)              Hypothesis: small ndarrays of any shape with 0, 1 and up to six axes
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ import tenfold as tn
 from grid import special_values
 from tenfold import _native
 from tenfold.dtypes import DTYPES, kind_of
+from tenfold.ir.op import Sample
 
 untimed = settings(deadline=None)
 
@@ -67,3 +71,11 @@ def arrays_with(min_dims: int = 0, max_dims: int = 6, min_side: int = 0) -> Any:
         min_dims=min_dims, max_dims=max_dims, min_side=min_side, max_side=4
     ).filter(lambda shape: np.prod(shape) <= 2000)
     return st.one_of(st.just(()), shapes).filter(lambda s: len(s) >= min_dims).map(numbered)
+
+
+def called(function: Callable[..., Any], signature: Any, arrays: list[Any], sample: Sample) -> Any:
+    """Call with the arrays one by one, or as one list where the operation takes a sequence."""
+    first = next(iter(signature.parameters.values()))
+    together = first.name == "arrays" and first.kind is inspect.Parameter.POSITIONAL_ONLY
+    inputs = [arrays] if together else arrays
+    return function(*inputs, *sample.positional, **sample.arguments)

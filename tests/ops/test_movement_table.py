@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from grid import ALL_DTYPES, shared
-from moves import same_bits, special
+from moves import called, same_bits, special
 from tenfold.dtypes import promote_dtypes
 from tenfold.ir.op import OPS, Kind, Op, Operation, Sample
 
@@ -79,14 +78,6 @@ ROWS = [
     for operation in MOVEMENTS
     for number, sample in enumerate(operation.samples)
 ]
-
-
-def called(function: Callable[..., Any], signature: Any, arrays: list[Any], sample: Sample) -> Any:
-    """Call with the arrays one by one, or as one list where the operation takes a sequence."""
-    first = next(iter(signature.parameters.values()))
-    together = first.name == "arrays" and first.kind is inspect.Parameter.POSITIONAL_ONLY
-    inputs = [arrays] if together else arrays
-    return function(*inputs, *sample.positional, **sample.arguments)
 
 
 @pytest.mark.parametrize("dtype", ALL_DTYPES)

@@ -14,7 +14,6 @@ element wins. A mask whose value does not depend on how often it is true is not 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.assignment.given import fitting, given
 from tenfold.assignment.places import refuse_repeating, write
+from tenfold.caches import remembered
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained
 from tenfold.interop.importing import asarray
@@ -60,7 +60,7 @@ def set_item(x: Array, key: Any, value: Any) -> None:
         write(x, access, shape, value)
 
 
-@lru_cache(4096)
+@remembered("parts of arrays", 4096)
 def _part(shape: Shape, picks: tuple[Pick, ...], new: tuple[int, ...]) -> tuple[Access, Shape]:
     """Return where a part of an array stands, and its shape."""
     assert index.reads is not None, "an index reads by steps"

@@ -14,13 +14,13 @@ Who used the old value keeps it; every view reads the new one.
 from __future__ import annotations
 
 import weakref
-from functools import lru_cache
 from typing import Any
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node
 from tenfold.assignment import windows
 from tenfold.assignment.shared import shares
+from tenfold.caches import remembered
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
@@ -117,7 +117,7 @@ def _assigned(read: Node) -> list[Node]:
     return found
 
 
-@lru_cache(4096)
+@remembered("parts of views", 4096)
 def _below(access: Access, op: Op[...], shape: Shape, params: tuple[Any, ...]) -> Access:
     """Return where a part of a view stands in the array of `shape` that the view is made of."""
     assert op.reads is not None, "it reads by steps"
@@ -139,7 +139,7 @@ def refuse_repeating(target: Array, operation: str) -> None:
         view = base
 
 
-@lru_cache(4096)
+@remembered("views that repeat elements", 4096)
 def _repeats(op: Op[...], shape: Shape, result: Shape, params: tuple[Any, ...]) -> bool:
     """Whether a view of the array of `shape` shows an element at several places."""
     if op.reads is None:
@@ -157,7 +157,7 @@ def _replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
     return result
 
 
-@lru_cache(4096)
+@remembered("forms of parts", 4096)
 def _normal(access: Access, shape: Shape, whole: Shape) -> tuple[Access, bool]:
     """Return the one form of an access, and whether the part is all of an array of `whole`."""
     access = normal(access, shape)

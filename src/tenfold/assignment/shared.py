@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from tenfold import pipeline
 from tenfold._native import Node
+from tenfold.caches import Recent
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op
 
@@ -27,12 +28,11 @@ MOST_NODES = 64
 
 LARGEST = 256
 """Nodes of a graph that is optimised to know what it takes."""
-MOST_KNOWN = 256
-"""Pairs of values of which it is remembered whether it is less to compute them together."""
 
 Key = tuple[object, ...]
-_known: dict[Key, bool] = {}
-"""By the options in force and the text of the graph. No lock: two threads find the same."""
+_known: Recent[Key, bool] = Recent(256, "values with shared products")
+"""Of pairs whether it is less to compute them together, by the options in force and the text of the
+graph. No lock: two threads find the same."""
 
 
 def shares(before: Node, value: Node) -> bool:
@@ -84,8 +84,6 @@ def _is_less(values: list[Node]) -> bool:
     known = _known.get(key)
     if known is None:
         known = _multiply_adds(graph) < sum(_multiply_adds(Graph.of([value])) for value in values)
-        if len(_known) >= MOST_KNOWN:
-            _known.clear()
         _known[key] = known
     return known
 

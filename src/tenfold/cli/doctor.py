@@ -1,7 +1,7 @@
 """`tenfold doctor`: what this installation runs on, and where each setting came from.
 
 Takes: nothing. Hands on: a report on stdout, as text or with `--json` as one JSON object whose keys
-are `machine`, `limits`, `versions`, `settings`, `cache` and `problems`.
+are `machine`, `limits`, `versions`, `settings`, `cache`, `memory` and `problems`.
 
     tenfold doctor --json
 """
@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from tenfold import settings
+from tenfold import _native, caches, settings
 from tenfold.devices import kept
 from tenfold.devices.store import Unusable
 from tenfold.explain import limits
@@ -46,6 +46,7 @@ SECTIONS = {
     "versions": "not installed",
     "settings": "none",
     "cache": "none",
+    "memory": "none",
 }
 """The tables of the report, and what a value that is not there means in each."""
 
@@ -76,6 +77,7 @@ def examine() -> dict[str, Facts | list[str]]:
         "versions": versions,
         "settings": configured(),
         "cache": kernels_on_disk(),
+        "memory": kept_in_memory(),
         "problems": problems(versions),
     }
 
@@ -132,6 +134,18 @@ def kernels_on_disk() -> Facts:
         return facts  # a problem, told below
     found: Facts = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
     return facts | found | {"memory_limit": store.limit}
+
+
+def kept_in_memory() -> Facts:
+    """What this process keeps: bytes for reuse, and of compiled kernels; of each cache the entries
+    and how many it has at most.
+    """
+    kept_bytes, limit = _native.pool_bytes()
+    found: Facts = {"memory_for_reuse": kept_bytes, "memory_for_reuse_limit": limit}
+    found["memory_of_kernels"] = _native.loaded_code_bytes()
+    for cache in caches.facts():
+        found[cache.name] = {"entries": cache.entries, "capacity": cache.capacity}
+    return found
 
 
 def unusable() -> list[str]:
@@ -197,6 +211,8 @@ def shown(name: str, value: object, nothing: str) -> str:
     if isinstance(value, float):
         unit = "G multiply-adds/s" if name.startswith("multiply-add") else "GB/s"
         return f"{value * 1e-9:.2f} {unit}"
+    if isinstance(value, dict) and "capacity" in value:
+        return f"{value['entries']:,} of {value['capacity']:,}"
     if isinstance(value, dict):
         return f"{value['value']!s:20} {value['source']}"
     if isinstance(value, list):

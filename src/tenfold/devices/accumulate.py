@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import struct
 from contextlib import nullcontext
-from functools import lru_cache
 
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Node, Type, Value
+from tenfold._native import EntryPoint, Node, Type, Value
+from tenfold.caches import remembered
 from tenfold.devices import blas
 from tenfold.devices.multiply import STEPS, factor_of, register_bytes, threads_of
 from tenfold.devices.product_forms import Factor
@@ -81,7 +81,7 @@ def update_of(params: Params, dtype: np.dtype, x3: Factor | None) -> Update:
     return Update(conjugated, x3, *half)
 
 
-@lru_cache
+@remembered("signs of products", 128)
 def _signs(dtype: np.dtype, sign: int, added: int) -> bytes:
     """Alpha and beta of a product that nothing is multiplied with."""
     return _numbers(np.asarray(sign, dtype), np.asarray(added, dtype))
@@ -98,7 +98,9 @@ def _begun(type_: Type, x3: np.ndarray | None) -> Value:
     return dense.copied(x3, type_.device)
 
 
-def _launch(step: ProductStep, kernel: int, buffers: list[Value | int], numbers: bytes) -> None:
+def _launch(
+    step: ProductStep, kernel: EntryPoint, buffers: list[Value | int], numbers: bytes
+) -> None:
     threads = threads_of(step)
     if threads > _native.threads():
         _native.set_threads(threads)
@@ -110,7 +112,7 @@ def _launch(step: ProductStep, kernel: int, buffers: list[Value | int], numbers:
     assert status == 0, "a product does not fail for its values"
 
 
-@lru_cache(STEPS)
+@remembered("products that add", STEPS)
 def decided(x1: Factor, x2: Factor, update: Update, width: int) -> ProductStep:
     """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
     return update_step(x1, x2, update, width=width)

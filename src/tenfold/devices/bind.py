@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import BoundPlan, Node, Type, Value
+from tenfold._native import BoundPlan, EntryPoint, Node, Type, Value
 from tenfold.devices import blas, factorise, lapack, multiply, reference
 from tenfold.devices.bound_calls import Caller, calling
 from tenfold.devices.bound_numbers import castable, scalar_bytes
@@ -263,7 +263,9 @@ class Binding:
         program = program_of(launch.kernel, launch.elements)
         self._quickly(launch.kernel)
 
-        def run(kernel: int, finish: int, finished: int, slots: Sequence[int] = ()) -> None:
+        def run(
+            kernel: EntryPoint, finish: EntryPoint | None, finished: int, slots: Sequence[int] = ()
+        ) -> None:
             operands = [(self._slot(memory.item), memory.offset) for memory in launch.memory]
             self._add(
                 BoundPlan.launch,
@@ -285,7 +287,7 @@ class Binding:
             tables = [self._table(size) for size in launch.totals]
             totals, carries, parts = program.parts
             run(totals, carries, launch.units, tables)
-            run(parts, 0, 0, tables)
+            run(parts, None, 0, tables)
             self._add(BoundPlan.drop, tables)
         else:
             run(program.kernel, program.finish, launch.finish)
@@ -432,7 +434,7 @@ class Binding:
         slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries
         for slot, (type_, size) in zip(slots, found.results, strict=True):
             self._add(BoundPlan.allocate, slot, type_, size, (), temporary and slot == slots[0])
-        programs = (program_of(found.kernel, found.work).kernel, 0)
+        programs = (program_of(found.kernel, found.work).kernel, None)
         self._quickly(found.kernel)
         buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
         work = (found.scratch, found.units, found.grain, lapack.threads_of(found), False)

@@ -12,7 +12,6 @@ thinks once for each structure: plans are cached by it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +19,8 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type, Value
-from tenfold.devices import forks, reference, timeline
+from tenfold.caches import Recent
+from tenfold.devices import reference, timeline
 from tenfold.devices.accumulate import accumulate
 from tenfold.devices.bind import bind
 from tenfold.devices.bound_numbers import scalar_bytes
@@ -42,7 +42,7 @@ from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
 MOST_PLANS = 4096
-"""Plans that are kept; the one not used for longest goes first."""
+"""Plans that are kept."""
 LONGEST, PIECE = 1024, 256
 """Nodes of a graph that is planned as a whole, and of the pieces that a longer one is cut into."""
 QUICK = 1 << 15
@@ -58,25 +58,18 @@ class Cpu:
     rewrites = True
 
     def __init__(self) -> None:
-        self._lock = forks.lock()  # protects the plans
-        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self.plans: Recent[tuple[object, ...], Plan] = Recent(MOST_PLANS, "plans of steps")
 
     def plan(self, graph: Graph) -> Plan:
         """Return the plan of a graph, from the cache where there is one."""
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
         key = key_of(graph, fused, fma)
-        with self._lock:
-            plan = self._plans.get(key)
-            if plan is not None:
-                self._plans.move_to_end(key)
+        plan = self.plans.get(key)
         if plan is None:
             plan = plan_of(graph, fused=fused, fma=fma)
             if key_of(graph, fused, fma) != key:
                 return plan  # another thread has computed a part meanwhile: good for this run alone
-            with self._lock:
-                self._plans[key] = plan
-                if len(self._plans) > MOST_PLANS:
-                    self._plans.popitem(last=False)
+            self.plans[key] = plan
         return plan
 
     def compile(self, graph: Graph) -> list[Program]:
@@ -86,12 +79,6 @@ class Cpu:
         launches = [step.launch for step in plan.steps if step.launch is not None]
         kernels = dict.fromkeys(launch.kernel for launch in launches)
         return [PROGRAMS.compiled(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
-
-    def forget(self) -> None:
-        """Forget all plans."""
-        _native.forget_plans()
-        with self._lock:
-            self._plans.clear()
 
     def bind(self, graph: Graph, written: Written) -> bool:
         """Plan a graph, and keep what replays the plan for what was written."""

@@ -39,9 +39,6 @@ class Device(Protocol):
     def bind(self, graph: Graph, written: Written) -> bool:
         """Keep what replays the graph for what was written; False where it cannot be replayed."""
 
-    def forget(self) -> None:
-        """Forget what can be made again."""
-
 
 DEVICES: dict[str, Device] = {}
 

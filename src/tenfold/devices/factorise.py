@@ -15,12 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import lru_cache
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type, Value
+from tenfold.caches import remembered
 from tenfold.devices import blas, decomposing, reference, solving
 from tenfold.devices.lapack import LARGEST, Step, launched
 from tenfold.devices.recipe import WIDE, Layout, Unlike
@@ -39,7 +39,7 @@ THREADED = 1 << 16
 """The multiply-adds of a call from which NumPy's BLAS may start threads."""
 
 
-@lru_cache(STEPS)
+@remembered("calls of LAPACK", STEPS)
 def step_of(
     op: Op[...],
     params: Params,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold import _native
+from tenfold._native import EntryPoint
 from tenfold.devices.program import PROGRAMS
 from tenfold.ir.op import Op
 from tenfold.plan.fold_loop import FoldLoop
@@ -26,7 +27,7 @@ def fold_loop(
     strided: bool,
     enters: bool,
     leaves: bool,
-) -> tuple[int, np.dtype, int, int]:
+) -> tuple[EntryPoint, np.dtype, int, int]:
     """Return where the kernel is, the dtype it writes and, of a column, the elements of a packet
     and the parts of a partial result: `FoldLoop` in native/folds.h.
     """

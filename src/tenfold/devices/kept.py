@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
+from tenfold._native import EntryPoint
+from tenfold.caches import remembered
 from tenfold.devices.complaints import complain
 from tenfold.devices.entry import Entry
 from tenfold.devices.environment import environment, key_of
@@ -36,9 +37,9 @@ class Kept:
     store: Store | None
     environment: bytes
 
-    def loaded(self, level: int, functions: int) -> list[int] | None:
-        """Return where the machine code that was left now lies, if it has so many functions: the
-        place of each, none where the system refuses memory for them.
+    def loaded(self, level: int, functions: int) -> list[EntryPoint] | None:
+        """Return the functions of the machine code that was left, if there are so many; none where
+        the system refuses memory for them.
         """
         if self.store is None:
             return None
@@ -83,13 +84,13 @@ def store() -> Store | None:
     return _usual_store(os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME"), limit)
 
 
-@lru_cache(maxsize=PLACES)
+@remembered("directories of kernels that are named", PLACES)
 def _store_in(named: str, limit: int) -> Store:
     return Store(Path(named), limit << 20)
 
 
 # Where homes are is asked once: every kernel asks for the store.
-@lru_cache(maxsize=PLACES)
+@remembered("usual directories of kernels", PLACES)
 def _usual_store(caches: str, home: str | None, limit: int) -> Store | None:  # noqa: ARG001
     place = directory()
     return None if place is None else Store(place, limit << 20)

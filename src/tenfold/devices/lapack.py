@@ -13,13 +13,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
+from tenfold.caches import remembered
 from tenfold.devices import blas
 from tenfold.devices.program import program_of
 from tenfold.render.library_call import LibraryCall
@@ -118,7 +119,7 @@ def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | No
     return values if status == 0 else None
 
 
-@lru_cache(QUERIES)
+@remembered("work lengths of LAPACK", QUERIES)
 def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
     """Ask a routine of float64 or complex128 how many elements of memory it works in best.
 

@@ -15,6 +15,7 @@ from functools import cache
 import numpy as np
 
 from tenfold import _native
+from tenfold._native import EntryPoint
 from tenfold.devices.bound_numbers import castable
 from tenfold.devices.program import PROGRAMS, is_baseline
 from tenfold.ir.op import Op, Params
@@ -34,7 +35,7 @@ def loop(
     operands: tuple[np.dtype, ...],
     result: np.dtype,
     steps: str,
-) -> tuple[int, list[tuple[int, int, int]]] | None:
+) -> tuple[EntryPoint, list[tuple[int, int, int]]] | None:
     """Return where the kernel is, and its sizes; None where the operation has none."""
     cpu = str(get("cpu"))
     for (own, scalar), dtype in zip(inputs, operands, strict=True):

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import struct
 from contextlib import nullcontext
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type, Value
+from tenfold.caches import remembered
 from tenfold.devices import blas
 from tenfold.devices.product_forms import Factor, copy_order
 from tenfold.devices.products import ProductStep, product_step
@@ -55,7 +55,7 @@ def step_of(
     return step, (x1, x2)
 
 
-@lru_cache(STEPS)
+@remembered("products", STEPS)
 def decided(
     op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int
 ) -> tuple[tuple[int, ...], ProductStep | None]:

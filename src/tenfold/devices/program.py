@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 
 from tenfold import _native
+from tenfold._native import EntryPoint
+from tenfold.caches import Recent, join
 from tenfold.devices import forks
 from tenfold.devices.background import Background
 from tenfold.devices.compiling import compiled
@@ -29,13 +31,13 @@ from tenfold.settings import CPU_LEVELS, get
 
 @dataclass(frozen=True)
 class Program:
-    """Where a kernel's functions are; `finish` is 0 where there is none."""
+    """A kernel's functions; their code stays as long as one of them."""
 
-    kernel: int
-    finish: int
+    kernel: EntryPoint
+    finish: EntryPoint | None
     seconds: float
     """That rendering and compiling it took."""
-    parts: tuple[int, ...] = ()
+    parts: tuple[EntryPoint, ...] = ()
     """What does the same as `kernel`, one after the other, for many threads."""
 
 
@@ -51,6 +53,18 @@ USES_WORTH_OPTIMISING = 8
 """Launches of a small one after which it is compiled again, with optimisation."""
 
 
+MOST_PROGRAMS = 4096
+"""Programs of each kind that are kept."""
+
+
+@dataclass
+class Quick:
+    """What was compiled quickly, and how often it was launched."""
+
+    program: Program
+    uses: int = 1
+
+
 class Programs:
     """The programs of kernels: quickly compiled for small data, with optimisation for more.
 
@@ -61,33 +75,34 @@ class Programs:
         self._lock = forks.lock()  # protects the counts of uses
         # What it runs alone touches LLVM: one kernel is compiled at a time.
         self._background: Background[Program] = Background()
-        self._quick: dict[tuple[Source, str], tuple[Program, int]] = {}
-        self._optimised: dict[tuple[Source, str], Program] = {}
+        self.quick: Recent[tuple[Source, str], Quick] = Recent(MOST_PROGRAMS)
+        self.optimised: Recent[tuple[Source, str], Program] = Recent(MOST_PROGRAMS)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of so many elements, on one processor."""
         key = kernel, cpu
-        found = self._optimised.get(key)
+        found = self.optimised.get(key)
         if found is not None and tier != "0":
             return found
-        with self._lock:
-            quick, uses = self._quick.get(key, (None, 0))
-        if tier == "auto" and (uses >= USES_WORTH_OPTIMISING or elements >= WORTH_OPTIMISING):
+        quick = self.quick.get(key)
+        much = elements >= WORTH_OPTIMISING or (quick and quick.uses >= USES_WORTH_OPTIMISING)
+        if tier == "auto" and much:
             tier = "1"
         if tier == "1":
-            return self._optimised.get(key) or self.compiled(kernel, cpu, optimised=True)
+            return found or self.compiled(kernel, cpu, optimised=True)
         if quick is None:
             return self.compiled(kernel, cpu, optimised=False, or_better=tier == "auto")
         self.note_use(kernel, cpu)
-        return quick
+        return quick.program
 
     def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
         """Return the tier at which such a launch would run, and in words how far its program is."""
         key = kernel, cpu
-        _, uses = self._quick.get(key, (None, 0))
+        quick = self.quick.get(key)
+        uses = quick.uses if quick else 0
         much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
-        optimised = tier == "1" or (tier == "auto" and (much or key in self._optimised))
-        if key in (self._optimised if optimised else self._quick):
+        optimised = tier == "1" or (tier == "auto" and (much or key in self.optimised))
+        if key in (self.optimised if optimised else self.quick):
             return int(optimised), "compiled"
         kept = kept_at(told(kernel), cpu)
         for level in (OPTIMISED,) if optimised else _levels(QUICK, or_better=tier == "auto"):
@@ -97,16 +112,17 @@ class Programs:
 
     def uses_left(self, kernel: Source, tier: str, cpu: str) -> int:
         """How often a launch may be replayed before its program is asked for; -1: for ever."""
-        if tier == "0" or (kernel, cpu) in self._optimised:
+        if tier == "0" or (kernel, cpu) in self.optimised:
             return -1
-        _, uses = self._quick.get((kernel, cpu), (None, 0))
-        return max(USES_WORTH_OPTIMISING - uses, 1)
+        quick = self.quick.get((kernel, cpu))
+        return max(USES_WORTH_OPTIMISING - (quick.uses if quick else 0), 1)
 
     def note_use(self, kernel: Source, cpu: str) -> None:
         """Note that a quickly compiled program has been launched without being asked for."""
-        with self._lock:
-            quick, uses = self._quick[kernel, cpu]
-            self._quick[kernel, cpu] = quick, uses + 1
+        quick = self.quick.get((kernel, cpu))
+        if quick is not None:  # it may have been forgotten
+            with self._lock:
+                quick.uses += 1
 
     def compiled(
         self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
@@ -137,8 +153,8 @@ class Programs:
 
     def there(self, loop: Loop, cpu: str) -> Program | None:
         """Return the program of a loop, quickly compiled, if it is in memory or on disk."""
-        quick, _ = self._quick.get((loop, cpu), (None, 0))
-        return quick or self._left(loop, cpu, kept_at(loop.text, cpu), (QUICK,))
+        quick = self.quick.get((loop, cpu))
+        return quick.program if quick else self._left(loop, cpu, kept_at(loop.text, cpu), (QUICK,))
 
     def _left(
         self, kernel: Source, cpu: str, kept: Kept, levels: tuple[int, ...]
@@ -146,18 +162,18 @@ class Programs:
         """Load what an earlier process has left of a kernel, at the first of these levels."""
         begun, functions = time.perf_counter(), functions_of(kernel)
         for level in levels:
-            places = kept.loaded(level, len(functions))
-            if places is not None:
-                program = self._keep(kernel, cpu, level, _program(places, functions, begun))
+            entries = kept.loaded(level, len(functions))
+            if entries is not None:
+                program = self._keep(kernel, cpu, level, _program(entries, functions, begun))
                 debug(1, f"loaded {named(kernel)} in {program.seconds * 1e3:.1f} ms")
                 return program
         return None
 
     def _keep(self, kernel: Source, cpu: str, level: int, program: Program) -> Program:
-        """Keep the first program for good: bound plans hold the addresses of its functions."""
+        """Keep the first program: of two threads that load one, both get that."""
         if level == OPTIMISED:
-            return self._optimised.setdefault((kernel, cpu), program)
-        return self._quick.setdefault((kernel, cpu), (program, 1))[0]
+            return self.optimised.setdefault((kernel, cpu), program)
+        return self.quick.setdefault((kernel, cpu), Quick(program)).program
 
 
 def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
@@ -165,26 +181,25 @@ def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
     return (OPTIMISED, QUICK) if or_better else (level,)
 
 
-def _loaded(image: Image, functions: tuple[str, ...]) -> list[int]:
-    """Copy code to where it can be run; where its functions then are."""
-    begin = _native.load_code(image.code)
-    return [begin + image.places[name] for name in functions] if begin else []
+def _loaded(image: Image, functions: tuple[str, ...]) -> list[EntryPoint]:
+    """Copy code to where it can be run; its functions, none where there is no memory for it."""
+    return _native.load_code(image.code, [image.places[name] for name in functions])
 
 
-def _program(places: list[int], functions: tuple[str, ...], begun: float) -> Program:
+def _program(entries: list[EntryPoint], functions: tuple[str, ...], begun: float) -> Program:
     """Say of code that has been loaded what its functions are for."""
-    if not places:
+    if not entries:
         raise CompileError(
             "compile",
             "the system refuses memory that can be executed",
             remedy="let this process have executable memory",
         )
     seconds = time.perf_counter() - begun
-    if len(places) == 1:
-        return Program(places[0], 0, seconds)
-    at = dict(zip(functions, places, strict=True))
+    if len(entries) == 1:
+        return Program(entries[0], None, seconds)
+    at = dict(zip(functions, entries, strict=True))
     parts = tuple(at[name] for name in functions if name not in ("kernel", "finish"))
-    return Program(at["kernel"], at.get("finish", 0), seconds, parts)
+    return Program(at["kernel"], at.get("finish"), seconds, parts)
 
 
 def functions_of(kernel: Source) -> tuple[str, ...]:
@@ -231,6 +246,8 @@ def is_baseline(cpu: str) -> bool:
 
 
 PROGRAMS = Programs()
+join("programs compiled quickly", PROGRAMS.quick)
+join("programs compiled with optimisation", PROGRAMS.optimised)
 
 
 def program_of(kernel: Source, elements: int) -> Program:

@@ -67,9 +67,6 @@ class Reference:
     def __init__(self, name: str = "reference") -> None:
         self.name = name
 
-    def forget(self) -> None:
-        """It remembers nothing."""
-
     def bind(self, _graph: Graph, _written: Written) -> bool:
         """It keeps nothing."""
         return False

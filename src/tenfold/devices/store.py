@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tenfold import _native
+from tenfold._native import EntryPoint
 from tenfold.devices.complaints import complain
 from tenfold.devices.entry import LARGEST, Doubt, Entry, packed
 from tenfold.devices.files import tidy, written
@@ -73,9 +74,9 @@ class Store:
         """The directory of the entries."""
         return self.base / ROOM
 
-    def load(self, key: bytes, environment: bytes, functions: int) -> list[int] | None:
-        """Return where the functions of a key's entry, so many, lie in memory, copied to where they
-        can be run: none where the system refuses that; None where there is no entry to be trusted.
+    def load(self, key: bytes, environment: bytes, functions: int) -> list[EntryPoint] | None:
+        """Return the functions of a key's entry, so many, copied to where they can be run: none
+        where the system refuses that; None where there is no entry to be trusted.
         """
         try:
             with self._directory() as directory:

@@ -17,6 +17,7 @@ from itertools import count
 from typing import Literal, NamedTuple
 
 from tenfold._native import Array
+from tenfold.caches import Recent
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op, Params
@@ -139,7 +140,8 @@ class Candidate(NamedTuple):
 
 Fitting = tuple[tuple[Candidate, int | None], ...]
 MOST_FITTING = 4096
-"""The ops of nodes and their inputs for which a RuleSet remembers what fits."""
+"""The ops of nodes and their inputs for which a RuleSet remembers what fits: it is a part of the
+cache of sets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +152,13 @@ class RuleSet:
     version: int = field(init=False, default_factory=count(1).__next__)
     _roots: dict[tuple[Operator, bool], list[Rule]] = field(init=False, default_factory=dict)
     """The rules by the operation at their root, and whether a node must only read it."""
-    _candidates: dict[tuple[Operator, bool], list[Candidate]] = field(
-        init=False, default_factory=dict
+    _candidates: Recent[tuple[Operator, bool], list[Candidate]] = field(
+        init=False, default_factory=lambda: Recent(MOST_FITTING)
     )
-    """Their orders, of the operations that graphs have had: a process meets few of them."""
-    _fitting: dict[tuple[Operator, ...], Fitting] = field(init=False, default_factory=dict)
+    """Their orders, of the operations that graphs have had."""
+    _fitting: Recent[tuple[Operator, ...], Fitting] = field(
+        init=False, default_factory=lambda: Recent(MOST_FITTING)
+    )
     """What `fitting` has found, by the ops of a node and of its inputs."""
 
     def __post_init__(self) -> None:
@@ -188,8 +192,7 @@ class RuleSet:
                 for place, read in enumerate(inputs):
                     found += [(each, place) for each in self._with_root(read, read=True)]
             known = tuple(found)
-            if len(self._fitting) < MOST_FITTING:
-                self._fitting[(op, *inputs)] = known
+            self._fitting[(op, *inputs)] = known
         return known
 
     def may_match(self, graph: Graph, ops: Sequence[Operator]) -> bool:

@@ -13,12 +13,13 @@ a coefficient, a start.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.caches import remembered
 from tenfold.dtypes import Operand as Typed
 from tenfold.dtypes import kind_of, promote, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
@@ -36,7 +37,7 @@ Step = tuple[int | None, int, int]
 Access = tuple[Step, ...]
 
 
-@lru_cache(1024)
+@remembered("values that fit a part", 1024)
 def _fits(value: np.dtype, weak: bool, target: np.dtype) -> bool:
     if weak:
         return promote((Typed(target, False), Typed(value, True))) == target

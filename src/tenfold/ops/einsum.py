@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tenfold import _native, settings
 from tenfold._native import Array
+from tenfold.caches import remembered
 from tenfold.dtypes import promote, typed
 from tenfold.errors import DTypeError
 from tenfold.ir.declare import array, derived
@@ -38,7 +38,7 @@ RECIPES = 1024
 """Recipes that are kept; the one not used for longest goes first."""
 
 
-@lru_cache(RECIPES)
+@remembered("recipes of einsums", RECIPES)
 def recipe_of(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> Recipe:
     """Return what an einsum of operands of one dtype is made of, or raise ShapeError."""
     inputs, output = labelled(subscripts, [len(shape) for shape in shapes])

@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.caches import Recent
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ir.declare import array, values
@@ -40,9 +41,8 @@ class Parsed:
     """Whether the result is a view, as NumPy's would be."""
 
 
-_parsed: dict[tuple[Any, ...], Parsed] = {}
+_parsed: Recent[tuple[Any, ...], Parsed] = Recent(4096, "keys of arrays")
 """By shape and key: keys without arrays, which loops use again and again."""
-MOST_PARSED = 4096
 
 
 def parse(x: Array, key: Any, operation: str) -> Parsed:
@@ -58,8 +58,6 @@ def parse(x: Array, key: Any, operation: str) -> Parsed:
         view = False  # an element, no part of the array
     parsed = _laid_out(x, _unmasked(x, terms, operation), view, operation)
     if plain is not None:
-        if len(_parsed) >= MOST_PARSED:
-            _parsed.clear()
         _parsed[(x.shape, *plain)] = parsed
     return parsed
 

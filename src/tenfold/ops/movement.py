@@ -11,13 +11,13 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.caches import remembered
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, movement
 from tenfold.ir.op import Call, Sample
@@ -158,7 +158,7 @@ def matrix_transpose(x: Array, /) -> Array:
     return _transposed(x)
 
 
-@lru_cache
+@remembered("orders of transposed axes", 128)
 def _order(axes: int) -> tuple[tuple[int, ...]]:
     """What permutes the axes so that matrices are transposed."""
     *stack, rows, columns = range(axes)

@@ -20,13 +20,13 @@ it takes their bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Type
+from tenfold.caches import remembered
 from tenfold.dtypes import FLOAT32, HALVES, PARTS, kind_of
 from tenfold.ir.body import PRIMITIVES, Body, Element, Instruction, Operand, Pair
 from tenfold.ir.graph import Graph
@@ -105,7 +105,7 @@ def _by_element(
     return converted_element(k, values[root], result_dtype)
 
 
-@cache
+@remembered("operations that have rules", 4096)
 def has_rule(
     op: Op[...],
     params: Params,

@@ -20,6 +20,7 @@ from itertools import count
 from threading import Lock
 
 from tenfold import _native
+from tenfold.caches import Recent
 from tenfold.errors import DTypeError
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report, rewrite
@@ -52,7 +53,7 @@ class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
     number = 0
 
 
-_lock = Lock()  # protects _process, the numbers and _sets
+_lock = Lock()  # protects _process and the numbers
 _process: Rules = (
     *(*CONSTANTS, *BOOLEANS, *MOVEMENT, *POSITIONS, *REPLACED),
     *(*DIAGONALS, *BLOCKS, *SOLVES, *DIAGONAL_SOLVES, *STRUCTURE),
@@ -61,11 +62,10 @@ _process: Rules = (
 _BUILT_IN = _process
 _numbers = count(1)
 _process_number = 0
-_block_numbers: dict[Block, int] = {}
+_block_numbers: Recent[Block, int] = Recent(64, "numbers of blocks of rules")
 _NONE = Block()
 _block: ContextVar[Block] = ContextVar("tenfold_rules", default=_NONE)
-_sets: dict[tuple[Rules, Rules, bool, bool], RuleSet] = {}
-MOST_SETS = 64
+_sets: Recent[tuple[Rules, Rules, bool, bool], RuleSet] = Recent(64, "sets of rules")
 
 
 _native.set_rules_variable(_block, _NONE)
@@ -135,8 +135,6 @@ def using(*rules: Rule) -> Iterator[None]:
         _refuse(rule, (*list(), *rules[:position]))
     block = Block((*_block.get(), *rules))
     with _lock:
-        if len(_block_numbers) >= MOST_SETS:
-            _block_numbers.clear()
         block.number = _block_numbers.setdefault(block, next(_numbers))
     _native.open_block()
     token = _block.set(block)
@@ -165,10 +163,7 @@ def active() -> RuleSet:
     if found is None:
         enabled = {"bitwise": True, "linear-algebra": key[2], "fast": key[3]}
         made = RuleSet(tuple(rule for rule in (*key[0], *key[1]) if enabled[rule.exactness]))
-        with _lock:
-            if len(_sets) >= MOST_SETS:
-                _sets.pop(next(iter(_sets)))
-            found = _sets.setdefault(key, made)
+        found = _sets.setdefault(key, made)
     return found
 
 

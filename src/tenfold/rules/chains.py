@@ -21,10 +21,10 @@ transpose is made once, and its place in the tree is None.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from tenfold.caches import remembered
 from tenfold.ops.half_products import SYMMETRIC, TRIANGULAR
 
 EXACT = 64
@@ -47,7 +47,7 @@ class Halves(NamedTuple):
 NONE = Halves()
 
 
-@lru_cache(1024)
+@remembered("orders of chains of products", 1024)
 def chain(lengths: tuple[int, ...], halves: Halves = NONE) -> tuple[int, Tree]:
     """Return (multiply-adds, order) of a product of matrices of lengths[i] x lengths[i + 1]."""
     longest = max(lengths)

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+from tenfold.caches import remembered
 from tenfold.rules.chains import NONE, chain
 from tenfold.rules.words import Coefficient, Letter, Word, paired, sum_of
 
@@ -41,7 +42,7 @@ class Cost(NamedTuple):
     sums: int = 0
 
 
-@lru_cache(256)
+@remembered("factored sums", 256)
 def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
     """Return the least cost that was found, and the words that have it; with `halves` half of a
     product counts where the other half is known.

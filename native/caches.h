@@ -1,0 +1,30 @@
+// Caches: everything that is kept because it may be asked for again, in one list, that says how
+// full each is and empties them. A cache stands in its own file and joins the list there.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <list>
+
+namespace tenfold {
+
+struct Cache {
+    const char* name;
+    std::size_t capacity; // entries at most; 0 of a table of what others hold
+    std::size_t (*entries)();
+    void (*forget)(); // of such a table: finds its entries new places
+};
+
+Cache& join(const Cache& cache); // at load, so that the list is whole when it is asked for
+const std::list<Cache>& known_caches();
+void forget_caches();
+
+// Which bits of a hash lead to an entry. All of them; in tests fewer, so that different keys meet:
+// whoever finds one compares it in full.
+inline std::atomic<std::size_t> hash_mask{~std::size_t(0)};
+inline std::size_t cut(std::size_t hash) {
+    return hash & hash_mask.load(std::memory_order_relaxed);
+}
+// Has all hashes cut to so many bits, and forgets all caches; while no other thread runs.
+void cut_hashes(int bits);
+
+} // namespace tenfold

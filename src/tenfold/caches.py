@@ -1,0 +1,184 @@
+"""Caches: all that is kept because it may be asked for again, in one list.
+
+Takes what a module keeps, hands it back as long as there is room: what was not asked for longest
+goes first. Whoever makes a cache puts it in the list by giving it a name; native code has a list of
+its own (`native/caches.h`). `tn.trim` empties all of them, `tenfold doctor` shows them.
+
+A table that cannot grow without end, for it has an entry for each operation, dtype or routine of a
+library, is no cache, nor is what is noted of an object as long as that lives.
+
+>>> halves: Recent[int, float] = Recent(capacity=2)
+>>> for number in range(5):
+...     halves[number] = number / 2
+>>> len(halves) <= 2, halves.get(4), halves.get(0)
+(True, 2.0, None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, Protocol, TypeVar
+
+from tenfold import _native
+
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Kept(Protocol):
+    """What can be in the list."""
+
+    @property
+    def capacity(self) -> int:
+        """How many entries it has at most."""
+
+    def __len__(self) -> int: ...
+
+    def clear(self) -> None:
+        """Forget all entries."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How full a cache is."""
+
+    name: str
+    entries: int
+    capacity: int
+
+
+_caches: dict[str, Kept] = {}
+
+
+def join(name: str, cache: Kept) -> None:
+    """Put a cache in the list."""
+    assert name not in _caches, f"two caches are called {name!r}"
+    _caches[name] = cache
+
+
+def facts() -> Iterator[Facts]:
+    """Say of each cache how full it is."""
+    for name, cache in _caches.items():
+        yield Facts(name, len(cache), cache.capacity)
+    for name, entries, capacity in _native.caches():
+        yield Facts(name, entries, capacity)
+
+
+def forget() -> int:
+    """Empty all caches; return the bytes that were given back to the system."""
+    for cache in _caches.values():
+        cache.clear()
+    return _native.trim()
+
+
+class Recent(Generic[Key, Item]):
+    """Entries by key, so many at most.
+
+    Two generations stand for "least recently used": what is asked for is young, and when half of
+    the room is taken by young ones the others go. No lock: each step is one call, whole under the
+    GIL, and of two threads that keep one key at once either may be first.
+    """
+
+    def __init__(self, capacity: int, name: str = "") -> None:
+        self.capacity = capacity
+        self._generations: tuple[dict[Any, Item], dict[Any, Item]] = ({}, {})
+        if name:
+            join(name, self)
+
+    def get(self, key: Key) -> Item | None:
+        """Return what is kept under a key, or None, which no item is."""
+        place = key if _bits is None else _Cut(key)
+        young, old = self._generations
+        found = young.get(place)
+        if found is None and old and (found := old.pop(place, None)) is not None:
+            self._young()[place] = found
+        return found
+
+    def __setitem__(self, key: Key, item: Item) -> None:
+        place = key if _bits is None else _Cut(key)
+        if self._generations[1]:
+            self._generations[1].pop(place, None)
+        self._young()[place] = item
+
+    def setdefault(self, key: Key, item: Item) -> Item:
+        """Return what is kept under a key; if there is nothing, keep an item."""
+        found = self.get(key)
+        if found is not None:
+            return found
+        place = key if _bits is None else _Cut(key)
+        return self._young().setdefault(place, item)
+
+    def _young(self) -> dict[Any, Item]:
+        """The young generation, in which there is room."""
+        young, _ = self._generations
+        if len(young) >= max(self.capacity // 2, 1):
+            self._generations = ({}, young)
+        return self._generations[0]
+
+    def __contains__(self, key: Key) -> bool:
+        return self.get(key) is not None
+
+    def __len__(self) -> int:
+        return sum(map(len, self._generations))
+
+    def clear(self) -> None:
+        """Forget all entries."""
+        self._generations = ({}, {})
+
+
+class _Remembered:
+    """The answers of a function."""
+
+    def __init__(self, function: Any, capacity: int) -> None:
+        self.function, self.capacity = function, capacity
+
+    def __len__(self) -> int:
+        return int(self.function.cache_info().currsize)
+
+    def clear(self) -> None:
+        self.function.cache_clear()
+
+
+def remembered(name: str, capacity: int) -> Callable[[Function], Function]:
+    """Let the answers of a function be kept, by all its arguments: `functools.lru_cache`."""
+
+    def decorate(function: Function) -> Function:
+        made: Any = lru_cache(capacity)(function)
+        join(name, _Remembered(made, capacity))
+        return made  # type: ignore[no-any-return]
+
+    return decorate
+
+
+class _Cut:
+    """A key whose hash has been cut, so that different keys meet."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Cut) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key) % (1 << _bits) if _bits is not None else hash(self.key)
+
+
+_bits: int | None = None
+
+
+def cut_hashes(bits: int | None) -> None:
+    """Have hashes cut to so many bits, None: to none, and forget everything. For tests: whatever is
+    found by a hash must be compared in full. No other thread may run meanwhile.
+    """
+    global _bits
+    _bits = bits
+    forget()
+    _native.cut_hashes(64 if bits is None else bits)
+
+
+__all__ = ["Facts", "Kept", "Recent", "cut_hashes", "facts", "forget", "join", "remembered"]
