@@ -151,7 +151,7 @@ int clear(PyObject* self) {
 }
 
 void deallocate(PyObject* self) {
-    PyObject_GC_UnTrack(self);
+    PyObject_GC_UnTrack(self); // if it is tracked
     if (as_handle(self)->weak_references) PyObject_ClearWeakRefs(self);
     clear(self);
     PyTypeObject* type = Py_TYPE(self);
@@ -243,8 +243,11 @@ PyObject* new_handle(Ref<Future> future) {
     if (!self) return nullptr;
     self->weak_references = nullptr;
     future->engine->hold_handle(*future);
+    // What tenfold computes refers to no handle: the collector need not look at it.
+    const Operation* operation = future->operation.get();
+    bool cyclic = operation ? operation->kind >= Operation::user : future->object != nullptr;
     self->future = future.detach();
-    PyObject_GC_Track(reinterpret_cast<PyObject*>(self));
+    if (cyclic) PyObject_GC_Track(reinterpret_cast<PyObject*>(self));
     return reinterpret_cast<PyObject*>(self);
 }
 
