@@ -74,6 +74,16 @@ def padded(inputs: tuple[int, ...], count: int) -> tuple[int, ...]:
     return (*(each + 1 for each in inputs), 0, 0)[:count]
 
 
+def siblings(most: int) -> Iterator[Program]:
+    """Up to so many members of one batch, any of which may fail, and work on each of them."""
+    for count in range(1, most + 1):
+        for odd in product((0, 1), repeat=count):
+            puts = tuple(Put((2 * index + each, 1)) for index, each in enumerate(odd))
+            batch = tuple(Push("even_batch", (index,)) for index in range(count))
+            after = tuple(Push("add", (count + index, index)) for index in range(count))
+            yield (*puts, Hold((*batch, *after)), Flush())
+
+
 WEIGHTS = [1 if operation.fails else 4 for operation in OPERATIONS.values()]
 """How often each operator is pushed: those that fail seldom, else little would be computed."""
 

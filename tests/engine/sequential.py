@@ -1,8 +1,10 @@
 """The sequential interpreter: what every handle of a program has, said without any engine.
 
 Takes a program, and which of its `Cancel` statements came in time, which an engine alone knows;
-hands on an `Outcome` for each handle. A handle is a value: no later statement changes what it has. What
-failed or was cancelled poisons whatever was pushed on it; of several reasons any may be told.
+hands on an `Outcome` for each handle. A handle names one version of an object for ever. Operators
+in place and cumulative ones apply to the newest version of the object that a handle names, in the
+order of the pushes, and make its next; every other operator makes a new object. What failed or was
+cancelled poisons whatever was pushed on it; of several reasons any may be told.
 
 >>> from statements import Push, Put
 >>> [outcome.value for outcome in interpret((Put((1, 2)), Push("add", (0, 0))), [])]
@@ -19,18 +21,42 @@ from statements import Cancel, Drop, Flush, Program, Push, Put, Read, Value, fla
 from vocabulary import OPERATIONS, Odd
 
 CANCELLED = "cancelled"
+CHANGES = ("in_place", "cumulative")
+"""Forms of operators that make the next version of their first input's object."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A value, or why there is none: texts of errors, or `CANCELLED`; any of them may be told."""
+    """A value, or why there is none: texts of errors, or `CANCELLED`; any of them may be told.
+
+    `ran` says that the operator must have run, unless nobody could see it; `may` that it may have:
+    a cumulative one does not see its target, so that it runs or not where the target failed.
+    """
 
     value: Value | None = None
     reasons: frozenset[str] = frozenset()
     ran: bool = False
+    may: bool = False
 
     def __str__(self) -> str:
         return " or ".join(sorted(self.reasons)) if self.reasons else str(self.value)
+
+
+def takes(program: Program) -> list[tuple[int, ...]]:
+    """Return the handles whose values each handle's operator takes: of a target the newest."""
+    objects: list[int] = []
+    newest: dict[int, int] = {}
+    found: list[tuple[int, ...]] = []
+    for handle, made in enumerate(makers(program)):
+        inputs = made.inputs if isinstance(made, Push) else ()
+        if isinstance(made, Push) and OPERATIONS[made.operator].form in CHANGES:
+            objects.append(objects[inputs[0]])
+            inputs = (newest[objects[handle]], *inputs[1:])
+        else:
+            objects.append(handle)
+        newest[objects[handle]] = handle
+        found.append(inputs)
+    return found
 
 
 def interpret(program: Program, in_time: Sequence[bool]) -> list[Outcome]:
@@ -38,26 +64,28 @@ def interpret(program: Program, in_time: Sequence[bool]) -> list[Outcome]:
     asked = [each.handle for each in flat(program) if isinstance(each, Cancel)]
     cancelled = {handle for handle, timely in zip(asked, in_time, strict=True) if timely}
     outcomes: list[Outcome] = []
-    for handle, made in enumerate(makers(program)):
+    for handle, (made, inputs) in enumerate(zip(makers(program), takes(program), strict=True)):
         if handle in cancelled:
             outcomes.append(Outcome(reasons=frozenset({CANCELLED})))
         elif isinstance(made, Put):
             outcomes.append(Outcome(made.value))
         else:
-            outcomes.append(pushed(made, [outcomes[each] for each in made.inputs]))
+            outcomes.append(pushed(made.operator, [outcomes[each] for each in inputs]))
     return outcomes
 
 
-def pushed(push: Push, inputs: Sequence[Outcome]) -> Outcome:
+def pushed(name: str, inputs: Sequence[Outcome]) -> Outcome:
     """Return the outcome of an operator whose inputs have these."""
+    operation = OPERATIONS[name]
     reasons = frozenset[str]().union(*(each.reasons for each in inputs))
     if reasons:
-        return Outcome(reasons=reasons)
+        blind = operation.form == "cumulative" and not any(each.reasons for each in inputs[1:])
+        return Outcome(reasons=reasons, may=blind)
     try:
-        value = OPERATIONS[push.operator].meaning(*(each.value for each in inputs))
+        value = operation.meaning(*(each.value for each in inputs))
     except Odd as error:
-        return Outcome(reasons=frozenset({str(error)}), ran=True)
-    return Outcome(value, ran=True)
+        return Outcome(reasons=frozenset({str(error)}), ran=True, may=True)
+    return Outcome(value, ran=True, may=True)
 
 
 def runs(program: Program, outcomes: Sequence[Outcome]) -> tuple[Counter[str], Counter[str]]:
@@ -69,28 +97,31 @@ def runs(program: Program, outcomes: Sequence[Outcome]) -> tuple[Counter[str], C
     needed = seen(program, outcomes)
     least, most = Counter[str](), Counter[str]()
     for handle, made in enumerate(makers(program)):
-        if isinstance(made, Push) and outcomes[handle].ran:
-            operation = OPERATIONS[made.operator]
-            least[made.operator] += handle in needed
+        if isinstance(made, Push):
+            operation, outcome = OPERATIONS[made.operator], outcomes[handle]
+            least[made.operator] += outcome.ran and handle in needed
             again = operation.pure and operation.fails and operation.form == "batched"
-            most[made.operator] += 2 if again else 1
+            most[made.operator] += outcome.may * (2 if again else 1)
     return least, most
 
 
 def seen(program: Program, outcomes: Sequence[Outcome]) -> set[int]:
-    """Return the handles that somebody can see: kept, waited for, impure, or needed by such.
+    """Return the handles whose work somebody can see: kept, waited for, impure, needed by such.
 
-    Work that never ran, because something before it failed, needs nothing.
+    Work that never ran, because something before it failed, needs nothing. A cumulative operator
+    needs its target where its sum is asked for; its increment needs the other inputs alone.
     """
     dropped = {each.handle for each in flat(program) if isinstance(each, Drop)}
-    awaited = {each.handle for each in flat(program) if isinstance(each, Read | Flush)}
-    made = makers(program)
-    found: set[int] = set()
+    wanted = {each.handle for each in flat(program) if isinstance(each, Read | Flush)}
+    made, taken = makers(program), takes(program)
+    wanted |= set(range(len(made))) - dropped
+    found = set()
     for handle in reversed(range(len(made))):
         maker = made[handle]
-        must = isinstance(maker, Push) and not OPERATIONS[maker.operator].pure
-        if handle in found or handle not in dropped or handle in awaited or must:
+        operation = OPERATIONS[maker.operator] if isinstance(maker, Push) else None
+        if handle in wanted or (operation and not operation.pure):
             found.add(handle)
-            if isinstance(maker, Push) and outcomes[handle].ran:
-                found.update(maker.inputs)
+            if operation and outcomes[handle].ran:
+                blind = operation.form == "cumulative" and handle not in wanted
+                wanted.update(taken[handle][blind:])
     return found

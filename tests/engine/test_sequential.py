@@ -18,6 +18,28 @@ def test_handle_keeps_its_value_when_work_in_place_is_pushed_on_it() -> None:
     assert texts(program) == ["(1, 2)", "(2, 4)", "(5, 10)", "(3, 6)"]
 
 
+def test_work_in_place_on_an_old_handle_applies_to_the_newest_version() -> None:
+    program = (Put((1, 2)), Push("step", (0, 0)), Push("step", (0, 0)), Push("add", (0, 1)))
+    assert texts(program) == ["(1, 2)", "(2, 4)", "(5, 10)", "(3, 6)"]
+
+
+def test_other_operators_make_new_objects() -> None:
+    program = (Put((1, 2)), Push("note", (0,)), Push("step", (1, 0)), Push("step", (0, 0)))
+    assert texts(program) == ["(1, 2)", "(2, 3)", "(5, 7)", "(2, 4)"]
+
+
+def test_later_versions_of_an_object_fail_with_an_earlier_one() -> None:
+    program = (Put(3), Put((1,)), Push("even_grow", (0, 1)), Push("grow", (0, 1)))
+    assert texts(program)[2:] == ["even_grow 3", "even_grow 3"]
+
+
+def test_increment_may_run_where_its_target_has_failed() -> None:
+    pushes = (Push("even_grow", (0, 1)), Push("collect", (0, 2)), Push("grow", (0, 1)))
+    program = (Put(3), Put((1,)), Put(4), *pushes)
+    least, most = runs(program, interpret(program, []))
+    assert (least["collect"], most["collect"], most["grow"]) == (0, 1, 0)
+
+
 def test_increment_is_added_to_what_the_target_had() -> None:
     program = (Put((1, 1)), Put((2, 3)), Push("gather", (0, 1)), Push("gather", (2, 1)))
     assert texts(program)[2:] == ["(5, 7)", "(9, 13)"]
@@ -62,6 +84,15 @@ def test_work_that_never_ran_needs_nothing() -> None:
     pushes = (Push("axpy", (0, 0)), Push("even_only", (0,)), Push("add", (1, 2)))
     program = (Put((1,)), *pushes, Drop(1))
     assert 1 not in seen(program, interpret(program, []))
+
+
+def test_increment_that_nobody_reads_needs_no_target() -> None:
+    pushes = (Push("axpy", (0, 0)), Push("gather", (1, 0)), Drop(1))
+    unread = (Put((2,)), *pushes, Drop(2))
+    assert 1 not in seen(unread, interpret(unread, []))
+    assert 2 in seen(unread, interpret(unread, []))
+    read = (Put((2,)), *pushes)
+    assert 1 in seen(read, interpret(read, []))
 
 
 def test_failed_batch_of_pure_work_may_be_tried_again() -> None:
