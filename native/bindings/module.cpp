@@ -93,6 +93,7 @@ NB_MODULE(_native, module) {
     declare_functions(module);
     declare_singly(module);
     declare_code(module);
+    declare_engine(module);
 
     nb::class_<Options>(module, "Options")
         .def(
