@@ -120,9 +120,9 @@ namespace {
 class Folding {
   public:
     Folding(const Rows& rows, const Type& type)
-        : type_(rows.inference->results[0]),
-          items_{dtype_of(type.dtype).bytes, dtype_of(type.dtype).bytes,
-                 dtype_of(type.dtype).bytes},
+        : type_(rows.inference->results[0]), items_{dtype_of(type.dtype).bytes,
+                                                    dtype_of(type.dtype).bytes,
+                                                    dtype_of(type.dtype).bytes},
           line_(*rows.loop, items_, type.size()) {}
 
     Ref<Value> pairwise(std::span<const Ref<Value>> values) {

@@ -1,23 +1,13 @@
 #include "engine.h"
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <exception>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <thread>
-
-#include "counters.h"
 
 namespace tenfold {
 namespace {
 
-constexpr std::size_t ENOUGH = 256; // members that an idle worker does not wait on
-constexpr std::size_t PART = 128;   // members of a batch that one thread computes at a go
-constexpr int HIGHER = 4;           // inputs up to which a push raises who is on the longest way
-constexpr int64_t LOOK = 20'000'000; // nanoseconds a waiter sleeps at most before it looks again
+constexpr int HIGHER = 4; // inputs up to which a push raises who is on the longest way
 
 std::atomic<uint32_t> forks{0};
 const int registered =
@@ -28,16 +18,6 @@ struct Engines {
     std::vector<Engine*> all;
 };
 Engines* const the_engines = new Engines; // made when the library is loaded
-
-timespec span_of(int64_t nanoseconds) {
-    return {time_t(nanoseconds / 1'000'000'000), long(nanoseconds % 1'000'000'000)};
-}
-
-int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 Ref<Failure> cancelled_failure() {
     auto failure = Ref<Failure>::adopt(new Failure);
@@ -107,17 +87,17 @@ void Engine::be_counted() {
 }
 
 void Engine::rest() {
-    if (!counted_ || pending_count_ > 0 || lazy_ || busy_ > 0) return;
-    if (!to_call_.empty() || !to_free_.empty()) return;
+    bool nothing = pending_count_ == 0 && !lazy_ && busy_ == 0 && active_.empty() &&
+                   ready_.empty() && urgent_.empty() && loose_.empty() && parts_.empty() &&
+                   to_call_.empty() && to_free_.empty();
+    if (!counted_ || !nothing) return;
     counted_ = false;
     outsiders.fetch_sub(1);
 }
 
 // Lists: of what is pending, and of versions whose increments are to be added.
 
-Future*& Engine::list_of(Future& future) {
-    return future.state == Future::lazy ? lazy_ : pending_;
-}
+Future*& Engine::list_of(Future& future) { return future.state == Future::lazy ? lazy_ : pending_; }
 
 void Engine::enlist(Future& future) {
     be_counted();
@@ -272,86 +252,6 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
     call(waking);
     return future;
 }
-
-// Becoming ready.
-
-Signature Engine::signature_of(const Op* op, std::span<Type* const> types) {
-    Signature signature;
-    signature.parts[0] = op;
-    for (std::size_t i = 0; i < types.size() && i + 1 < signature.parts.size(); ++i)
-        signature.parts[i + 1] = types[i];
-    return signature;
-}
-
-// The Batcher of an operation of tenfold on inputs of known Types, if that is known.
-Batcher* Engine::classified(Future& future) {
-    std::array<Type*, Future::FEW> types{};
-    std::size_t count = 0;
-    for (Edge& edge : future.inputs()) {
-        if (count == types.size() || !edge.input->type) return nullptr;
-        types[count++] = edge.input->type;
-    }
-    Batcher* found = batcher_of(signature_of(future.operation->op, {types.data(), count}));
-    if (!found || !found->rows) return found;
-    std::size_t position = 0;
-    for (Edge& edge : future.inputs()) {
-        const Scalar* scalar = edge.input->scalar.get();
-        if (scalar && !found->rows->takes(position, *scalar)) return batcher_of({});
-        ++position;
-    }
-    return found;
-}
-
-Batcher* Engine::batcher_of(const Signature& signature) {
-    auto found = batchers_.find(signature);
-    return found == batchers_.end() ? nullptr : found->second.get();
-}
-
-Batcher& Engine::add_batcher(const Signature& signature, Batcher&& made) {
-    auto owned = std::make_unique<Batcher>(std::move(made));
-    Guard guard(lock_);
-    return *batchers_.emplace(signature, std::move(owned)).first->second;
-}
-
-void Engine::join(Batcher& batcher, Future& future) {
-    future.batcher = &batcher;
-    batcher.members.push_back(Ref<Future>(&future));
-    ++batcher.live;
-    batcher.wanted += future.wanted;
-    batcher.depths += future.depth;
-    if (!std::exchange(batcher.listed, true)) active_.push_back(&batcher);
-    due_ |= future.wanted || batcher.live >= ENOUGH ||
-            (limits_.batch && batcher.live >= limits_.batch);
-}
-
-// One that has been dropped or cancelled, or runs; its place among the members stays.
-void Engine::leave_batcher(Future& future) {
-    Batcher* batcher = future.batcher;
-    if (future.state != Future::ready || !batcher || !batcher->listed) return;
-    if (batcher->kind == Operation::general) return;
-    --batcher->live;
-    batcher->wanted -= future.wanted;
-    batcher->depths -= future.depth;
-}
-
-void Engine::make_ready(Future& future) {
-    future.state = Future::ready;
-    Operation::Kind kind = future.operation->kind;
-    bool batches =
-        kind == Operation::elements || kind == Operation::product || kind == Operation::batched;
-    if (batches && !future.batcher && kind != Operation::batched)
-        future.batcher = classified(future);
-    if (batches && !future.batcher) {
-        loose_.push_back(Ref<Future>(&future));
-        loose_wanted_ |= future.wanted;
-    } else if (batches && future.batcher->kind != Operation::general) {
-        join(*future.batcher, future);
-    } else {
-        (future.wanted ? urgent_ : ready_)
-            .push({future.height, future.number, Ref<Future>(&future)});
-    }
-}
-
 // Ending.
 
 void Engine::unread(Future* input, Left& left) {
@@ -367,8 +267,8 @@ void Engine::release_inputs(Future& future, Left& left) {
 
 void Engine::end(Future& future, Future::State state, Left& left) {
     leave_batcher(future);
-    bool was_listed = future.state != Future::lazy || future.before || future.after ||
-                      lazy_ == &future;
+    bool was_listed =
+        future.state != Future::lazy || future.before || future.after || lazy_ == &future;
     if (was_listed) {
         unlist(future);
         left.futures.push_back(Ref<Future>::adopt(&future));
@@ -493,411 +393,6 @@ bool Engine::call_when_settled(Future& future) {
     future.called = true;
     return true;
 }
-
-// What runs first.
-
-void Engine::mark_wanted(Future& future, Left& left) {
-    std::vector<Future*> todo{&future};
-    while (!todo.empty()) {
-        Future& next = *todo.back();
-        todo.pop_back();
-        if (next.state == Future::lazy) demand(next, left);
-        if (!next.is_pending() || next.wanted) continue;
-        next.wanted = true;
-        if (next.state == Future::ready) {
-            if (!next.batcher && next.operation->kind == Operation::batched)
-                loose_wanted_ = true;
-            else if (!next.batcher && next.operation->kind == Operation::elements)
-                loose_wanted_ = true;
-            else if (next.batcher && next.batcher->kind != Operation::general)
-                ++next.batcher->wanted, due_ = true;
-            else
-                urgent_.push({next.height, next.number, Ref<Future>(&next)});
-        }
-        for (Edge& edge : next.inputs())
-            if (edge.input) todo.push_back(edge.input);
-    }
-}
-
-void Engine::want(Future& future) {
-    Left left;
-    {
-        Guard guard(lock_);
-        mark_wanted(future, left);
-        drop_unneeded(left);
-    }
-    wake_settled(left);
-}
-
-void Engine::demand_sum(Future& future) {
-    Left left;
-    Wake waking = nobody;
-    {
-        Guard guard(lock_);
-        if (future.state != Future::lazy || holds_ > 0) return;
-        demand(future, left);
-        drop_unneeded(left);
-        waking = needed();
-    }
-    wake_settled(left);
-    call(waking);
-}
-
-std::vector<Ref<Future>> Engine::want_all() {
-    std::vector<Ref<Future>> all;
-    Left left;
-    {
-        Guard guard(lock_);
-        demand_all(left);
-        for (Future* future = pending_; future; future = future->after)
-            all.push_back(Ref<Future>(future));
-        for (const Ref<Future>& future : all) mark_wanted(*future, left);
-        drop_unneeded(left);
-    }
-    wake_settled(left);
-    return all;
-}
-
-// Of lowest mean depth; `due`: of those that need not wait.
-Batcher* Engine::lowest(bool due) {
-    Batcher* best = nullptr;
-    for (std::size_t i = 0; i < active_.size();) {
-        Batcher* batcher = active_[i];
-        if (batcher->live == 0) {
-            batcher->listed = false;
-            for (Ref<Future>& gone : batcher->members) to_free_.push_back(std::move(gone));
-            batcher->members.clear();
-            active_[i] = active_.back();
-            active_.pop_back();
-            continue;
-        }
-        ++i;
-        bool full = (limits_.batch && batcher->live >= limits_.batch) || batcher->live >= ENOUGH;
-        if (holds_ > 0 ? batcher->wanted == 0 : due && !full && batcher->wanted == 0) continue;
-        // depths / live as fractions
-        if (!best || batcher->depths * best->live < best->depths * batcher->live) best = batcher;
-    }
-    if (due && !best) due_ = false;
-    return best;
-}
-
-Job Engine::fire(Batcher& batcher) {
-    Job job;
-    bool rows = batcher.rows.has_value();
-    job.kind = rows ? Job::rows : Job::python;
-    job.batcher = &batcher;
-    std::size_t most = limits_.batch ? limits_.batch : batcher.members.size(), kept = 0, i = 0;
-    for (; i < batcher.members.size(); ++i) {
-        Ref<Future>& member = batcher.members[i];
-        if (member->state != Future::ready) {
-            to_free_.push_back(std::move(member));
-        } else if (job.members.size() == most || (holds_ > 0 && !member->wanted)) {
-            if (kept != i) batcher.members[kept] = std::move(member);
-            ++kept;
-        } else {
-            leave_batcher(*member);
-            member->state = Future::running;
-            job.members.push_back(std::move(member));
-        }
-    }
-    batcher.members.resize(kept);
-    running_ += job.members.size();
-    ++batches_;
-    ++sizes_[job.members.size()];
-    if (job.members.size() > 1) count_anywhere(Counter::batches);
-    if (rows) {
-        count_anywhere(Counter::launches);
-        count_anywhere(Counter::kernels);
-    }
-    while (rows && job.members.size() > PART) {
-        Job part;
-        part.kind = Job::rows;
-        part.batcher = &batcher;
-        auto from = job.members.end() - std::ptrdiff_t(PART);
-        part.members.assign(std::make_move_iterator(from),
-                            std::make_move_iterator(job.members.end()));
-        job.members.erase(from, job.members.end());
-        parts_.push_front(std::move(part));
-    }
-    return job;
-}
-
-Job Engine::from_heaps() {
-    Job job;
-    for (Heap* heap : {&urgent_, &ready_}) {
-        if (heap == &ready_ && holds_ > 0) break;
-        while (!heap->empty() && job.members.empty()) {
-            Ref<Future> future = heap->top().future;
-            heap->pop();
-            if (future->state == Future::ready) {
-                future->state = Future::running;
-                ++running_;
-                job.kind = Job::python;
-                job.members.push_back(std::move(future));
-            } else {
-                to_free_.push_back(std::move(future));
-            }
-        }
-        if (!job.members.empty()) break;
-    }
-    return job;
-}
-
-Job Engine::classify_loose() {
-    Job job;
-    if (loose_.empty() || (holds_ > 0 && !loose_wanted_)) return job;
-    job.kind = Job::classify;
-    job.members.swap(loose_);
-    loose_wanted_ = false;
-    return job;
-}
-
-// `native`: nothing that needs the GIL; `quiet`: nothing has happened for a while.
-Job Engine::pick(bool native, bool quiet) {
-    if (!parts_.empty()) {
-        Job job = std::move(parts_.front());
-        parts_.pop_front();
-        return job;
-    }
-    if (!native && !to_call_.empty()) {
-        Job job;
-        job.kind = Job::callbacks;
-        job.members.swap(to_call_);
-        return job;
-    }
-    if (!native)
-        if (Job job = classify_loose(); job.kind != Job::nothing) return job;
-    Batcher* batcher = lowest(true);
-    if (batcher && (!native || batcher->rows)) return fire(*batcher);
-    if (native) return {};
-    if (Job job = from_heaps(); job.kind != Job::nothing) return job;
-    if (!quiet || holds_ > 0) return {};
-    if ((batcher = lowest(false))) return fire(*batcher);
-    return {};
-}
-
-// Who runs.
-
-bool Engine::can_run_now() const {
-    return !parts_.empty() || !to_call_.empty() || due_ || !urgent_.empty() ||
-           (loose_.empty() ? false : holds_ == 0 || loose_wanted_) ||
-           (holds_ == 0 && !ready_.empty());
-}
-
-// Whether a worker is to be woken or started; who calls then does so once the Lock is free.
-Engine::Wake Engine::needed() {
-    bool now = can_run_now();
-    bool soon = holds_ == 0 && (!active_.empty() || lazy_) && watchers_ == 0 && busy_ == 0;
-    if ((!now && !soon) || stopping_) return nobody;
-    if (sleepers_ > woken_) {
-        ++woken_;
-        signal_.fetch_add(1);
-        return one;
-    }
-    if (woken_ > 0 && !now) return nobody;
-    if (started_ == limits_.threads || (sleepers_ > 0 && woken_ > 0)) return nobody;
-    ++started_;
-    alive_.fetch_add(1);
-    return another;
-}
-
-void Engine::call(Wake waking) {
-    if (waking == one) wake(signal_, 1);
-    if (waking == another) start_worker();
-}
-
-void Engine::start_worker() {
-    sigset_t blocked, before; // signals are for Python's threads; faults are the worker's own
-    sigfillset(&blocked);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&blocked, own);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    try {
-        std::thread([this] { work(); }).detach();
-    } catch (const std::exception&) { // no more threads for this process: fewer do it too
-        Guard guard(lock_);
-        --started_;
-        alive_.fetch_sub(1);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-// With the Lock, which is given away meanwhile.
-void Engine::free_aside() {
-    if (to_free_.empty()) return;
-    std::vector<Ref<Future>> freed;
-    freed.swap(to_free_);
-    ++busy_;
-    lock_.unlock();
-    freed.clear();
-    lock_.lock();
-    --busy_;
-}
-
-// With the Lock, which is given away meanwhile. What is freed is freed while it counts as busy.
-void Engine::run_picked(Job& job) {
-    ++busy_;
-    Wake waking = needed();
-    lock_.unlock();
-    call(waking);
-    run(job);
-    job = {};
-    lock_.lock();
-    --busy_;
-}
-
-void Engine::work() {
-    prctl(PR_SET_TIMERSLACK, 1000); // nanoseconds by which a sleep may last longer
-    prctl(PR_SET_NAME, "tenfold");
-    lock_.lock();
-    bool quiet = false;
-    for (;;) {
-        Job job = pick(false, quiet);
-        if (job.kind != Job::nothing) {
-            run_picked(job);
-            quiet = false;
-            continue;
-        }
-        if (quiet && holds_ == 0 && lazy_) {
-            Left left;
-            demand_all(left);
-            drop_unneeded(left);
-            ++busy_;
-            lock_.unlock();
-            wake_settled(left);
-            left = {};
-            lock_.lock();
-            --busy_;
-            quiet = false;
-            continue;
-        }
-        free_aside();
-        if (stopping_) break;
-        rest();
-        bool watches = holds_ == 0 && (!active_.empty() || lazy_);
-        uint64_t events = events_;
-        uint32_t signal = signal_.load();
-        timespec span = span_of(limits_.wait);
-        ++sleepers_;
-        watchers_ += watches;
-        lock_.unlock();
-        sleep_while(signal_, signal, watches ? &span : nullptr);
-        lock_.lock();
-        --sleepers_;
-        watchers_ -= watches;
-        woken_ = std::max(0, woken_ - 1);
-        quiet = watches && events == events_ && signal == signal_.load();
-    }
-    bool last = ++ended_ == started_, orphan = orphan_;
-    lock_.unlock();
-    host_.leave();
-    bool gone = alive_.fetch_sub(1) == 1;
-    if (orphan) {
-        if (!last && !gone) return;
-        if (gone) {
-            delete this;
-            outsiders.fetch_sub(1);
-        }
-        return;
-    }
-    wake(alive_, 1 << 30);
-}
-
-void Engine::classify(Job& job) {
-    host_.classify(*this, job);
-    Left left;
-    {
-        Guard guard(lock_);
-        for (std::size_t i = 0; i < job.members.size(); ++i) {
-            Future& future = *job.members[i];
-            if (future.state == Future::ready && job.answers[i].failure) {
-                fail(future, std::move(job.answers[i].failure), left);
-            } else if (future.state == Future::ready) {
-                bool user = future.operation->kind == Operation::batched;
-                Batcher* batcher = user ? batcher_of(job.signatures[i]) : classified(future);
-                future.batcher = batcher ? batcher : batcher_of({});
-                make_ready(future);
-            }
-            left.futures.push_back(std::move(job.members[i]));
-        }
-        drop_unneeded(left);
-    }
-    wake_settled(left);
-}
-
-// What rows cannot compute, Python can, or says why not.
-void Engine::run_rest(Job& job) {
-    Job rest;
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < job.members.size(); ++i) {
-        if (!job.answers[i].empty()) continue;
-        rest.members.push_back(job.members[i]);
-        places.push_back(i);
-    }
-    if (places.empty()) return;
-    rest.kind = Job::python;
-    rest.answers.resize(places.size());
-    host_.run(*this, rest);
-    for (std::size_t i = 0; i < places.size(); ++i)
-        job.answers[places[i]] = std::move(rest.answers[i]);
-}
-
-void Engine::run(Job& job) {
-    if (job.kind == Job::callbacks) return host_.call(*this, job);
-    if (job.kind == Job::classify) return classify(job);
-    job.answers.resize(job.members.size());
-    if (job.kind == Job::rows) {
-        run_rows(*job.batcher->rows, job.members, job.answers);
-        run_rest(job);
-    } else {
-        Future& first = *job.members[0];
-        const Operation& operation = *first.operation;
-        const Rows* rows = nullptr;
-        if (operation.kind == Operation::fold && operation.plain_add)
-            if (const Type* type = first.inputs().back().input->type) rows = rows_for_sums(*type);
-        if (rows) job.answers[0] = run_fold(*rows, *first.inputs().back().input->type, first);
-        if (job.answers[0].empty()) host_.run(*this, job);
-    }
-    Left left;
-    {
-        Guard guard(lock_);
-        finish(job, left);
-    }
-    wake_settled(left);
-}
-
-const Rows* Engine::rows_for_sums(const Type& type) {
-    if (!add_) return nullptr;
-    std::array<Type*, 2> types{const_cast<Type*>(&type), const_cast<Type*>(&type)};
-    Guard guard(lock_);
-    Batcher* found = batcher_of(signature_of(add_->op, types));
-    return found && found->rows ? &*found->rows : nullptr;
-}
-
-// Outside of Python: a thread that waits.
-bool Engine::wait(Future& future, int64_t longest) {
-    int64_t until = now() + longest;
-    for (;;) {
-        if (future.is_settled()) return true;
-        lock_.lock();
-        Job job = pick(true, false);
-        bool ran = job.kind != Job::nothing;
-        if (ran) run_picked(job);
-        free_aside();
-        rest();
-        Wake waking = needed();
-        lock_.unlock();
-        call(waking);
-        int64_t remains = until - now();
-        if (remains <= 0) return future.is_settled();
-        if (ran) continue;
-        uint32_t state = Future::pending;
-        future.settlement.compare_exchange_strong(state, Future::awaited);
-        if (state == Future::settled) return true;
-        timespec span = span_of(std::min(remains, LOOK));
-        sleep_while(future.settlement, Future::awaited, &span);
-    }
-}
-
 void Engine::hold() {
     Guard guard(lock_);
     ++holds_;
@@ -941,24 +436,6 @@ void Engine::cancel_all() {
         drop_unneeded(left);
     }
     wake_settled(left);
-}
-
-bool Engine::stop(int64_t longest) {
-    if (is_of_parent()) return true;
-    {
-        Guard guard(lock_);
-        closed_ = stopping_ = true;
-        signal_.fetch_add(1);
-    }
-    wake(signal_, 1 << 30);
-    int64_t until = now() + longest;
-    for (;;) {
-        uint32_t alive = alive_.load();
-        int64_t remains = until - now();
-        if (alive == 0 || remains <= 0) return alive == 0;
-        timespec span = span_of(std::min(remains, LOOK));
-        sleep_while(alive_, alive, &span);
-    }
 }
 
 EngineStatistics Engine::statistics() {

@@ -36,9 +36,9 @@ class Host {
 
 struct Limits {
     int threads = 1;
-    std::size_t batch = 0;       // members; 0: any number
-    int64_t wait = 50'000;       // nanoseconds without push and step after which a batch runs
-    std::size_t memory = 0;      // bytes; 0: any number
+    std::size_t batch = 0;  // members; 0: any number
+    int64_t wait = 50'000;  // nanoseconds without push and step after which a batch runs
+    std::size_t memory = 0; // bytes; 0: any number
 };
 
 struct EngineStatistics {
@@ -88,7 +88,7 @@ class Engine {
     // Somebody is to be called (Host::call) once it is settled; false when it is.
     bool call_when_settled(Future& future);
 
-    void close();  // nothing can be pushed any more
+    void close(); // nothing can be pushed any more
     void cancel_all();
     // Workers end; waits for them, at most so many nanoseconds. False when some are left.
     bool stop(int64_t longest);
@@ -194,13 +194,13 @@ class Engine {
     std::vector<Ref<Future>> to_call_, to_free_;
     std::deque<Job> parts_;
     Future *pending_ = nullptr, *lazy_ = nullptr; // lists
-    uint64_t events_ = 0; // pushes, and steps that ended
+    uint64_t events_ = 0;                         // pushes, and steps that ended
     uint64_t pushed_ = 0, done_ = 0, failed_ = 0, cancelled_ = 0, dropped_ = 0, batches_ = 0;
     std::size_t pending_count_ = 0, running_ = 0;
     std::unordered_map<std::size_t, uint64_t> sizes_;
     int holds_ = 0, busy_ = 0, started_ = 0, ended_ = 0;
     int sleepers_ = 0, watchers_ = 0, woken_ = 0; // watchers sleep for a while only
-    bool counted_ = false; // among `outsiders`
+    bool counted_ = false;                        // among `outsiders`
     bool closed_ = false, stopping_ = false, orphan_ = false, due_ = false;
     std::atomic<uint32_t> alive_{0}; // a futex: threads that have not ended
     Word signal_{0};                 // changed to wake workers

@@ -3,9 +3,9 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <ctime>
 #include <unistd.h>
 
 namespace tenfold {

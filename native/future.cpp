@@ -28,8 +28,7 @@ void Failure::destroy(Failure* failure) {
 namespace {
 
 void free_one(Future* future) {
-    if (future->value || future->object)
-        future->engine->account(-1, -int64_t(future->bytes));
+    if (future->value || future->object) future->engine->account(-1, -int64_t(future->bytes));
     if (future->object) release_later(future->object);
     if (future->type) release(future->type);
     release(future->engine);

@@ -31,9 +31,9 @@ struct Operation {
     std::atomic<uint32_t> references{1};
     Kind kind = value;
     bool pure = true;
-    bool plain_run = false;  // cumulative: an increment is the one input
-    bool plain_add = false;  // cumulative, fold: increments are added by tenfold's `add`
-    Ref<Operation> sum;      // cumulative: the fold of its increments
+    bool plain_run = false; // cumulative: an increment is the one input
+    bool plain_add = false; // cumulative, fold: increments are added by tenfold's `add`
+    Ref<Operation> sum;     // cumulative: the fold of its increments
     uint8_t fewest = 0, most = 255;
     std::string name;
     const Op* op = nullptr;
@@ -66,7 +66,7 @@ struct Failure {
 // What an operator gives: a value of tenfold's, or one of Python's, or a failure.
 struct Answer {
     Ref<Value> value;
-    void* object = nullptr; // owned
+    void* object = nullptr;         // owned
     std::unique_ptr<Scalar> scalar; // of an object that is a Python number
     Ref<Type> type;                 // of the scalar
     Ref<Failure> failure;
@@ -90,7 +90,7 @@ struct Leaves {
 };
 struct Block {
     uint32_t users = 0;
-    Future* sum = nullptr; // counted, and read
+    Future* sum = nullptr;         // counted, and read
     uint32_t level = 0, alike = 0; // how many of its level stand in a row
     Block* next = nullptr;         // counted
 };
@@ -133,13 +133,13 @@ struct Future {
     std::array<Edge, FEW> few;
     std::unique_ptr<Edge[]> many;
     Edge* waiters = nullptr; // those who read it
-    Ref<Timeline> timeline; // of an object that was changed
+    Ref<Timeline> timeline;  // of an object that was changed
     std::unique_ptr<Increments> increments;
     Future *before = nullptr, *after = nullptr; // among the pending ones
     // What it is.
     Type* type = nullptr; // counted; known beforehand, or from the value
     Ref<Value> value;
-    void* object = nullptr; // owned
+    void* object = nullptr;         // owned
     std::unique_ptr<Scalar> scalar; // of an object that is a Python number
     Ref<Failure> failure;
     std::size_t bytes = 0;

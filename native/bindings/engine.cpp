@@ -17,7 +17,7 @@ namespace tenfold::bindings {
 namespace {
 
 struct EngineObject {
-    PyObject_HEAD Engine* engine; // counted
+    PyObject_HEAD Engine* engine;                           // counted
     std::unordered_set<Signature, SignatureHash>* prepared; // owned
     Signature last;                                         // one of them
     PyObject *attributes, *weak_references;
@@ -36,8 +36,7 @@ bool usable(Engine& engine, const char* what) {
                       : engine.is_of_parent() ? "this engine is the process's that this one was "
                                                 "forked from"
                                               : nullptr;
-    if (why)
-        PyErr_Format(PyExc_RuntimeError, "%s: %s\n  remedy: make another Engine", what, why);
+    if (why) PyErr_Format(PyExc_RuntimeError, "%s: %s\n  remedy: make another Engine", what, why);
     return !why;
 }
 
@@ -49,8 +48,8 @@ std::unordered_map<PyObject*, Ref<Operation>>& known_operations() {
 
 // What Python says of an operator: (kind, pure, name, fewest, most, plain run, plain add, op id).
 Ref<Operation> describe(PyObject* operator_, PyObject* params) {
-    nb::object said = nb::steal(PyObject_CallFunctionObjArgs(
-        engine_hooks.describe, operator_, params ? params : Py_None, nullptr));
+    nb::object said = nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.describe, operator_,
+                                                             params ? params : Py_None, nullptr));
     if (!said.is_valid()) return {};
     auto make = [&](Operation::Kind kind) {
         auto made = Ref<Operation>::adopt(new Operation);
@@ -234,8 +233,8 @@ PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
         }
         std::vector<Ref<Future>> all;
         if (count > 0 && given[0] != Py_None) {
-            Future* one = is_handle(given[0]) ? reinterpret_cast<HandleObject*>(given[0])->future
-                                              : nullptr;
+            Future* one =
+                is_handle(given[0]) ? reinterpret_cast<HandleObject*>(given[0])->future : nullptr;
             if (!one || one->engine != engine || count > 1) {
                 PyErr_SetString(PyExc_TypeError, "flush: it takes one handle of this engine, or "
                                                  "nothing\n  remedy: engine.flush(handle)");
@@ -338,7 +337,8 @@ int init(PyObject* object, PyObject* given, PyObject*) {
         PyErr_SetString(PyExc_RuntimeError, "Engine: __init__ was called twice");
         return -1;
     }
-    self->engine = new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
+    self->engine =
+        new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
     self->prepared = new std::unordered_set<Signature, SignatureHash>;
     Ref<Operation> add = operation_of(engine_hooks.add, nullptr);
     if (!add) return -1;
@@ -381,7 +381,8 @@ template <class F> PyCFunction method(F function) {
 PyMethodDef methods[] = {
     {"push", method(push), METH_FASTCALL | METH_KEYWORDS,
      "push($self, operator, /, *inputs, **params)\n--\n\n"
-     "Have an operator run once its inputs are there, and return the Handle of its result at once."},
+     "Have an operator run once its inputs are there, and return the Handle of its result at "
+     "once."},
     {"put", put_object, METH_O,
      "put($self, value, /)\n--\n\nReturn the Handle of a value that is there."},
     {"flush", method(flush), METH_FASTCALL,
@@ -420,8 +421,8 @@ PyType_Slot slots[] = {
 
 void set_engine_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    engine_hooks = {take("describe"), take("import_"), take("run"),  take("signature"),
-                    take("copy"),     take("error"),   take("log"),  take("wait"),
+    engine_hooks = {take("describe"), take("import_"), take("run"), take("signature"),
+                    take("copy"),     take("error"),   take("log"), take("wait"),
                     take("object"),   take("op"),      take("add")};
 }
 
@@ -453,8 +454,7 @@ void prepare(Engine& engine, const Operation& operation, std::span<Type* const> 
         inputs.push_back(nodes.back().get());
         if (type->weak) continue;
         alike &= type->storage == 0 && has_loops_on(type->device);
-        alike &= !arrays || type->shape == made.types.front()->shape ||
-                 made.types.front()->weak;
+        alike &= !arrays || type->shape == made.types.front()->shape || made.types.front()->weak;
         arrays = true;
     }
     Ref<Node> node = arrays && alike ? make_node(operation.op, inputs, {}) : Ref<Node>();

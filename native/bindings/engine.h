@@ -7,8 +7,7 @@ namespace tenfold::bindings {
 
 // Python functions and types that the engine needs; named in `set_engine_hooks`.
 struct EngineHooks {
-    PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *op,
-        *add;
+    PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *op, *add;
 };
 extern EngineHooks engine_hooks;
 

@@ -28,8 +28,7 @@ double seconds_now() {
 bool take_timeout(PyObject* const* given, Py_ssize_t count, PyObject* names, double& seconds) {
     PyObject* timeout = nullptr;
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
-    if (named == 1 &&
-        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "timeout") == 0)
+    if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "timeout") == 0)
         timeout = given[count];
     if (count + named > 1 || (named == 1 && !timeout)) {
         PyErr_SetString(PyExc_TypeError, "a handle takes one argument here, timeout=None, in "
@@ -228,11 +227,11 @@ int wait_for(Future& future, double seconds, const char* what) {
         int64_t longest = LOOK;
         if (seconds >= 0)
             longest = int64_t(std::max(0.0, std::min(until - seconds_now(), 0.05)) * 1e9);
-        bool done;
-        {
-            nb::gil_scoped_release released;
-            done = engine.wait(future, longest);
-        }
+        // By hand: where the GIL is taken again Python may end a daemon thread, which no destructor
+        // survives.
+        PyThreadState* state = PyEval_SaveThread();
+        bool done = engine.wait(future, longest);
+        PyEval_RestoreThread(state);
         if (done) return 1;
         if (PyErr_CheckSignals() != 0) return -1;
         if (seconds >= 0 && seconds_now() >= until) return 0;

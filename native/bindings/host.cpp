@@ -1,6 +1,7 @@
 // Host: what the engine's workers ask of Python: operators run, signatures told, waiters called.
 // Each takes the GIL once.
 #include <cstring>
+#include <unistd.h>
 #include <unordered_map>
 
 #include "../counters.h"
@@ -13,15 +14,26 @@ thread_local int operators_running = 0;
 thread_local PyThreadState* own_state = nullptr; // of a worker, from its first time to its end
 thread_local PyGILState_STATE own_before;
 
-// A worker that comes when the interpreter has gone goes no further.
+// Where the interpreter is gone Python ends a thread that comes for the GIL, and unwinds its stack:
+// what stands on it must not touch Python. So the thread goes no further.
+template <class F> auto python(F&& call) {
+    try {
+        return call();
+    } catch (...) {
+        for (;;) ::pause();
+    }
+}
+
 class Gil {
   public:
     Gil() {
-        if (!own_state && !PyGILState_GetThisThreadState()) {
-            own_before = PyGILState_Ensure();
-            own_state = PyEval_SaveThread();
-        }
-        before_ = PyGILState_Ensure();
+        python([&] {
+            if (!own_state && !PyGILState_GetThisThreadState()) {
+                own_before = PyGILState_Ensure();
+                own_state = PyEval_SaveThread();
+            }
+            before_ = PyGILState_Ensure();
+        });
     }
     ~Gil() { PyGILState_Release(before_); }
 
@@ -149,9 +161,11 @@ void run_python(Engine& engine, Job& job) {
     nb::object made;
     if (!places.empty()) {
         Inside inside;
-        made = nb::steal(PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind),
-                                               static_cast<PyObject*>(operation.python),
-                                               params.ptr(), members.ptr(), Py_ssize_t(leaves)));
+        made = nb::steal(python([&] {
+            return PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind),
+                                         static_cast<PyObject*>(operation.python), params.ptr(),
+                                         members.ptr(), Py_ssize_t(leaves));
+        }));
         members = nb::list();
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -194,7 +208,7 @@ class PythonHost : public Host {
             for (auto each = begin; each != end; ++each) functions.push_back(each->second);
             calls().erase(begin, end);
             for (PyObject* function : functions) {
-                PyObject* result = PyObject_CallNoArgs(function);
+                PyObject* result = python([&] { return PyObject_CallNoArgs(function); });
                 if (!result) PyErr_WriteUnraisable(function);
                 Py_XDECREF(result);
                 Py_DECREF(function);
@@ -205,7 +219,7 @@ class PythonHost : public Host {
 
     void leave() override {
         if (!own_state) return;
-        PyEval_RestoreThread(own_state);
+        python([] { PyEval_RestoreThread(own_state); });
         own_state = nullptr;
         PyGILState_Release(own_before);
     }
@@ -217,8 +231,7 @@ class PythonHost : public Host {
             std::vector<Type*> types;
             for (Edge& edge : future.inputs())
                 if (edge.input->type) types.push_back(edge.input->type);
-            if (types.size() == future.inputs().size())
-                prepare(engine, *future.operation, types);
+            if (types.size() == future.inputs().size()) prepare(engine, *future.operation, types);
             return;
         }
         Inside inside;
@@ -290,18 +303,19 @@ bool PythonHost::run_products(Job& job) {
     }
     nb::object left = nb::steal(new_array(operands[0])), right = nb::steal(new_array(operands[1]));
     operands = {};
-    nb::object product = nb::steal(PyObject_CallFunctionObjArgs(
-        static_cast<PyObject*>(job.members[0]->operation->python), left.ptr(), right.ptr(),
-        nullptr));
+    nb::object product = nb::steal(
+        PyObject_CallFunctionObjArgs(static_cast<PyObject*>(job.members[0]->operation->python),
+                                     left.ptr(), right.ptr(), nullptr));
     if (product.is_valid() && is_array(product.ptr())) {
         Ref<Node> node(node_of(product.ptr()));
         if (!compute_by_plan(node))
-            nb::object done = nb::steal(
-                PyObject_CallFunctionObjArgs(hooks.evaluate, product.ptr(), nullptr));
+            nb::object done =
+                nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate, product.ptr(), nullptr));
         Ref<Value> whole = PyErr_Occurred() ? Ref<Value>() : value_of(node.get());
         if (whole && whole->strides.empty()) {
             std::vector<int64_t> shape(whole->type->shape.begin() + 1, whole->type->shape.end());
-            Ref<Type> type = intern_type({shape, whole->type->dtype, whole->type->device, 0, false});
+            Ref<Type> type =
+                intern_type({shape, whole->type->dtype, whole->type->device, 0, false});
             auto bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
             auto* from = static_cast<char*>(whole->buffers[0].address());
             for (Answer& answer : job.answers) {
@@ -354,9 +368,9 @@ void log_lost() {
     for (Lost& each : lost) {
         nb::object error = nb::steal(static_cast<PyObject*>(each.error));
         nb::tuple place = place_of(each.site);
-        PyObject* done = PyObject_CallFunction(engine_hooks.log, "OsOO", error.ptr(),
-                                               each.operation.c_str(), nb::object(place[0]).ptr(),
-                                               nb::object(place[1]).ptr());
+        PyObject* done =
+            PyObject_CallFunction(engine_hooks.log, "OsOO", error.ptr(), each.operation.c_str(),
+                                  nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
         if (!done) PyErr_WriteUnraisable(error.ptr());
         Py_XDECREF(done);
     }
@@ -394,11 +408,12 @@ PyObject* error_to_python(const Future& future) {
     Failure& failure = *future.failure;
     failure.observed.store(true, std::memory_order_relaxed);
     nb::tuple place = place_of(failure.site);
-    return PyObject_CallFunction(
-        engine_hooks.error, "OsOO", failure.error ? static_cast<PyObject*>(failure.error) : Py_None,
-        failure.operation ? failure.operation->name.c_str()
-        : future.operation ? future.operation->name.c_str() : "put",
-        nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
+    return PyObject_CallFunction(engine_hooks.error, "OsOO",
+                                 failure.error ? static_cast<PyObject*>(failure.error) : Py_None,
+                                 failure.operation  ? failure.operation->name.c_str()
+                                 : future.operation ? future.operation->name.c_str()
+                                                    : "put",
+                                 nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
 }
 
 PyObject* value_to_python(const Future& future) {
