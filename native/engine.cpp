@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "release.h"
+
 namespace tenfold {
 namespace {
 
@@ -26,6 +28,12 @@ Ref<Failure> cancelled_failure() {
 }
 
 } // namespace
+
+void Left::free() {
+    for (void* object : objects) release_later(object);
+    objects.clear();
+    futures.clear();
+}
 
 Engine::Engine(const Limits& limits, Host& host)
     : limits_(limits), host_(host), forks_(forks.load(std::memory_order_relaxed)) {
@@ -107,12 +115,15 @@ void Engine::enlist(Future& future) {
     future.before = nullptr;
     if (list) list->before = &future;
     list = &future;
-    if (future.state != Future::lazy) ++pending_count_;
+    if (future.state == Future::lazy) return;
+    if (pending_count_++ == 0) oldest_ = &future;
+    future.arrival = ++arrived_;
 }
 
 // The list's count goes to the caller.
 void Engine::unlist(Future& future) {
     Future*& list = list_of(future);
+    if (oldest_ == &future) oldest_ = future.before;
     (future.before ? future.before->after : list) = future.after;
     if (future.after) future.after->before = future.before;
     future.before = future.after = nullptr;
@@ -202,6 +213,8 @@ void Engine::begin(Future& future, Left& left) {
         if (future.batcher && future.batcher->rows) {
             Type* type = future.batcher->rows->inference->results[0].get();
             future.type = Ref<Type>(type).detach();
+            future.bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
+            expected_ += future.bytes;
         }
     }
     if (future.missing == 0)
@@ -267,6 +280,7 @@ void Engine::release_inputs(Future& future, Left& left) {
 
 void Engine::end(Future& future, Future::State state, Left& left) {
     leave_batcher(future);
+    if (state != Future::done) expected_ -= std::exchange(future.bytes, 0);
     bool was_listed =
         future.state != Future::lazy || future.before || future.after || lazy_ == &future;
     if (was_listed) {
@@ -288,7 +302,14 @@ void Engine::end(Future& future, Future::State state, Left& left) {
         left.futures.push_back(Ref<Future>::adopt(reader));
         edge = next;
     }
-    if (state == Future::dropped) return;
+    // A user's operator lives as long as it is needed; of its Operation the name stays.
+    Operation& operation = *future.operation;
+    bool own = operation.kind == Operation::user || operation.kind == Operation::batched ||
+               operation.kind == Operation::in_place;
+    if (own) {
+        left.objects.push_back(std::exchange(operation.python, nullptr));
+        left.objects.push_back(std::exchange(operation.params, nullptr));
+    }
     if (future.settlement.exchange(Future::settled, std::memory_order_acq_rel) == Future::awaited) {
         retain(&future);
         left.futures.push_back(Ref<Future>::adopt(&future));
@@ -298,7 +319,13 @@ void Engine::end(Future& future, Future::State state, Left& left) {
 }
 
 void Engine::settle(Future& future, Answer&& answer, Left& left) {
-    if (answer.failure) return fail(future, std::move(answer.failure), left);
+    if (answer.failure) {
+        Failure& failure = *answer.failure;
+        if (!failure.engine) failures_.push_back(&failure);
+        failure.engine = this;
+        return fail(future, std::move(answer.failure), left);
+    }
+    expected_ -= std::exchange(future.bytes, 0);
     fill(future, std::move(answer));
     ++done_;
     end(future, Future::done, left);
@@ -436,6 +463,38 @@ void Engine::cancel_all() {
         drop_unneeded(left);
     }
     wake_settled(left);
+}
+
+Engine::Room Engine::room_for(std::size_t bytes) {
+    if (!limits_.memory) return room;
+    Guard guard(lock_);
+    auto live = std::size_t(std::max<int64_t>(0, live_bytes_.load(std::memory_order_relaxed)));
+    if (live + expected_ + bytes <= limits_.memory) return room;
+    bool runs = running_ > 0 || busy_ > 0 || can_run_now();
+    bool waits = holds_ == 0 && (pending_count_ > 0 || lazy_);
+    return runs || waits ? perhaps : none;
+}
+
+Ref<Future> Engine::oldest(uint64_t last) {
+    Guard guard(lock_);
+    return oldest_ && oldest_->arrival <= last ? Ref<Future>(oldest_) : Ref<Future>();
+}
+
+std::vector<Ref<Failure>> Engine::unobserved() {
+    std::vector<Ref<Failure>> found;
+    Guard guard(lock_);
+    for (Failure* failure : failures_) {
+        if (failure->observed.exchange(true)) continue;
+        uint32_t count = failure->references.load();
+        while (count > 0 && !failure->references.compare_exchange_weak(count, count + 1)) {}
+        if (count > 0) found.push_back(Ref<Failure>::adopt(failure));
+    }
+    return found;
+}
+
+void Engine::forget(Failure& failure) {
+    Guard guard(lock_);
+    std::erase(failures_, &failure);
 }
 
 EngineStatistics Engine::statistics() {

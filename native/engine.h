@@ -54,7 +54,14 @@ struct Left {
     std::vector<Future*> awaited; // among `futures`
     std::vector<Future*> look;    // whether they are still needed; among `futures`, or held
     std::vector<std::pair<Future*, Ref<Failure>>> failing;
-    bool in_turn = false; // somebody goes through `failing`
+    bool in_turn = false;       // somebody goes through `failing`
+    std::vector<void*> objects; // of Python
+
+    Left() = default;
+    Left(const Left&) = delete;
+    Left& operator=(const Left&) = delete;
+    ~Left() { free(); }
+    void free();
 };
 
 class Engine {
@@ -79,7 +86,11 @@ class Engine {
 
     // From now on it and what it needs runs before all else.
     void want(Future& future);
-    std::vector<Ref<Future>> want_all();
+    // All that is pending; returns what `oldest` is to be asked for until it has none.
+    uint64_t want_all();
+    Ref<Future> oldest(uint64_t last);
+    // What has ended is freed: for who looks what is alive.
+    void wait_for_freeing();
     // If it is a sum of increments it is computed.
     void demand_sum(Future& future);
     // Waits until it is settled, at most so many nanoseconds, without the GIL; helps meanwhile.
@@ -94,6 +105,14 @@ class Engine {
     bool stop(int64_t longest);
     bool closed() const { return closed_; }
     bool is_of_parent() const; // of this process, which is a fork
+
+    // Whether there is room for so many bytes more; else whether what runs or is ready could make
+    // some.
+    enum Room : uint8_t { room, perhaps, none };
+    Room room_for(std::size_t bytes);
+    // Failures that nobody has observed; they count as observed from now on.
+    std::vector<Ref<Failure>> unobserved();
+    void forget(Failure& failure);
 
     EngineStatistics statistics();
     // What is pending, by the numbers of the pushes.
@@ -135,6 +154,7 @@ class Engine {
     Batcher* classified(Future& future);
     void join(Batcher& batcher, Future& future);
     void leave_batcher(Future& future);
+    uint32_t urgency(const Future& future) const;
     void fill(Future& future, Answer&& answer);
     void settle(Future& future, Answer&& answer, Left& left);
     void fail(Future& future, Ref<Failure> failure, Left& left);
@@ -192,9 +212,14 @@ class Engine {
     std::vector<Ref<Future>> loose_; // ready, of a signature that is not known
     bool loose_wanted_ = false;
     std::vector<Ref<Future>> to_call_, to_free_;
+    std::vector<Failure*> failures_; // that are alive
+    std::size_t expected_ = 0;       // bytes of what is pending, as far as they are known
     std::deque<Job> parts_;
-    Future *pending_ = nullptr, *lazy_ = nullptr; // lists
-    uint64_t events_ = 0;                         // pushes, and steps that ended
+    Future *pending_ = nullptr, *lazy_ = nullptr; // lists, the newest first
+    Future* oldest_ = nullptr;                    // of the pending ones
+    uint64_t arrived_ = 0;
+    std::atomic<int> freeing_{0}; // threads that free what a step has left; relaxed: a look
+    uint64_t events_ = 0;         // pushes, and steps that ended
     uint64_t pushed_ = 0, done_ = 0, failed_ = 0, cancelled_ = 0, dropped_ = 0, batches_ = 0;
     std::size_t pending_count_ = 0, running_ = 0;
     std::unordered_map<std::size_t, uint64_t> sizes_;

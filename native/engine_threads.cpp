@@ -113,15 +113,15 @@ void Engine::work() {
             ++busy_;
             lock_.unlock();
             wake_settled(left);
-            left = {};
+            left.free();
             lock_.lock();
             --busy_;
             quiet = false;
             continue;
         }
         free_aside();
-        if (stopping_) break;
         rest();
+        if (stopping_) break;
         bool watches = holds_ == 0 && (!active_.empty() || lazy_);
         uint64_t events = events_;
         uint32_t signal = signal_.load();
@@ -156,13 +156,14 @@ void Engine::classify(Job& job) {
         Guard guard(lock_);
         for (std::size_t i = 0; i < job.members.size(); ++i) {
             Future& future = *job.members[i];
-            if (future.state == Future::ready && job.answers[i].failure) {
+            if (job.answers[i].failure) {
                 fail(future, std::move(job.answers[i].failure), left);
-            } else if (future.state == Future::ready) {
+            } else {
                 bool user = future.operation->kind == Operation::batched;
                 Batcher* batcher = user ? batcher_of(job.signatures[i]) : classified(future);
                 future.batcher = batcher ? batcher : batcher_of({});
                 make_ready(future);
+                left.look.push_back(&future); // its last handle may have gone meanwhile
             }
             left.futures.push_back(std::move(job.members[i]));
         }
@@ -207,9 +208,16 @@ void Engine::run(Job& job) {
     Left left;
     {
         Guard guard(lock_);
+        freeing_.fetch_add(1, std::memory_order_relaxed);
         finish(job, left);
     }
     wake_settled(left);
+    left.free();
+    freeing_.fetch_sub(1, std::memory_order_release);
+}
+
+void Engine::wait_for_freeing() {
+    while (!is_of_parent() && freeing_.load(std::memory_order_acquire) > 0) sched_yield();
 }
 
 const Rows* Engine::rows_for_sums(const Type& type) {

@@ -17,6 +17,7 @@ void Site::destroy(Site* site) {
 }
 
 void Failure::destroy(Failure* failure) {
+    if (failure->engine) failure->engine->forget(*failure);
     if (failure->error && !failure->observed.load(std::memory_order_relaxed) && lost)
         lost(failure->error, failure->operation ? failure->operation->name : std::string(),
              failure->site);
@@ -31,8 +32,9 @@ void free_one(Future* future) {
     if (future->value || future->object) future->engine->account(-1, -int64_t(future->bytes));
     if (future->object) release_later(future->object);
     if (future->type) release(future->type);
-    release(future->engine);
+    Engine* engine = future->engine;
     delete future;
+    release(engine);
 }
 
 } // namespace

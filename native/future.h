@@ -57,6 +57,7 @@ struct Failure {
     Ref<Operation> operation;
     Ref<Site> site;
     std::atomic<bool> observed{false};
+    Engine* engine = nullptr; // that knows of it until it is destroyed
 
     static void destroy(Failure* failure);
     // Called where nobody has observed it, by any thread; it takes over `error`.
@@ -124,8 +125,8 @@ struct Future {
     bool wanted = false, impure = false;
     bool called = false; // somebody is to be called when it is settled
     uint32_t handles = 0, readers = 0, missing = 0, depth = 0, height = 0;
-    uint64_t number = 0;
-    Engine* engine = nullptr; // counted
+    uint64_t number = 0, arrival = 0; // the latter among what is pending
+    Engine* engine = nullptr;         // counted
     Ref<Operation> operation;
     Ref<Site> site;
     Batcher* batcher = nullptr; // whose member it will be, or is
@@ -142,7 +143,7 @@ struct Future {
     void* object = nullptr;         // owned
     std::unique_ptr<Scalar> scalar; // of an object that is a Python number
     Ref<Failure> failure;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0; // while it is pending, those that are expected
 
     std::span<Edge> inputs() { return {many ? many.get() : few.data(), input_count}; }
     bool is_settled() const { return settlement.load(std::memory_order_acquire) == settled; }

@@ -11,6 +11,11 @@ namespace {
 constexpr std::size_t ENOUGH = 256; // members that an idle worker does not wait on
 constexpr std::size_t PART = 128;   // members of a batch that one thread computes at a go
 
+bool batches(const Operation& operation) {
+    return operation.kind == Operation::elements || operation.kind == Operation::product ||
+           operation.kind == Operation::batched;
+}
+
 } // namespace
 
 Signature Engine::signature_of(const Op* op, std::span<Type* const> types) {
@@ -72,21 +77,24 @@ void Engine::leave_batcher(Future& future) {
     batcher->depths -= future.depth;
 }
 
+// With a limit of memory what has come far goes first: it is nearer to freeing what it reads.
+uint32_t Engine::urgency(const Future& future) const {
+    return limits_.memory ? future.depth : future.height;
+}
+
 void Engine::make_ready(Future& future) {
     future.state = Future::ready;
-    Operation::Kind kind = future.operation->kind;
-    bool batches =
-        kind == Operation::elements || kind == Operation::product || kind == Operation::batched;
-    if (batches && !future.batcher && kind != Operation::batched)
+    bool batched = batches(*future.operation);
+    if (batched && !future.batcher && future.operation->kind != Operation::batched)
         future.batcher = classified(future);
-    if (batches && !future.batcher) {
+    if (batched && !future.batcher) {
         loose_.push_back(Ref<Future>(&future));
         loose_wanted_ |= future.wanted;
-    } else if (batches && future.batcher->kind != Operation::general) {
+    } else if (batched && future.batcher->kind != Operation::general) {
         join(*future.batcher, future);
     } else {
         (future.wanted ? urgent_ : ready_)
-            .push({future.height, future.number, Ref<Future>(&future)});
+            .push({urgency(future), future.number, Ref<Future>(&future)});
     }
 }
 void Engine::mark_wanted(Future& future, Left& left) {
@@ -98,14 +106,12 @@ void Engine::mark_wanted(Future& future, Left& left) {
         if (!next.is_pending() || next.wanted) continue;
         next.wanted = true;
         if (next.state == Future::ready) {
-            if (!next.batcher && next.operation->kind == Operation::batched)
-                loose_wanted_ = true;
-            else if (!next.batcher && next.operation->kind == Operation::elements)
+            if (!next.batcher && batches(*next.operation))
                 loose_wanted_ = true;
             else if (next.batcher && next.batcher->kind != Operation::general)
                 ++next.batcher->wanted, due_ = true;
             else
-                urgent_.push({next.height, next.number, Ref<Future>(&next)});
+                urgent_.push({urgency(next), next.number, Ref<Future>(&next)});
         }
         for (Edge& edge : next.inputs())
             if (edge.input) todo.push_back(edge.input);
@@ -136,19 +142,21 @@ void Engine::demand_sum(Future& future) {
     call(waking);
 }
 
-std::vector<Ref<Future>> Engine::want_all() {
-    std::vector<Ref<Future>> all;
+uint64_t Engine::want_all() {
     Left left;
+    uint64_t last = 0;
     {
         Guard guard(lock_);
         demand_all(left);
-        for (Future* future = pending_; future; future = future->after)
-            all.push_back(Ref<Future>(future));
-        for (const Ref<Future>& future : all) mark_wanted(*future, left);
+        for (Future* future = pending_; future; future = future->after) {
+            mark_wanted(*future, left);
+            left.look.push_back(future);
+        }
         drop_unneeded(left);
+        last = arrived_;
     }
     wake_settled(left);
-    return all;
+    return last;
 }
 
 // Of lowest mean depth; `due`: of those that need not wait.
@@ -239,8 +247,16 @@ Job Engine::from_heaps() {
 Job Engine::classify_loose() {
     Job job;
     if (loose_.empty() || (holds_ > 0 && !loose_wanted_)) return job;
-    job.kind = Job::classify;
-    job.members.swap(loose_);
+    for (Ref<Future>& future : loose_) {
+        if (future->state == Future::ready) {
+            future->state = Future::running; // meanwhile
+            job.kind = Job::classify;
+            job.members.push_back(std::move(future));
+        } else {
+            to_free_.push_back(std::move(future));
+        }
+    }
+    loose_.clear();
     loose_wanted_ = false;
     return job;
 }

@@ -10,6 +10,17 @@ namespace {
 
 constexpr std::size_t RUN = 64;
 
+// What is added: the base, the blocks, the increments.
+std::vector<Future*> inputs_of(const Increments& increments) {
+    std::vector<Future*> inputs;
+    for (Block* block = increments.blocks; block; block = block->next) inputs.push_back(block->sum);
+    inputs.push_back(increments.base);
+    std::reverse(inputs.begin(), inputs.end());
+    const std::vector<Future*>& leaves = increments.leaves->futures;
+    inputs.insert(inputs.end(), leaves.begin(), leaves.begin() + increments.count);
+    return inputs;
+}
+
 } // namespace
 
 Timeline& Engine::timeline_of(Future& future) {
@@ -125,34 +136,25 @@ void Engine::add_increment(Future& version, Future& head, Ref<Future> increment,
     enlist(version);
 }
 
-// Its sum is to be computed.
+// Its sum is to be computed, and first those that it needs: there may be a million.
 void Engine::demand(Future& first, Left& left) {
     std::vector<Future*> todo{&first};
     while (!todo.empty()) {
         Future& future = *todo.back();
-        if (future.state != Future::lazy) {
-            todo.pop_back();
-            continue;
-        }
-        Increments& increments = *future.increments;
-        if (increments.base->state == Future::lazy) { // first that
-            todo.push_back(increments.base);
-            continue;
-        }
-        todo.pop_back();
+        std::size_t before = todo.size();
         std::vector<Future*> inputs;
-        for (Block* block = increments.blocks; block; block = block->next)
-            inputs.push_back(block->sum);
-        inputs.push_back(increments.base);
-        std::reverse(inputs.begin(), inputs.end());
-        const std::vector<Future*>& leaves = increments.leaves->futures;
-        inputs.insert(inputs.end(), leaves.begin(), leaves.begin() + increments.count);
+        if (future.state == Future::lazy) inputs = inputs_of(*future.increments);
+        for (Future* input : inputs)
+            if (input->state == Future::lazy) todo.push_back(input);
+        if (todo.size() > before) continue;
+        todo.pop_back();
+        if (future.state != Future::lazy) continue;
         if (future.before || future.after || lazy_ == &future) {
             unlist(future);
             left.futures.push_back(Ref<Future>::adopt(&future));
         }
         future.state = Future::waiting;
-        future.operation = increments.operation->sum;
+        future.operation = future.increments->operation->sum;
         link(future, inputs, left);
         begin(future, left);
     }

@@ -113,6 +113,34 @@ Ref<Site> site_here() {
     return made;
 }
 
+// Waits until there is room for so many bytes; false with a Python error where there will be none.
+bool make_room(Engine& engine, std::size_t bytes, const char* what) {
+    constexpr int64_t LOOK = 1'000'000; // nanoseconds
+    for (;;) {
+        Engine::Room room = engine.room_for(bytes);
+        if (room == Engine::room) return true;
+        if (room == Engine::none || inside_operator()) {
+            EngineStatistics now = engine.statistics();
+            PyErr_Format(PyExc_MemoryError,
+                         "%s: %zu bytes more exceed the engine's memory_limit of %zu: values take "
+                         "%lld, and nothing that runs can free any\n"
+                         "  remedy: drop handles, or give the engine a higher limit",
+                         what, bytes, engine.limits().memory, (long long)now.live_bytes);
+            return false;
+        }
+        drain();
+        PyThreadState* state = PyEval_SaveThread();
+        timespec span{0, LOOK};
+        nanosleep(&span, nullptr);
+        PyEval_RestoreThread(state);
+        if (PyErr_CheckSignals() != 0) return false;
+    }
+}
+
+std::size_t bytes_of(const Answer& answer) {
+    return answer.value ? answer.value->buffers[0].allocation->bytes : answer.bytes;
+}
+
 // An input that is no handle; empty with a Python error.
 Ref<Future> put(Engine& engine, PyObject* object) {
     bool number = PyFloat_CheckExact(object) || PyLong_CheckExact(object);
@@ -121,7 +149,12 @@ Ref<Future> put(Engine& engine, PyObject* object) {
                : nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.import, object, nullptr));
     if (!imported.is_valid()) return {};
     Answer answer = answer_of(imported.ptr());
-    return answer.empty() ? Ref<Future>() : engine.put(std::move(answer));
+    if (answer.empty()) return {};
+    if (engine.limits().memory && !make_room(engine, bytes_of(answer), "put")) {
+        Py_XDECREF(static_cast<PyObject*>(answer.object));
+        return {};
+    }
+    return engine.put(std::move(answer));
 }
 
 bool check_arity(const Operation& operation, std::size_t count) {
@@ -172,6 +205,7 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
         put_now.push_back(std::move(made));
     }
     std::span<Future* const> inputs{futures, given.size()};
+    if (self.engine->limits().memory && !make_room(*self.engine, 0, "push")) return {};
     if (operation->kind == Operation::elements || operation->kind == Operation::product)
         prepare_known(self, *operation, inputs);
     Ref<Future> future = self.engine->push(std::move(operation), site_here(), inputs);
@@ -231,22 +265,26 @@ PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
                             "  remedy: make what it needs its inputs");
             return nullptr;
         }
-        std::vector<Ref<Future>> all;
         if (count > 0 && given[0] != Py_None) {
             Future* one =
                 is_handle(given[0]) ? reinterpret_cast<HandleObject*>(given[0])->future : nullptr;
-            if (!one || one->engine != engine || count > 1) {
-                PyErr_SetString(PyExc_TypeError, "flush: it takes one handle of this engine, or "
-                                                 "nothing\n  remedy: engine.flush(handle)");
+            if (!one || count > 1) {
+                PyErr_SetString(PyExc_TypeError, "flush: it takes one handle, or nothing\n"
+                                                 "  remedy: engine.flush(handle)");
                 return nullptr;
             }
-            all.emplace_back(one);
+            if (one->engine != engine) {
+                PyErr_SetString(PyExc_ValueError, "flush: a handle of another engine\n"
+                                                  "  remedy: flush it there, or call its get()");
+                return nullptr;
+            }
+            if (wait_for(*one, -1, "flush") < 0) return nullptr;
         } else {
-            all = engine->want_all();
+            uint64_t last = engine->want_all();
+            while (Ref<Future> oldest = engine->oldest(last))
+                if (wait_for(*oldest, -1, "flush") < 0) return nullptr;
         }
-        for (const Ref<Future>& future : all)
-            if (wait_for(*future, -1, "flush") < 0) return nullptr;
-        all.clear();
+        engine->wait_for_freeing();
         drain();
         log_lost();
         Py_RETURN_NONE;
@@ -280,6 +318,7 @@ PyObject* close(PyObject* self, PyObject* const* given, Py_ssize_t count) {
             ended = engine->stop(inside_operator() ? 0 : longest);
         }
         drain();
+        for (Ref<Failure>& failure : engine->unobserved()) log_failure(*failure);
         log_lost();
         return PyBool_FromLong(ended);
     });
@@ -289,6 +328,7 @@ PyObject* statistics(PyObject* self, PyObject*) {
     return guarded([&]() -> PyObject* {
         Engine* engine = engine_of(self);
         if (!engine) return nullptr;
+        engine->wait_for_freeing();
         drain();
         EngineStatistics found = engine->statistics();
         nb::dict all, sizes;

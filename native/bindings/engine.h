@@ -33,6 +33,7 @@ PyObject* error_to_python(const Future& future); // a new exception of a failed 
 int wait_for(Future& future, double seconds, const char* what);
 // What nobody observed is logged.
 void log_lost();
+void log_failure(const Failure& failure);
 // What a worker calls once a Future is settled.
 void remember_call(Future& future, PyObject* function);
 void forget_calls(Future& future);

@@ -355,6 +355,21 @@ void forget_calls(Future& future) {
     calls().erase(begin, end);
 }
 
+namespace {
+
+void log_error(PyObject* error, const std::string& operation, const Ref<Site>& site) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    nb::tuple place = place_of(site);
+    PyObject* done = PyObject_CallFunction(engine_hooks.log, "OsOO", error, operation.c_str(),
+                                           nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
+    if (!done) PyErr_WriteUnraisable(error);
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, traceback);
+}
+
+} // namespace
+
 void log_lost() {
     if (!all_lost->any.load(std::memory_order_relaxed)) return;
     std::vector<Lost> lost;
@@ -363,18 +378,16 @@ void log_lost() {
         lost.swap(all_lost->lost);
         all_lost->any.store(false, std::memory_order_relaxed);
     }
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
     for (Lost& each : lost) {
         nb::object error = nb::steal(static_cast<PyObject*>(each.error));
-        nb::tuple place = place_of(each.site);
-        PyObject* done =
-            PyObject_CallFunction(engine_hooks.log, "OsOO", error.ptr(), each.operation.c_str(),
-                                  nb::object(place[0]).ptr(), nb::object(place[1]).ptr());
-        if (!done) PyErr_WriteUnraisable(error.ptr());
-        Py_XDECREF(done);
+        log_error(error.ptr(), each.operation, each.site);
     }
-    PyErr_Restore(type, value, traceback);
+}
+
+void log_failure(const Failure& failure) {
+    if (failure.error)
+        log_error(static_cast<PyObject*>(failure.error),
+                  failure.operation ? failure.operation->name : std::string(), failure.site);
 }
 
 Answer answer_of(PyObject* object) {

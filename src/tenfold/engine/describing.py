@@ -61,6 +61,7 @@ def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> 
     kind, pure, number = Kind.GENERAL, True, 0
     fewest, most = _arity(operation.function)
     if params:
+        _check_names(operation.full_name, operation.function, params)
         fewest = 0
     if isinstance(operation, Op):
         pure, number = operation.pure, operation.id
@@ -80,6 +81,7 @@ def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Descriptio
         plain_run = made.run is CumulativeOperator.run and not params
         plain_add = made.add is CumulativeOperator.add
     if params:
+        _check_names(made.__name__, made.run, params)
         fewest = min(fewest, 1)
     pure = bool(operator.pure)
     return Description(kind, pure, made.__name__, fewest, most, plain_run, plain_add, 0)
@@ -110,6 +112,18 @@ def _arity(function: Callable[..., Any], skipped: int = 0) -> tuple[int, int]:
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     most = MOST if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
     return sum(p.default is p.empty for p in positional), most
+
+
+def _check_names(name: str, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    """Raise TypeError for a parameter that the function does not have."""
+    known = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in known):
+        return
+    names = [p.name for p in known if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    for param in params:
+        if param not in names:
+            rule = f"{name} has no parameter {param!r}"
+            raise TypeError(message("push", rule, remedy=f"it has {', '.join(names) or 'none'}"))
 
 
 _numbers: dict[Hashable, int] = {}

@@ -40,8 +40,8 @@ class Engine(_native.Engine):
 
     `push` returns at once. Operators of tenfold on small arrays wait for others of the same kind,
     and run together: when `batch_limit` of them are there, when somebody waits for one, or when a
-    thread is idle and for `batch_wait` seconds nothing was pushed and nothing ended. `threads` is
-    the most threads, those of the processors by default. `memory_limit` is in bytes, or text such
+    thread is idle and for `batch_wait` seconds nothing was pushed and nothing ended. What is left
+    out is the option of that name (`tn.options`). `memory_limit` is in bytes, or text such
     as "2GiB"; while values take more, `push` and `put` wait for what runs to free some, and raise
     MemoryError when nothing can.
 
@@ -63,18 +63,20 @@ class Engine(_native.Engine):
         *,
         threads: int | None = None,
         batch_limit: int | None = None,
-        batch_wait: float = 50e-6,
+        batch_wait: float | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
         count = int(settings.get("threads")) if threads is None else threads
-        limit = 0 if batch_limit is None else batch_limit
+        limit = int(settings.get("batch_limit")) if batch_limit is None else batch_limit
+        wait = int(settings.get("batch_wait")) / 1e6 if batch_wait is None else batch_wait
+        memory = settings.get("memory_limit") if memory_limit is None else memory_limit
         if not 1 <= count <= 1024:
             raise ValueError(f"Engine: threads is {count}, not from 1 to 1024")
         if limit < 0 or (limit == 0 and batch_limit is not None):
             raise ValueError(f"Engine: batch_limit is {batch_limit}, not at least 1")
-        if not 0 <= batch_wait <= 60:
+        if not 0 <= wait <= 60:
             raise ValueError(f"Engine: batch_wait is {batch_wait} seconds, not from 0 to 60")
-        super().__init__(count, limit, int(batch_wait * 1e9), bytes_from(memory_limit))
+        super().__init__(count, limit, int(wait * 1e9), bytes_from(memory or None))
 
     @contextmanager
     def hold(self) -> Iterator[None]:

@@ -20,5 +20,5 @@ def bytes_from(size: int | str | None) -> int:
         return int(size)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\s*", str(size), re.ASCII)
     if not isinstance(size, str) or not found or not float(found[1]):
-        raise ValueError(f'{size!r} is no size in bytes; write a number, or text such as "2GiB"')
+        raise ValueError(f'Engine: memory_limit {size!r} is no size in bytes; write a number, or text such as "2GiB"')
     return int(float(found[1]) * (UNITS | BINARY_UNITS)[found[2] or ""])
