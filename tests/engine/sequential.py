@@ -65,12 +65,13 @@ def interpret(program: Program, in_time: Sequence[bool]) -> list[Outcome]:
     cancelled = {handle for handle, timely in zip(asked, in_time, strict=True) if timely}
     outcomes: list[Outcome] = []
     for handle, (made, inputs) in enumerate(zip(makers(program), takes(program), strict=True)):
-        if handle in cancelled:
-            outcomes.append(Outcome(reasons=frozenset({CANCELLED})))
-        elif isinstance(made, Put):
+        if isinstance(made, Put):
             outcomes.append(Outcome(made.value))
-        else:
-            outcomes.append(pushed(made.operator, [outcomes[each] for each in inputs]))
+            continue
+        outcome = pushed(made.operator, [outcomes[each] for each in inputs])
+        if handle in cancelled:  # perhaps for the second time: it may have been poisoned before
+            outcome = Outcome(reasons=frozenset({CANCELLED}), may=outcome.may and not outcome.ran)
+        outcomes.append(outcome)
     return outcomes
 
 

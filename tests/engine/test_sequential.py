@@ -40,6 +40,13 @@ def test_increment_may_run_where_its_target_has_failed() -> None:
     assert (least["collect"], most["collect"], most["grow"]) == (0, 1, 0)
 
 
+def test_increment_may_have_run_where_a_cancelled_version_is_cancelled_again() -> None:
+    pushes = (Push("axpy", (0, 0)), Cancel(1), Push("gather", (1, 0)), Cancel(2))
+    program = (Put((2,)), *pushes)
+    least, most = runs(program, interpret(program, [True, True]))
+    assert (least["gather"], most["gather"]) == (0, 1)
+
+
 def test_increment_is_added_to_what_the_target_had() -> None:
     program = (Put((1, 1)), Put((2, 3)), Push("gather", (0, 1)), Push("gather", (2, 1)))
     assert texts(program)[2:] == ["(5, 7)", "(9, 13)"]
