@@ -159,6 +159,11 @@ uint64_t Engine::want_all() {
     return last;
 }
 
+Ref<Future> Engine::oldest(uint64_t last) {
+    Guard guard(lock_);
+    return oldest_ && oldest_->arrival <= last ? Ref<Future>(oldest_) : Ref<Future>();
+}
+
 // Of lowest mean depth; `due`: of those that need not wait.
 Batcher* Engine::lowest(bool due) {
     Batcher* best = nullptr;

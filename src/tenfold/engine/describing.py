@@ -75,11 +75,11 @@ def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> 
 
 def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Description:
     made = type(operator)
-    kind, fewest, most = _kind_of(made)
+    kind, fewest, most = _kind_of(made)  # type: ignore[arg-type]  # a class has a hash
     plain_run = plain_add = False
     if isinstance(operator, CumulativeOperator):
         plain_run = made.run is CumulativeOperator.run and not params
-        plain_add = made.add is CumulativeOperator.add
+        plain_add = type(operator).add is CumulativeOperator.add
     if params:
         _check_names(made.__name__, made.run, params)
         fewest = min(fewest, 1)

@@ -147,9 +147,13 @@ async def _awaited(handle: Handle) -> Any:
     loop = asyncio.get_running_loop()
     settled = loop.create_future()
 
+    def settle() -> None:
+        if not settled.done():  # nobody waits any more where the task was cancelled
+            settled.set_result(None)
+
     def wake() -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(lambda: settled.done() or settled.set_result(None))
+            loop.call_soon_threadsafe(settle)
 
     if handle._call(wake):
         await settled

@@ -94,7 +94,7 @@ class CumulativeOperator(Operator):
     5050
     """
 
-    def run(self, *inputs: Any, **params: Any) -> Any:
+    def run(self, *inputs: Any, **_params: Any) -> Any:
         """Compute an increment from the inputs."""
         (increment,) = inputs
         return increment
@@ -138,9 +138,7 @@ class BatchedOperator(Operator):
 
     def signature(self, *inputs: Any) -> Hashable:
         """Return what pushes must have in common to run together: shapes and dtypes, or types."""
-        return tuple(
-            (x.shape, x.dtype.str) if isinstance(x, Array) else type(x) for x in inputs
-        )
+        return tuple((x.shape, x.dtype.str) if isinstance(x, Array) else type(x) for x in inputs)
 
 
 class Object:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,19 +46,21 @@ def run(
     """Run an operator for each member; of a fold the last `leaves` inputs are increments."""
     if kind == Kind.BATCHED:
         return _batch(operator, params, members)
-    if kind == Kind.FOLD:
-        return [_caught(lambda inputs=inputs: _sum(operator.add, inputs, leaves)) for inputs in members]
-    if kind == Kind.IN_PLACE:
-        return [_caught(lambda inputs=inputs: _in_place(operator, params, inputs)) for inputs in members]
-    function = operator if kind <= Kind.GENERAL else operator.run
-    return [_caught(lambda inputs=inputs: function(*inputs, **params)) for inputs in members]
+
+    def one(inputs: Inputs) -> Any:
+        if kind == Kind.FOLD:
+            return _sum(operator.add, inputs, leaves)
+        result = (operator if kind <= Kind.GENERAL else operator.run)(*inputs, **params)
+        return inputs[0] if kind == Kind.IN_PLACE and result is None else result
+
+    return [_caught(partial(one, inputs)) for inputs in members]
 
 
 def _caught(function: Callable[[], Any]) -> Any:
     """Return what a function returns as the engine keeps it, or its exception in a tuple."""
     try:
         return _wrapped(finished(function()))
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
         return (error,)
 
 
@@ -65,16 +68,11 @@ def _wrapped(value: Any) -> Any:
     return (None, value) if type(value) is tuple else value
 
 
-def _in_place(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
-    result = operator.run(*inputs, **params)
-    return inputs[0] if result is None else result
-
-
 def _batch(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]) -> list[Any]:
     """Run a batch; one that fails is run again one by one, once, where that does no harm."""
     try:
         return _results(operator, params, members)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
         if not operator.pure or len(members) == 1:
             return [(error,)] * len(members)
     return [_one(operator, params, inputs) for inputs in members]
@@ -83,7 +81,7 @@ def _batch(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]) 
 def _one(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
     try:
         return _results(operator, params, [inputs])[0]
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
         return (error,)
 
 
@@ -98,7 +96,11 @@ def _results(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]
         rule = f"run_batch returned {returned} for {len(members)} inputs"
         remedy = "return a list with one result for each, in their order"
         raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
-    return [_caught(lambda result=result: result) for result in results]
+    return [_caught(partial(_itself, result)) for result in results]
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _sum(add: Callable[[Any, Any], Any], values: Sequence[Any], leaves: int) -> Any:

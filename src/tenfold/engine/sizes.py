@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from tenfold.errors import message
+
 UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
@@ -20,5 +22,6 @@ def bytes_from(size: int | str | None) -> int:
         return int(size)
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\s*", str(size), re.ASCII)
     if not isinstance(size, str) or not found or not float(found[1]):
-        raise ValueError(f'Engine: memory_limit {size!r} is no size in bytes; write a number, or text such as "2GiB"')
+        rule = f"memory_limit {size!r} is no size in bytes"
+        raise ValueError(message("Engine", rule, remedy='write a number, or text such as "2GiB"'))
     return int(float(found[1]) * (UNITS | BINARY_UNITS)[found[2] or ""])
