@@ -53,6 +53,13 @@ def test_operators_that_took_longest_come_first(summary: Command) -> None:
     assert found["busiest"][1]["longest"] == 2000.0
 
 
+def test_work_inside_other_work_is_counted_once(summary: Command) -> None:
+    events = [event("outer", 0, 10), event("inner", 1, 4), event("inner", 4, 5), event("b", 2, 3)]
+    other = event("inner", 2, 3, thread=3)
+    found = {each["name"]: each["total"] for each in summary([*events, other])["busiest"]}
+    assert found == {"outer": 6000.0, "inner": 4000.0, "b": 1000.0}
+
+
 def test_idle_share_counts_nested_work_once(summary: Command) -> None:
     found = summary([event("a", 0, 4), event("b", 1, 2), event("c", 8, 10, thread=3)])
     shares = {each["name"]: round(each["idle_share"], 6) for each in found["tracks"]}

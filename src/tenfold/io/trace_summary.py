@@ -1,10 +1,11 @@
 """What a timeline says in a page: busiest operators, idle shares, batches, the critical path.
 
 Takes a `Timeline`, hands on a frozen `Summary`, times in microseconds. Idle is a track's time
-between the first begin and the last end of the whole timeline in which nothing ran on it. The
-critical path is the chain of operators, each needing the one before it, whose work takes longest;
-what needs what is known of pushed operators alone. One launch that ran several operators counts
-whole for each of them, and once where a chain goes through it twice.
+between the first begin and the last end of the whole timeline in which nothing ran on it. What ran
+inside another piece of work on the same track, as the expressions of a user's operator do, is not
+counted for that one again. The critical path is the chain of operators, each needing the one before
+it, whose work takes longest; what needs what is known of pushed operators alone. One launch that
+ran several operators counts whole for each of them, and once where a chain goes through it twice.
 
     summarise(read_timeline("t.json")).busiest[0].name
 """
@@ -21,7 +22,10 @@ from tenfold.io.timeline import PUSH, Slice, Timeline, Track
 
 @dataclass(frozen=True)
 class Busy:
-    """What all launches of one name took together; `operators` is None where nobody counted."""
+    """What all launches of one name took together, without what ran inside them.
+
+    `operators` is None where nobody counted.
+    """
 
     name: str
     launches: int
@@ -94,15 +98,33 @@ def summarise(timeline: Timeline) -> Summary:
 
 
 def _busiest(work: Sequence[Slice]) -> list[Busy]:
-    named: dict[str, list[Slice]] = defaultdict(list)
-    for each in work:
-        named[each.name].append(each)
+    named: dict[str, list[tuple[Slice, float]]] = defaultdict(list)
+    for each, own in _own_times(work):
+        named[each.name].append((each, own))
     found = []
-    for name, slices in named.items():
-        counts = [each.batch for each in slices if each.batch is not None]
-        times = [each.duration for each in slices]
-        found.append(Busy(name, len(slices), sum(counts) or None, sum(times), max(times)))
+    for name, pairs in named.items():
+        counts = [each.batch for each, _ in pairs if each.batch is not None]
+        times = [own for _, own in pairs]
+        found.append(Busy(name, len(pairs), sum(counts) or None, sum(times), max(times)))
     return sorted(found, key=lambda each: (-each.total, each.name))
+
+
+def _own_times(work: Sequence[Slice]) -> list[tuple[Slice, float]]:
+    """Return each piece of work with its duration, less that of what ran inside it."""
+    ordered = sorted(work, key=lambda each: (each.track, each.begin, -each.end))
+    own = [each.duration for each in ordered]
+    around: list[int] = []
+    for index, each in enumerate(ordered):
+        while around and not _holds(ordered[around[-1]], each):
+            around.pop()
+        if around:
+            own[around[-1]] -= each.duration
+        around.append(index)
+    return [*zip(ordered, own, strict=True)]
+
+
+def _holds(outer: Slice, inner: Slice) -> bool:
+    return outer.track == inner.track and inner.end <= outer.end
 
 
 def _tracks(timeline: Timeline, span: float) -> Iterable[TrackUse]:
