@@ -409,7 +409,7 @@ def test_interrupt_ends_any_wait_and_the_engine_goes_on(engine: tn.Engine, wait:
 
 def test_engines_are_made_and_ended_many_times() -> None:
     before = threading.active_count()
-    for _ in range(200):
+    for _ in range(1_000):
         with tn.Engine(threads=2) as engine:
             assert engine.push(tn.operators.add, 1.0, 2.0).get() == 3.0
     assert threading.active_count() <= before + 1

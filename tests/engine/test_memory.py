@@ -44,6 +44,20 @@ def test_nothing_is_alive_when_every_handle_is_dropped(engine: tn.Engine) -> Non
     assert (stats["live_objects"], stats["live_bytes"]) == (0, 0)
 
 
+def test_hundred_thousand_pushes_whose_handles_are_dropped_leave_nothing() -> None:
+    limit = 1_000_000
+    with tn.Engine(threads=2, memory_limit=limit) as engine:
+        x, y = engine.put(np.ones(50)), engine.put(np.ones(50))
+        for number in range(100_000):
+            handle = engine.push(tn.operators.add, x, y)
+            if number % 1_000 == 0:
+                handle.get()
+        del handle, x, y
+        engine.flush()
+        assert engine.stats()["live_objects"] == 0
+        assert engine.stats()["peak_bytes"] <= limit
+
+
 def test_values_between_are_freed_as_the_work_goes_on(engine: tn.Engine) -> None:
     with engine.hold():
         handle = engine.push(tn.operators.add, np.ones(10_000), 1.0)
