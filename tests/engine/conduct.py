@@ -66,14 +66,18 @@ class Conductor:
             if handle is not None:
                 self.observed.append((number, observe(handle)))
 
-    def compare(self, program: Program) -> None:
-        """Compare with the interpreter: what was seen, how often each ran, and what is left."""
+    def compare(self, program: Program) -> list[Outcome]:
+        """Compare what was seen with the interpreter, and return what that says."""
         outcomes = interpret(program, self.in_time)
         for number, seen in self.observed:
             assert agrees(seen, outcomes[number]), (
                 f"handle {number} has {seen}, and should have {outcomes[number]}"
             )
         self.handles.clear()
+        return outcomes
+
+    def count(self, program: Program, outcomes: list[Outcome]) -> None:
+        """Compare how often each operator ran, and what is left."""
         self.engine.flush()
         least, most = runs(program, outcomes)
         for name, operation in OPERATIONS.items():
@@ -106,6 +110,17 @@ def agrees(seen: Observed, outcome: Outcome) -> bool:
     return seen in outcome.reasons if outcome.reasons else seen == outcome.value
 
 
+def conduct_beside_others(engine: tn.Engine, program: Program) -> None:
+    """Run a program and compare its values alone: others run on the engine, too."""
+    conductor = Conductor(engine, None)
+    try:
+        conductor.execute(program)
+        conductor.look()
+        conductor.compare(program)
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__}: {error}\n{show(program)}") from error
+
+
 def conduct(engine: tn.Engine, program: Program, batch_limit: int | None = None) -> None:
     """Run a program and compare. Raises AssertionError with the program's text."""
     LOG.clear()
@@ -114,7 +129,7 @@ def conduct(engine: tn.Engine, program: Program, batch_limit: int | None = None)
     try:
         conductor.execute(program)
         conductor.look()
-        conductor.compare(program)
+        conductor.count(program, conductor.compare(program))
     except Exception as error:
         raise AssertionError(f"{type(error).__name__}: {error}\n{show(program)}") from error
     finally:

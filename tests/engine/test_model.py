@@ -12,17 +12,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import pytest
 
 import tenfold as tn
-from conduct import conduct
+from conduct import conduct, conduct_beside_others
 from dags import exhaustive, random_program, siblings, sorts
 
 OPERATORS = int(os.environ.get("MODEL_OPERATORS", "3"))
 SORTS = int(os.environ.get("MODEL_SORTS", "2"))
-PROGRAMS = int(os.environ.get("MODEL_PROGRAMS", "150"))
+PROGRAMS = int(os.environ.get("MODEL_PROGRAMS", "600"))
 SEED = int(os.environ.get("MODEL_SEED", "0"))
 PER_ENGINE = 500
 """Programs after which there is another engine."""
@@ -74,3 +75,13 @@ def test_random_programs(threads: int) -> None:
         with tn.Engine(threads=threads, batch_limit=limit) as engine:
             for seed in range(begin, min(begin + PER_ENGINE, SEED + PROGRAMS)):
                 conduct(engine, random_program(seed), limit)
+
+
+@workers
+def test_random_programs_of_several_threads_at_once(threads: int) -> None:
+    seeds = [*range(SEED, SEED + PROGRAMS)]
+    with tn.Engine(threads=threads) as engine, ThreadPoolExecutor(4) as producers:
+        programs = map(random_program, seeds)
+        for _ in producers.map(conduct_beside_others, [engine] * len(seeds), programs):
+            pass
+        assert engine.stats()["live_objects"] == 0
