@@ -217,7 +217,17 @@ void Engine::run(Job& job) {
 }
 
 void Engine::wait_for_freeing() {
-    while (!is_of_parent() && freeing_.load(std::memory_order_acquire) > 0) sched_yield();
+    if (is_of_parent()) return;
+    Heap ready, urgent; // of what was taken from the other one, or has ended
+    lock_.lock();
+    if (pending_count_ == 0) {
+        std::swap(ready_, ready);
+        std::swap(urgent_, urgent);
+    }
+    free_aside();
+    rest();
+    lock_.unlock();
+    while (freeing_.load(std::memory_order_acquire) > 0) sched_yield();
 }
 
 const Rows* Engine::rows_for_sums(const Type& type) {
