@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "release.h"
+#include "trace.h"
 
 namespace tenfold {
 namespace {
@@ -215,6 +216,18 @@ void Engine::begin(Future& future, Left& left) {
         raise(future);
 }
 
+namespace {
+
+void note_push(Traced& event, const Future& future, std::span<Future* const> inputs) {
+    event.begin = event.end = nanoseconds_now();
+    event.thread = this_pthread();
+    event.operators.push_back(future.number);
+    for (Future* input : inputs)
+        if (input->number) event.inputs.push_back(input->number);
+}
+
+} // namespace
+
 Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
                          std::span<Future* const> inputs) {
     auto future = Ref<Future>::adopt(new Future);
@@ -226,10 +239,13 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
     future->operation = std::move(operation);
     Left left;
     Wake waking = nobody;
+    bool traced = tracing.load(std::memory_order_relaxed);
+    Traced event{traced ? future->operation->name : std::string(), "push", 0, 0, 0, {}, {}};
     {
         Guard guard(lock_);
         if (closed_) return {};
         future->number = ++pushed_;
+        if (traced) note_push(event, *future, inputs);
         ++events_;
         if (kind == Operation::in_place || kind == Operation::cumulative) {
             Timeline& timeline = timeline_of(*inputs[0]);
@@ -253,6 +269,7 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
         if (!left.look.empty()) drop_unneeded(left);
         waking = needed();
     }
+    if (traced) trace(std::move(event));
     wake_settled(left);
     call(waking);
     return future;

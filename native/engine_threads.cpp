@@ -1,6 +1,5 @@
 // The threads of an engine: workers, which are started when there is work, and callers that wait.
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <exception>
 #include <pthread.h>
@@ -9,6 +8,7 @@
 #include <thread>
 
 #include "engine.h"
+#include "trace.h"
 
 namespace tenfold {
 namespace {
@@ -17,12 +17,6 @@ constexpr int64_t LOOK = 20'000'000; // nanoseconds a waiter sleeps at most befo
 
 timespec span_of(int64_t nanoseconds) {
     return {time_t(nanoseconds / 1'000'000'000), long(nanoseconds % 1'000'000'000)};
-}
-
-int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
 }
 
 } // namespace
@@ -172,6 +166,26 @@ void Engine::classify(Job& job) {
     wake_settled(left);
 }
 
+namespace {
+
+Traced traced_step(const Job& job) {
+    const Operation& operation = *job.members[0]->operation;
+    bool kernel =
+        job.kind == Job::rows || (operation.kind == Operation::fold && operation.plain_add);
+    const char* category = kernel                              ? "kernel"
+                           : operation.kind >= Operation::user ? "operator"
+                                                               : "call";
+    Traced event{operation.name, category, nanoseconds_now(), 0, this_pthread(), {}, {}};
+    for (const Ref<Future>& member : job.members) {
+        event.operators.push_back(member->number);
+        event.depth += member->depth;
+    }
+    event.depth /= double(job.members.size());
+    return event;
+}
+
+} // namespace
+
 // What rows cannot compute, Python can, or says why not.
 void Engine::run_rest(Job& job) {
     Job rest;
@@ -193,6 +207,9 @@ void Engine::run(Job& job) {
     if (job.kind == Job::callbacks) return host_.call(*this, job);
     if (job.kind == Job::classify) return classify(job);
     job.answers.resize(job.members.size());
+    bool traced = tracing.load(std::memory_order_relaxed);
+    Traced event;
+    if (traced) event = traced_step(job);
     if (job.kind == Job::rows) {
         run_rows(*job.batcher->rows, job.members, job.answers);
         run_rest(job);
@@ -206,11 +223,18 @@ void Engine::run(Job& job) {
         if (job.answers[0].empty()) host_.run(*this, job);
     }
     Left left;
+    TracedLevel level{};
+    if (traced) event.end = nanoseconds_now();
+    if (traced) trace(std::move(event)); // before anybody sees that it has ended
     {
         Guard guard(lock_);
         freeing_.fetch_add(1, std::memory_order_relaxed);
         finish(job, left);
+        level = {0, live_bytes_.load(std::memory_order_relaxed),
+                 live_objects_.load(std::memory_order_relaxed), pending_count_};
     }
+    level.time = traced ? nanoseconds_now() : 0;
+    if (traced) trace(level);
     wake_settled(left);
     left.free();
     freeing_.fetch_sub(1, std::memory_order_release);
@@ -240,7 +264,7 @@ const Rows* Engine::rows_for_sums(const Type& type) {
 
 // Outside of Python: a thread that waits.
 bool Engine::wait(Future& future, int64_t longest) {
-    int64_t until = now() + longest;
+    int64_t until = nanoseconds_now() + longest;
     for (;;) {
         if (future.is_settled()) return true;
         lock_.lock();
@@ -252,7 +276,7 @@ bool Engine::wait(Future& future, int64_t longest) {
         Wake waking = needed();
         lock_.unlock();
         call(waking);
-        int64_t remains = until - now();
+        int64_t remains = until - nanoseconds_now();
         if (remains <= 0) return future.is_settled();
         if (ran) continue;
         uint32_t state = Future::pending;
@@ -271,10 +295,10 @@ bool Engine::stop(int64_t longest) {
         signal_.fetch_add(1);
     }
     wake(signal_, 1 << 30);
-    int64_t until = now() + longest;
+    int64_t until = nanoseconds_now() + longest;
     for (;;) {
         uint32_t alive = alive_.load();
-        int64_t remains = until - now();
+        int64_t remains = until - nanoseconds_now();
         if (alive == 0 || remains <= 0) return alive == 0;
         timespec span = span_of(std::min(remains, LOOK));
         sleep_while(alive_, alive, &span);

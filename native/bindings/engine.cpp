@@ -2,6 +2,8 @@
 // handles and numbers.
 #include "engine.h"
 
+#include "../trace.h"
+
 #include <chrono>
 #include <unordered_map>
 #include <unordered_set>
@@ -464,6 +466,20 @@ void set_engine_hooks(nb::kwargs functions) {
                     take("object"),   take("op"),      take("add")};
 }
 
+// take_engine_trace() -> (events, levels): (name, category, begin, end, thread, operators, inputs,
+// depth) and (time, live bytes, live objects, pending) of each, times in nanoseconds.
+nb::tuple take_engine_trace() {
+    nb::list events, levels;
+    Traces traces = take_traces();
+    for (const Traced& each : traces.events)
+        events.append(nb::make_tuple(each.name, each.category, each.begin, each.end, each.thread,
+                                     nb::tuple(nb::cast(each.operators)),
+                                     nb::tuple(nb::cast(each.inputs)), each.depth));
+    for (const TracedLevel& each : traces.levels)
+        levels.append(nb::make_tuple(each.time, each.bytes, each.objects, each.pending));
+    return nb::make_tuple(events, levels);
+}
+
 // At the end of the interpreter: what has not started is cancelled, what runs has so long to end.
 void end_engines(double seconds) {
     for (Ref<Engine>& engine : live_engines()) {
@@ -488,6 +504,9 @@ void declare_engine(nb::module_& module) {
     module.def("set_engine_hooks", set_engine_hooks);
     module.def("end_engines", end_engines, "seconds"_a);
     module.def("inside_operator", inside_operator);
+    module.def(
+        "trace_engines", [](bool now) { tracing.store(now); }, "now"_a);
+    module.def("take_engine_trace", take_engine_trace);
 }
 
 } // namespace tenfold::bindings

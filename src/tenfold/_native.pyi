@@ -423,6 +423,17 @@ def set_engine_hooks(**hooks: object) -> None: ...
 def end_engines(seconds: float) -> None:
     """Cancel what has not started in any engine, and wait for what runs."""
 
+def trace_engines(now: bool) -> None:
+    """Whether engines note what they do from now on."""
+
+def take_engine_trace() -> tuple[
+    list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
+    list[tuple[int, int, int, int]],
+]:
+    """Take what was noted: (name, category, begin, end, thread, operators, inputs, depth) of each
+    push and step, and (time, live bytes, live objects, pending) after each step.
+    """
+
 def inside_operator() -> bool:
     """Whether this thread is running an operator of an engine."""
 

@@ -77,7 +77,7 @@ class Profile:
 
     @property
     def events(self) -> list[Event]:
-        """What ran, in the order in which it ended."""
+        """What ran, in the order in which it ended; engines' are told at the end of the block."""
         return self._record.events
 
     def counters(self) -> dict[str, int]:

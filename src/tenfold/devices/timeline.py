@@ -100,18 +100,41 @@ def record_events(
         recorded.threads.update(threads)
 
 
+def take_engines() -> None:
+    """Hand on what engines have noted: pushes, steps, and what was alive after each step."""
+    found, alive = _native.take_engine_trace()
+    if not found and not alive:
+        return
+    events = []
+    for name, category, begun, end, thread, operators, inputs, depth in found:
+        event = Event(name, category, begun, end, thread, operators, inputs, depth)
+        events.append(event)
+    levels = [
+        Level("engine", time, {"live_bytes": live, "live_objects": objects, "pending": pending})
+        for time, live, objects, pending in alive
+    ]
+    ran = sorted({event.thread for event in events if event.category != PUSH})
+    names = {thread: f"engine thread {number}" for number, thread in enumerate(ran, 1)}
+    own = {thread.ident for thread in threading.enumerate()}
+    record_events(events, levels, {t: name for t, name in names.items() if t not in own})
+
+
 @contextmanager
 def recording() -> Iterator[Record]:
     """Collect the events of a block, of all threads."""
     record = Record([], [], {})
+    take_engines()  # of those that record already
     _recorders.append(record)
     _native.set_watched(True)
+    _native.trace_engines(True)
     try:
         yield record
     finally:
+        take_engines()
         # By identity: two open recorders may hold equal events.
         _recorders[:] = [other for other in _recorders if other is not record]
         _native.set_watched(watched())
+        _native.trace_engines(watched())
 
 
 def debug(level: int, text: str) -> None:
