@@ -148,6 +148,7 @@ void Engine::classify(Job& job) {
     Left left;
     {
         Guard guard(lock_);
+        freeing_.fetch_add(1, std::memory_order_relaxed);
         for (std::size_t i = 0; i < job.members.size(); ++i) {
             Future& future = *job.members[i];
             if (job.answers[i].failure) {
@@ -164,6 +165,8 @@ void Engine::classify(Job& job) {
         drop_unneeded(left);
     }
     wake_settled(left);
+    left.free();
+    freeing_.fetch_sub(1, std::memory_order_release);
 }
 
 namespace {
