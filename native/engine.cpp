@@ -36,8 +36,13 @@ void Left::free() {
     futures.clear();
 }
 
+namespace {
+std::atomic<uint64_t> engines_made{0}; // relaxed: a count
+}
+
 Engine::Engine(const Limits& limits, Host& host)
-    : limits_(limits), host_(host), forks_(forks.load(std::memory_order_relaxed)) {
+    : limits_(limits), host_(host), forks_(forks.load(std::memory_order_relaxed)),
+      serial_(engines_made.fetch_add(1, std::memory_order_relaxed)) {
     batchers_.emplace(Signature(), std::make_unique<Batcher>()); // of what runs alone
     Guard guard(the_engines->lock);
     the_engines->all.push_back(this);
@@ -221,9 +226,10 @@ namespace {
 void note_push(Traced& event, const Future& future, std::span<Future* const> inputs) {
     event.begin = event.end = nanoseconds_now();
     event.thread = this_pthread();
-    event.operators.push_back(future.number);
+    const Engine& engine = *future.engine;
+    event.operators.push_back(engine.traced_number(future));
     for (Future* input : inputs)
-        if (input->number) event.inputs.push_back(input->number);
+        if (input->number) event.inputs.push_back(engine.traced_number(*input));
 }
 
 } // namespace

@@ -104,6 +104,8 @@ class Engine {
     // Workers end; waits for them, at most so many nanoseconds. False when some are left.
     bool stop(int64_t longest);
     bool closed() const { return closed_; }
+    // Its number among the pushes of all engines, as traces say it.
+    uint64_t traced_number(const Future& future) const { return serial_ << 32 | future.number; }
     bool is_of_parent() const; // of this process, which is a fork
 
     // Whether there is room for so many bytes more; else whether what runs or is ready could make
@@ -231,6 +233,7 @@ class Engine {
     Word signal_{0};                 // changed to wake workers
     std::atomic<int64_t> live_objects_{0}, live_bytes_{0}, peak_bytes_{0};
     const uint32_t forks_;
+    const uint64_t serial_; // how many engines there were before
 };
 
 // Engines there are, for the end of the process.

@@ -180,7 +180,7 @@ Traced traced_step(const Job& job) {
                                                                : "call";
     Traced event{operation.name, category, nanoseconds_now(), 0, this_pthread(), {}, {}};
     for (const Ref<Future>& member : job.members) {
-        event.operators.push_back(member->number);
+        event.operators.push_back(member->engine->traced_number(*member));
         event.depth += member->depth;
     }
     event.depth /= double(job.members.size());

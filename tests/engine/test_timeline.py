@@ -92,3 +92,13 @@ def test_critical_path_of_an_engine_is_known(engine: tn.Engine, tmp_path: Path) 
     assert summary.critical is not None
     assert [link.name for link in summary.critical] == ["exp", "negative", "Mine"]
     assert summary.mean_batch == pytest.approx(3.0)
+
+
+def test_operators_of_two_engines_have_numbers_of_their_own(tmp_path: Path) -> None:
+    with tn.Engine(threads=1) as one, tn.Engine(threads=1) as other, tn.profile() as p:
+        one.push(tn.operators.exp, np.ones(3)).get()
+        other.push(tn.operators.sin, np.ones(3)).get()
+    p.save(tmp_path / "t.json")
+    pushes = [each for each in read_timeline(tmp_path / "t.json").slices if each.category == PUSH]
+    assert [each.name for each in pushes] == ["exp", "sin"]
+    assert pushes[0].operators != pushes[1].operators

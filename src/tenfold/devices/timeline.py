@@ -28,8 +28,8 @@ PUSH = "push"
 class Event:
     """One piece of work: its name and category, begin and end in nanoseconds, the thread's id.
 
-    What an engine ran says its operators by their numbers, which count its pushes, and their mean
-    depth; a push says its one operator, and as `inputs` those whose results that one takes.
+    What an engine ran says its operators by their numbers, which grow with its pushes, and their
+    mean depth; a push says its one operator, and as `inputs` those whose results that one takes.
     """
 
     name: str
