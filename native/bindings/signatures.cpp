@@ -19,7 +19,9 @@ void prepare(Engine& engine, const Operation& operation, std::span<Type* const> 
         inputs.push_back(nodes.back().get());
         if (type->weak) continue;
         alike &= type->storage == 0 && has_loops_on(type->device);
-        alike &= !arrays || type->shape == made.types.front()->shape || made.types.front()->weak;
+        if (operation.kind != Operation::product)
+            alike &=
+                !arrays || type->shape == made.types.front()->shape || made.types.front()->weak;
         arrays = true;
     }
     Ref<Node> node = arrays && alike ? make_node(operation.op, inputs, {}) : Ref<Node>();

@@ -89,6 +89,18 @@ def test_products_with_a_shared_operand_are_one_larger_product(
         np.testing.assert_allclose(np.asarray(handle.get()), expected, 1e-11, 1e-12)
 
 
+@pytest.mark.parametrize("shapes", [((1, 16), (16, 16)), ((3, 4), (4, 5)), ((4, 1), (1, 4))])
+def test_products_of_oblong_matrices_are_one_launch(
+    engine: tn.Engine, shapes: tuple[tuple[int, int], tuple[int, int]]
+) -> None:
+    lefts, rights = (matrices(20, *shape) for shape in shapes)
+    puts = [[engine.put(each) for each in some] for some in (lefts, rights)]
+    p, handles = held(engine, lambda: products(engine, *puts))
+    assert p.launches == 1
+    for left, right, handle in zip(lefts, rights, handles, strict=True):
+        np.testing.assert_allclose(np.asarray(handle.get()), left @ right, 1e-12, 1e-12)
+
+
 def test_chains_of_depth_ten_are_ten_launches() -> None:
     matrix = np.eye(3) * 0.5
     with tn.Engine(threads=2, batch_limit=64) as engine:
