@@ -5,9 +5,10 @@ NATIVE := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings
                      native/tests/*.h native/tests/*.cpp)
 CMAKE ?= cmake
 STRESS_SECONDS ?= 60
+SOAK_MINUTES ?= 20
 
 .PHONY: help develop test test-tiny lint format tidy types stubs bench docs native tsan asan fuzz \
-        wheel changelog clean
+        model soak wheel changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -71,6 +72,13 @@ asan: ## the same under the address and undefined-behaviour sanitizers
 
 fuzz: ## 100,000 random expressions against the reference
 	$(PYTHON) -m pytest -m fuzz --hypothesis-profile=fuzz
+
+model: ## engines against the sequential interpreter: all small graphs, 100,000 random programs
+	MODEL_OPERATORS=5 MODEL_SORTS=3 MODEL_PROGRAMS=100000 $(PYTHON) -m pytest --numprocesses=0 \
+	    --override-ini=faulthandler_timeout=0 tests/engine/test_model.py
+
+soak: ## mixed work on an engine for SOAK_MINUTES: no hang, no error, flat memory
+	cd bench && $(PYTHON) -m engine_work.soak --minutes $(SOAK_MINUTES)
 
 # libstdc++ stays dynamic: every manylinux system has it, and GCC 12's static one asks for a newer
 # glibc (arc4random, 2.36) than the module itself does (2.34).

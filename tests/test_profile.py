@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.devices.timeline import Event, Level, record_events
 
 
 def test_building_counts_nothing() -> None:
@@ -92,7 +94,7 @@ def test_saved_timeline_is_a_trace_of_complete_events(tmp_path: Path) -> None:
         tn.exp(tn.asarray([1.0])).wait()
     p.save(tmp_path / "t.json")
     trace = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
-    (event,) = trace["traceEvents"]
+    (event,) = events_of(tmp_path / "t.json", "X")
     assert (event["name"], event["cat"], event["ph"]) == ("exp", "kernel", "X")
     assert event["dur"] > 0
     assert trace["otherData"]["kernels"] == 1
@@ -127,3 +129,54 @@ def test_debug_level_2_writes_each_step_to_stderr(capsys: pytest.CaptureFixture[
     assert lines[-1].startswith("tenfold: kernel add ")
     (tn.asarray([1.0]) + 1).wait()
     assert capsys.readouterr().err == ""
+
+
+def test_timeline_names_the_threads_that_worked(tmp_path: Path) -> None:
+    with tn.profile() as p:
+        (tn.asarray([1.0]) + 1).wait()
+    p.save(tmp_path / "t.json")
+    (named,) = events_of(tmp_path / "t.json", "M")
+    assert (named["name"], named["args"]) == ("thread_name", {"name": "MainThread"})
+    assert named["tid"] == threading.get_ident()
+
+
+def test_timeline_of_an_engine_has_an_arrow_from_each_push_to_its_run(tmp_path: Path) -> None:
+    with tn.profile() as p:
+        record_events(
+            [
+                Event("add", "push", 1000, 1500, 1, operators=(7,)),
+                Event("add", "push", 2000, 2500, 1, operators=(8,), inputs=(7,)),
+                Event("add", "kernel", 4000, 9000, 2, operators=(7, 8), depth=1.5),
+            ],
+            threads={2: "worker 1"},
+        )
+    p.save(tmp_path / "t.json")
+    first, second, run = events_of(tmp_path / "t.json", "X")
+    assert first["args"] == {"operators": [7], "inputs": []}
+    assert second["args"] == {"operators": [8], "inputs": [7]}
+    assert run["args"] == {"operators": [7, 8], "batch": 2, "depth": 1.5}
+    tails, heads = (events_of(tmp_path / "t.json", phase) for phase in "sf")
+    assert [(each["id"], each["ts"], each["tid"]) for each in tails] == [(7, 1.0, 1), (8, 2.0, 1)]
+    assert [(each["id"], each["ts"], each["tid"]) for each in heads] == [(7, 4.0, 2), (8, 4.0, 2)]
+    assert {each["bp"] for each in heads} == {"e"}
+    assert [each["args"]["name"] for each in events_of(tmp_path / "t.json", "M")] == ["worker 1"]
+
+
+def test_arrow_needs_a_push_that_was_seen(tmp_path: Path) -> None:
+    with tn.profile() as p:
+        record_events([Event("add", "kernel", 4000, 9000, 2, operators=(7,))])
+    p.save(tmp_path / "t.json")
+    assert events_of(tmp_path / "t.json", "s") == events_of(tmp_path / "t.json", "f") == []
+
+
+def test_levels_are_counters_of_the_timeline(tmp_path: Path) -> None:
+    with tn.profile() as p:
+        record_events([], [Level("memory", 3000, {"live bytes": 64})])
+    p.save(tmp_path / "t.json")
+    (level,) = events_of(tmp_path / "t.json", "C")
+    assert (level["name"], level["ts"], level["args"]) == ("memory", 3.0, {"live bytes": 64})
+
+
+def events_of(path: Path, phase: str) -> list[dict[str, Any]]:
+    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    return [event for event in events if event["ph"] == phase]

@@ -97,6 +97,7 @@ NB_MODULE(_native, module) {
     declare_windows(module);
     declare_functions(module);
     declare_singly(module);
+    declare_engine(module);
 
     nb::class_<Options>(module, "Options")
         .def(

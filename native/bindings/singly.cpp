@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "engine.h"
 #include "values.h"
 
 namespace tenfold::bindings {
@@ -140,6 +141,29 @@ std::size_t noted_sights() {
 [[maybe_unused]] Cache& joined = join({"graphs seen seldom", PLACES, noted_sights, forget_sights});
 
 } // namespace
+
+bool has_loops_on(uint8_t device_of_type) { return make_loop && device_of_type == device; }
+
+const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs) {
+    if (node.op->shapes != Op::broadcast || !node.inference->loops) return nullptr;
+    std::string steps;
+    std::size_t form = 0;
+    for (const Node* input : inputs) {
+        if (input->is_scalar()) continue;
+        steps.push_back('1');
+        form = form * 3 + 1;
+    }
+    if (steps.empty() || steps.size() > Loops::OPERANDS) return nullptr;
+    std::atomic<const Loop*>& known = node.inference->loops->loops[form];
+    const Loop* loop = known.load(std::memory_order_acquire);
+    if (loop) return loop;
+    const Loop* made = Maker().make(node, inputs, steps);
+    if (made && !known.compare_exchange_strong(loop, made)) {
+        delete made;
+        return loop;
+    }
+    return made;
+}
 
 void declare_singly(nb::module_& module) {
     using namespace nb::literals;

@@ -33,11 +33,22 @@ array.install()
 del array  # the name of a module here, of a function in NumPy: its absence says what to write
 settings.load_environment()
 
-from tenfold import testing  # noqa: E402  # made from the tables that are full now
+from tenfold import pipeline, testing  # noqa: E402  # made from the tables that are full now
+from tenfold._native import Handle  # noqa: E402  # as above
+from tenfold.engine import operands  # noqa: E402  # as above
+from tenfold.engine.engine import Engine, engine  # noqa: E402  # as above
+from tenfold.engine.operators import (  # noqa: E402  # as above
+    BatchedOperator,
+    CumulativeOperator,
+    InPlaceOperator,
+    Object,
+    Operator,
+)
 from tenfold.functions.custom import op  # noqa: E402  # as above
 from tenfold.functions.operator import operator  # noqa: E402  # as above
 from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
 
+operands.surround(asarray, pipeline.evaluate)
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
@@ -50,11 +61,19 @@ globals().update(_operations)
 
 __all__ = [
     "Array",
+    "BatchedOperator",
+    "CumulativeOperator",
+    "Engine",
+    "Handle",
+    "InPlaceOperator",
     "Kind",
+    "Object",
+    "Operator",
     "Profile",
     "Rule",
     "asarray",
     "assign",
+    "engine",
     "errors",
     "eval",
     "explain",

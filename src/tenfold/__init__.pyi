@@ -13,11 +13,19 @@ import builtins
 import numpy as np
 
 from tenfold._native import Array as Array
+from tenfold.engine.operators import BatchedOperator as BatchedOperator
+from tenfold.engine.operators import CumulativeOperator as CumulativeOperator
+from tenfold.engine.engine import Engine as Engine
+from tenfold._native import Handle as Handle
+from tenfold.engine.operators import InPlaceOperator as InPlaceOperator
 from tenfold.ir.op import Kind as Kind
+from tenfold.engine.operators import Object as Object
+from tenfold.engine.operators import Operator as Operator
 from tenfold.profile import Profile as Profile
 from tenfold.ir.rule import Rule as Rule
 from tenfold.interop.importing import asarray as asarray
 from tenfold.assignment.savers import assign as assign
+from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
 from tenfold.interop.reading import eval as eval
 from tenfold.explain import explain as explain
@@ -545,7 +553,14 @@ def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: bui
 
 __all__ = [
     "Array",
+    "BatchedOperator",
+    "CumulativeOperator",
+    "Engine",
+    "Handle",
+    "InPlaceOperator",
     "Kind",
+    "Object",
+    "Operator",
     "Profile",
     "Rule",
     "__array_api_version__",
@@ -606,6 +621,7 @@ __all__ = [
     "einsum",
     "empty",
     "empty_like",
+    "engine",
     "equal",
     "erf",
     "erfc",

@@ -1,6 +1,6 @@
 """What the native core gives to Python. Array's operators and methods are in the public stubs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -375,6 +375,68 @@ class BoundPlan:
         the operands are registers; `numbers` are (field, instruction, index, register). False
         where something of that is not there.
         """
+
+class Handle:
+    """The future value of a pushed operator; see Engine.push."""
+
+    def get(self, timeout: float | None = None) -> Any:
+        """Wait for the value and return it: an Array, or the user's object.
+
+        Raises what the operator raised, CancelledError when it was cancelled, and TimeoutError
+        after `timeout` seconds.
+        """
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait as `get` does and return what it would raise, or None."""
+    def done(self) -> bool:
+        """Whether the value is there, or an error; never waits."""
+    def cancel(self) -> bool:
+        """Cancel the operator and all that depends on it; False once it has started."""
+    def __await__(self) -> Generator[Any, None, Any]: ...
+    def _call(self, function: Callable[[], object], /) -> bool:
+        """Have a worker call it once there is a value; False where there is one by now."""
+
+class Engine:
+    """The native part of tenfold.engine.engine.Engine."""
+
+    def __init__(
+        self, threads: int, batch_limit: int, batch_wait: int, memory_limit: int, /
+    ) -> None: ...
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be pushed any more."""
+    def put(self, value: Any, /) -> Handle:
+        """Return the Handle of a value that is there."""
+    def push(self, operator: Any, /, *inputs: Any, **params: Any) -> Handle:
+        """Have an operator run once its inputs are there, and return the Handle of its result at
+        once.
+        """
+    def flush(self, handle: Handle | None = None, /) -> None:
+        """Have what a handle needs run, or everything, and wait until it has."""
+    def _hold(self) -> None: ...
+    def _let_go(self) -> None: ...
+    def _close(self, cancel: bool, seconds: float, /) -> bool:
+        """Close it; whether all threads have ended in that time."""
+    def _statistics(self) -> dict[str, Any]: ...
+    def _pending(self) -> list[tuple[int, str, str, tuple[int, ...]]]:
+        """What is pending: number, name, state, numbers of the inputs that are pending."""
+
+def set_engine_hooks(**hooks: object) -> None: ...
+def end_engines(seconds: float) -> None:
+    """Cancel what has not started in any engine, and wait for what runs."""
+
+def trace_engines(now: bool) -> None:
+    """Whether engines note what they do from now on."""
+
+def take_engine_trace() -> tuple[
+    list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
+    list[tuple[int, int, int, int]],
+]:
+    """Take what was noted: (name, category, begin, end, thread, operators, inputs, depth) of each
+    push and step, and (time, live bytes, live objects, pending) after each step.
+    """
+
+def inside_operator() -> bool:
+    """Whether this thread is running an operator of an engine."""
 
 def replayed(array: Array) -> bool:
     """As computed, for who does not wait for the value."""

@@ -19,12 +19,14 @@ chrome://tracing: an event for each launch, named as the operations that it comp
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
 from tenfold import _native
-from tenfold.devices.timeline import Event, recording
+from tenfold.devices.timeline import PUSH, Event, Level, Record, recording
 
 
 class Profile:
@@ -51,12 +53,12 @@ class Profile:
     def __init__(self) -> None:
         self._begin: dict[str, int] = {}
         self._end: dict[str, int] | None = None
-        self._recording: AbstractContextManager[list[Event]] | None = None
-        self.events: list[Event] = []
+        self._recording: AbstractContextManager[Record] | None = None
+        self._record = Record([], [], {})
 
     def __enter__(self) -> Profile:
         self._recording = recording()
-        self.events = self._recording.__enter__()
+        self._record = self._recording.__enter__()
         self._end = None
         self._begin = _native.read_counters()
         return self
@@ -70,6 +72,13 @@ class Profile:
         self._end = _native.read_counters()
         if self._recording is not None:
             self._recording.__exit__(kind, error, traceback)
+        for thread in threading.enumerate():
+            self._record.threads.setdefault(thread.ident or 0, thread.name)
+
+    @property
+    def events(self) -> list[Event]:
+        """What ran, in the order in which it ended; engines' are told at the end of the block."""
+        return self._record.events
 
     def counters(self) -> dict[str, int]:
         """Return every counter by name."""
@@ -108,20 +117,58 @@ class Profile:
             raise
 
     def _trace(self) -> dict[str, object]:
+        events, known = self._record.events, self._record.threads
+        used = {event.thread for event in events}
+        named = [_named(each, known[each]) for each in sorted(used & known.keys())]
+        pushed = {event.operators[0] for event in events if event.category == PUSH}
+        found = [*named, *map(_complete, events), *map(_level, self._record.levels)]
+        for event in events:
+            found.extend(_arrows(event, pushed))
         process = os.getpid()
-        events = [
-            {
-                "name": event.name,
-                "cat": event.category,
-                "ph": "X",  # a complete event: begin and duration, in microseconds
-                "ts": event.begin / 1e3,
-                "dur": (event.end - event.begin) / 1e3,
-                "pid": process,
-                "tid": event.thread,
-            }
-            for event in self.events
-        ]
-        return {"traceEvents": events, "otherData": self.counters()}
+        traced = [{**each, "pid": process} for each in found]
+        return {"traceEvents": traced, "otherData": self.counters()}
+
+
+Traced = dict[str, object]
+
+
+def _named(thread: int, name: str) -> Traced:
+    return {"name": "thread_name", "ph": "M", "tid": thread, "args": {"name": name}}
+
+
+def _complete(event: Event) -> Traced:
+    """Return an event with its begin and its duration, in microseconds."""
+    found: Traced = {
+        "name": event.name,
+        "cat": event.category,
+        "ph": "X",
+        "ts": event.begin / 1e3,
+        "dur": (event.end - event.begin) / 1e3,
+        "tid": event.thread,
+    }
+    if event.operators:
+        found["args"] = {"operators": event.operators, **_about(event)}
+    return found
+
+
+def _about(event: Event) -> Traced:
+    if event.category == PUSH:
+        return {"inputs": event.inputs}
+    return {"batch": len(event.operators), "depth": event.depth}
+
+
+def _arrows(event: Event, pushed: set[int]) -> Iterator[Traced]:
+    """Yield an arrow's tail in a push, or its head in what ran, for each operator of an event."""
+    tail = event.category == PUSH
+    for number in event.operators:
+        if number in pushed:
+            end: Traced = {"ph": "s"} if tail else {"ph": "f", "bp": "e"}
+            where: Traced = {"ts": event.begin / 1e3, "tid": event.thread, "id": number}
+            yield {"name": "run", "cat": PUSH, **end, **where}
+
+
+def _level(level: Level) -> Traced:
+    return {"name": level.name, "ph": "C", "ts": level.time / 1e3, "args": dict(level.values)}
 
 
 def profile() -> Profile:

@@ -230,6 +230,24 @@ SETTINGS: tuple[Setting, ...] = (
         "How many threads a kernel runs on; the processors this process may use.",
     ),
     Setting(
+        "batch_limit",
+        0,
+        _whole(0, 2**31 - 1),
+        "How many pushed operators at most run as one batch (0: any number). For new engines.",
+    ),
+    Setting(
+        "batch_wait",
+        50,
+        _whole(0, 60_000_000),
+        "Microseconds without a push or a step after which a batch runs. For new engines.",
+    ),
+    Setting(
+        "memory_limit",
+        0,
+        _whole(0, 2**62),
+        "Bytes that an engine's values may take (0: any number). For new engines.",
+    ),
+    Setting(
         "debug",
         0,
         _whole(0, 5),

@@ -17,6 +17,7 @@ from tenfold.cli.cache import cache_command
 from tenfold.cli.compute import eval_command, explain_command
 from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
+from tenfold.cli.trace import trace_command
 from tenfold.errors import Explained
 from tenfold.io.errors import ComputationError, UserError, because, one_line
 
@@ -98,6 +99,7 @@ for command in (
     doctor_command,
     bench_command,
     cache_command,
+    trace_command,
 ):
     program.add_command(command)
 

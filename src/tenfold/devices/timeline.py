@@ -2,9 +2,9 @@
 
 Takes one call per piece of work, hands the events to every recorder that is open.
 
->>> with recording() as events:
+>>> with recording() as seen:
 ...     record("add", "kernel", begin())
->>> [event.name for event in events]
+>>> [event.name for event in seen.events]
 ['add']
 """
 
@@ -13,26 +13,55 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tenfold import _native, settings
+
+PUSH = "push"
+"""The category of events that hand an operator to an engine and compute nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One piece of work: its name and category, begin and end in nanoseconds, the thread's id."""
+    """One piece of work: its name and category, begin and end in nanoseconds, the thread's id.
+
+    What an engine ran says its operators by their numbers, which grow with its pushes, and their
+    mean depth; a push says its one operator, and as `inputs` those whose results that one takes.
+    """
 
     name: str
     category: str
     begin: int
     end: int
     thread: int
+    operators: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()
+    depth: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How much there was of several things at a time in nanoseconds, such as bytes alive."""
+
+    name: str
+    time: int
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a recorder has seen so far, and what threads are called."""
+
+    events: list[Event]
+    levels: list[Level]
+    threads: dict[int, str]
 
 
 # No lock of its own: list.append and iteration over a copy are whole under the GIL.
-_recorders: list[list[Event]] = []
+_recorders: list[Record] = []
 
 
 def begin() -> int:
@@ -45,8 +74,7 @@ def record(name: str, category: str, begun: int) -> None:
     if not _recorders and not settings.get("debug"):
         return
     event = Event(name, category, begun, time.perf_counter_ns(), threading.get_ident())
-    for events in tuple(_recorders):
-        events.append(event)
+    record_events([event])
     debug(2, f"{category} {name} {(event.end - event.begin) / 1e3:.1f} us")
 
 
@@ -57,23 +85,56 @@ def watched() -> bool:
 
 def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
     """Say what has run: name, category, begin and end of each in nanoseconds."""
-    made = [Event(*event, threading.get_ident()) for event in events]
+    record_events([Event(*event, threading.get_ident()) for event in events])
+
+
+def record_events(
+    events: Sequence[Event],
+    levels: Sequence[Level] = (),
+    threads: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    """Say what has run, on any thread, how much there was of what, and what threads are called."""
     for recorded in tuple(_recorders):
-        recorded.extend(made)
+        recorded.events.extend(events)
+        recorded.levels.extend(levels)
+        recorded.threads.update(threads)
+
+
+def take_engines() -> None:
+    """Hand on what engines have noted: pushes, steps, and what was alive after each step."""
+    found, alive = _native.take_engine_trace()
+    if not found and not alive:
+        return
+    events = []
+    for name, category, begun, end, thread, operators, inputs, depth in found:
+        event = Event(name, category, begun, end, thread, operators, inputs, depth)
+        events.append(event)
+    levels = [
+        Level("engine", time, {"live_bytes": live, "live_objects": objects, "pending": pending})
+        for time, live, objects, pending in alive
+    ]
+    ran = sorted({event.thread for event in events if event.category != PUSH})
+    names = {thread: f"engine thread {number}" for number, thread in enumerate(ran, 1)}
+    own = {thread.ident for thread in threading.enumerate()}
+    record_events(events, levels, {t: name for t, name in names.items() if t not in own})
 
 
 @contextmanager
-def recording() -> Iterator[list[Event]]:
+def recording() -> Iterator[Record]:
     """Collect the events of a block, of all threads."""
-    events: list[Event] = []
-    _recorders.append(events)
+    record = Record([], [], {})
+    take_engines()  # of those that record already
+    _recorders.append(record)
     _native.set_watched(True)
+    _native.trace_engines(True)
     try:
-        yield events
+        yield record
     finally:
+        take_engines()
         # By identity: two open recorders may hold equal events.
-        _recorders[:] = [other for other in _recorders if other is not events]
+        _recorders[:] = [other for other in _recorders if other is not record]
         _native.set_watched(watched())
+        _native.trace_engines(watched())
 
 
 def debug(level: int, text: str) -> None:

@@ -61,11 +61,11 @@ def measured_text(arrays: Sequence[Array], prepared: Prepared) -> str:
     No Look at them may be left: it holds every node, which would all be computed to be kept.
     """
     expected, compiled = prepared
-    with recording() as events:
+    with recording() as record:
         failure = pipeline.evaluate(arrays, planned=True)
     if failure is not None:
         raise failure
-    own = [event for event in events if event.thread == threading.get_ident()]
+    own = [event for event in record.events if event.thread == threading.get_ident()]
     if expected is None:
         return _times(own)
     steps = _matched(expected, own)

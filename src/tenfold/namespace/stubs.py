@@ -20,7 +20,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 import tenfold
-from tenfold._native import Array
+from tenfold._native import Array, Handle
 from tenfold.ir.op import OPS, Operation
 
 IMPORTS = {
@@ -145,8 +145,8 @@ def public_text() -> str:
 
 
 def _public_name(name: str, value: object) -> str:
-    if value is Array:
-        return "from tenfold._native import Array as Array"
+    if value is Array or value is Handle:
+        return f"from tenfold._native import {name} as {name}"
     if isinstance(value, ModuleType):
         return f"from tenfold import {name} as {name}"
     if isinstance(value, np.dtype):

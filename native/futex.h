@@ -1,0 +1,23 @@
+// Futexes: a thread sleeps until a word changes. Their state is one that a fork may copy, as that
+// of a mutex and a condition variable is not.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace tenfold {
+
+using Word = std::atomic<uint32_t>;
+
+inline void sleep_while(Word& word, uint32_t value, const timespec* longest) {
+    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, longest, nullptr, 0);
+}
+
+inline void wake(Word& word, int sleepers) {
+    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
+}
+
+} // namespace tenfold

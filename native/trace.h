@@ -1,0 +1,39 @@
+// Trace: what engines did, and when, while somebody records it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenfold {
+
+// A push, or a step: a batch, or one operator.
+struct Traced {
+    std::string name;
+    const char* category;
+    int64_t begin, end;                      // nanoseconds of the steady clock
+    uint64_t thread;                         // as pthread_self() has it
+    std::vector<uint64_t> operators, inputs; // by the numbers of their pushes
+    double depth = 0;
+};
+
+// How much there was at a time.
+struct TracedLevel {
+    int64_t time;
+    int64_t bytes, objects;
+    std::size_t pending;
+};
+
+struct Traces {
+    std::vector<Traced> events;
+    std::vector<TracedLevel> levels;
+};
+
+inline std::atomic<bool> tracing{false}; // relaxed: who misses a change is a step late
+void trace(Traced event);
+void trace(const TracedLevel& level);
+Traces take_traces();
+int64_t nanoseconds_now();
+uint64_t this_pthread();
+
+} // namespace tenfold

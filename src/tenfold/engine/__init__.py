@@ -1,0 +1,1 @@
+"""Engine: asynchronous execution of pushed operators, batched by signature."""

@@ -1,0 +1,193 @@
+"""Engine: operators are pushed and run when their inputs are there, many at once.
+
+Takes operators and their inputs, hands on Handles of future values. What runs when is native
+(`native/engine.h`); Python describes operators, runs users', and says errors.
+
+>>> import tenfold as tn
+>>> with tn.Engine(threads=2) as engine:
+...     a = engine.put([[1.0, 2.0]])
+...     b = engine.put(tn.asarray([1.0, 2.0]))
+...     engine.push(tn.operators.add, b, b).get().tolist()
+[2.0, 4.0]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from tenfold import _native, settings
+from tenfold._native import Handle
+from tenfold.devices import forks
+from tenfold.engine import describing, operands, operators, running
+from tenfold.engine.sizes import bytes_from
+from tenfold.ir.op import Op
+from tenfold.ops.arithmetic import add
+
+LAST_SECONDS = 2.0
+"""How long the end of the interpreter waits for operators that are running."""
+
+SHUTDOWN_SECONDS = 1e6
+"""How long `shutdown` waits for them: in effect for ever."""
+
+
+class Engine(_native.Engine):
+    """Runs operators asynchronously, in batches, on threads of its own.
+
+    `push` returns at once. Operators of tenfold on small arrays wait for others of the same kind,
+    and run together: when `batch_limit` of them are there, when somebody waits for one, or when a
+    thread is idle and for `batch_wait` seconds nothing was pushed and nothing ended. What is left
+    out is the option of that name (`tn.options`). `memory_limit` is in bytes, or text such
+    as "2GiB"; while values take more, `push` and `put` wait for what runs to free some, and raise
+    MemoryError when nothing can.
+
+    As a context manager it flushes and shuts down at the end; after an exception it cancels what
+    has not started.
+
+    Raises ValueError for a number out of range.
+
+    >>> import tenfold as tn
+    >>> with tn.Engine(threads=2, batch_limit=64) as engine:
+    ...     x = engine.put(tn.asarray([1.0, 2.0]))
+    ...     y = engine.push(tn.operators.multiply, x, 3.0)
+    ...     y.get().tolist()
+    [3.0, 6.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        threads: int | None = None,
+        batch_limit: int | None = None,
+        batch_wait: float | None = None,
+        memory_limit: int | str | None = None,
+    ) -> None:
+        count = int(settings.get("threads")) if threads is None else threads
+        limit = int(settings.get("batch_limit")) if batch_limit is None else batch_limit
+        wait = int(settings.get("batch_wait")) / 1e6 if batch_wait is None else batch_wait
+        memory = settings.get("memory_limit") if memory_limit is None else memory_limit
+        if not 1 <= count <= 1024:
+            raise ValueError(f"Engine: threads is {count}, not from 1 to 1024")
+        if limit < 0 or (limit == 0 and batch_limit is not None):
+            raise ValueError(f"Engine: batch_limit is {batch_limit}, not at least 1")
+        if not 0 <= wait <= 60:
+            raise ValueError(f"Engine: batch_wait is {batch_wait} seconds, not from 0 to 60")
+        super().__init__(count, limit, int(wait * 1e9), bytes_from(memory or None))
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep everything from running until the block ends, but for what is flushed or awaited.
+
+        >>> import tenfold as tn
+        >>> with tn.Engine() as engine:
+        ...     x = engine.put(tn.asarray([1.0]))
+        ...     with engine.hold():
+        ...         y = engine.push(tn.operators.negative, x)
+        ...         before = y.done()
+        ...     before, y.get().tolist()
+        (False, [-1.0])
+        """
+        self._hold()
+        try:
+            yield
+        finally:
+            self._let_go()
+
+    def stats(self) -> Mapping[str, Any]:
+        """Return counts: of pushes, of batches by size, and of values that are alive.
+
+        `pending` are those that have not ended, of them `ready` wait for their batch or a thread;
+        `queue_depth` is the same as `pending`. `live_bytes` and `peak_bytes` are of values.
+        """
+        found = self._statistics()
+        found["queue_depth"] = found["pending"]
+        return MappingProxyType(found)
+
+    def graph(self) -> str:
+        """Return what is pending as a graph in DOT: an arrow from each operator to its readers."""
+        lines = ["digraph engine {"]
+        for number, name, state, inputs in self._pending():
+            lines.append(f'  n{number} [label="{name} {number}\\n{state}"];')
+            lines += [f"  n{source} -> n{number};" for source in inputs]
+        return "\n".join([*lines, "}"])
+
+    def shutdown(self, wait: bool = True) -> None:
+        """End the engine: after everything has run, or (`wait=False`) cancelling what has not.
+
+        Handles keep the values that are there. Later pushes raise RuntimeError. A second call does
+        nothing.
+        """
+        if self.closed:
+            return
+        if wait:
+            self.flush()
+        self._close(not wait, SHUTDOWN_SECONDS if wait else 0.0)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown(wait=error is None)
+
+
+def _wait(handle: Handle) -> Generator[Any, None, Any]:
+    return _awaited(handle).__await__()
+
+
+async def _awaited(handle: Handle) -> Any:
+    loop = asyncio.get_running_loop()
+    settled = loop.create_future()
+
+    def settle() -> None:
+        if not settled.done():  # nobody waits any more where the task was cancelled
+            settled.set_result(None)
+
+    def wake() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle)
+
+    if handle._call(wake):
+        await settled
+    return handle.get()
+
+
+_lock = forks.lock()  # protects _default
+_default: list[Engine] = []
+
+
+def engine() -> Engine:
+    """Return the engine of this process, made when it is first asked for.
+
+    >>> import tenfold as tn
+    >>> tn.engine() is tn.engine()
+    True
+    """
+    with _lock:
+        if not _default or _default[0].closed:
+            _default[:] = [Engine()]
+        return _default[0]
+
+
+_native.set_engine_hooks(
+    describe=describing.describe,
+    import_=operands.imported,
+    run=running.run,
+    signature=describing.signature,
+    copy=operators.copied,
+    error=running.fresh,
+    log=running.unobserved,
+    wait=_wait,
+    object=operators.Object,
+    op=Op,
+    add=add,
+)
+atexit.register(_native.end_engines, LAST_SECONDS)

@@ -1,0 +1,171 @@
+"""What users derive from: operators that the engine runs, and objects that it keeps.
+
+Takes nothing, hands on the classes. An operator is an instance: its attributes are its parameters.
+
+>>> class Scaled(Operator):
+...     pure = True
+...     def __init__(self, factor): self.factor = factor
+...     def run(self, x): return x * self.factor
+>>> Scaled(3)(2)
+6
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from tenfold._native import Array
+from tenfold.engine.operands import finished
+
+
+class Operator:
+    """An operation of your own that is opaque to tenfold: `run` is called with the GIL.
+
+    `run(self, *inputs, **params)` is given the values of the inputs, Arrays or your objects, and
+    the parameters of the push; it returns an Array, an ndarray, a number or any other object.
+    Expressions in it are evaluated when they are looked at. It may push operators, but not wait
+    for them. `pure = True` says that it does nothing but return its result: it does not run then
+    where nobody can ask for that.
+
+    An instance is called on values as well: `operator(x)` runs it at once.
+
+    >>> import tenfold as tn
+    >>> class Norm(tn.Operator):
+    ...     pure = True
+    ...     def run(self, x): return tn.sqrt(tn.sum(x * x))
+    >>> with tn.Engine() as engine:
+    ...     engine.push(Norm(), tn.asarray([3.0, 4.0])).get().item()
+    5.0
+    """
+
+    pure: bool = False
+    """Whether it does nothing but return its result."""
+
+    def run(self, *inputs: Any, **params: Any) -> Any:
+        """Compute the result from the inputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no run(self, *inputs)")
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Run it now, on values."""
+        return finished(self.run(*inputs, **params))
+
+
+class InPlaceOperator(Operator):
+    """An operator that changes its first input: `run(self, target, *inputs)`.
+
+    It owns `target`: the object itself where nobody else can see it, else a copy (`copy()` of a
+    `tn.Object`, a deep copy of any other). It returns the object's new version, or None where it
+    has changed `target`. A handle of an older version keeps its value.
+
+    >>> import tenfold as tn
+    >>> class Append(tn.InPlaceOperator):
+    ...     def run(self, target, value): target.append(value)
+    >>> with tn.Engine() as engine:
+    ...     old = engine.put([1])
+    ...     new = engine.push(Append(), old, 2)
+    ...     old.get(), new.get()
+    ([1], [1, 2])
+    """
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Run it now, on a copy of its first argument."""
+        target, *others = inputs
+        target = copied(target)
+        result = self.run(target, *others, **params)
+        return finished(target if result is None else result)
+
+
+class CumulativeOperator(Operator):
+    """An operator that adds to its target: `push(operator, target, *inputs)`.
+
+    `run(self, *inputs)` does not see the target and returns an increment; without `run` of its own
+    the increment is the one input. `add(self, a, b)` adds two of them, or one to the target; it
+    must not change either. Increments are added by a tree in the order of their pushes.
+
+    >>> import tenfold as tn
+    >>> class Accumulate(tn.CumulativeOperator): pass
+    >>> with tn.Engine() as engine:
+    ...     total = engine.put(0)
+    ...     for i in range(101):
+    ...         total = engine.push(Accumulate(), total, i)
+    ...     total.get()
+    5050
+    """
+
+    def run(self, *inputs: Any, **_params: Any) -> Any:
+        """Compute an increment from the inputs."""
+        (increment,) = inputs
+        return increment
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Return the sum of two increments, or of the target and an increment."""
+        return a + b
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Run it now: the first argument with one increment."""
+        target, *others = inputs
+        return finished(self.add(target, self.run(*others, **params)))
+
+
+class BatchedOperator(Operator):
+    """An operator that runs many pushes at once: `run_batch(self, inputs)`.
+
+    `inputs` has a tuple for each push; as many outputs are returned, in a list. Pushes run
+    together whose operators are of one class with equal attributes and whose
+    `signature(self, *inputs)`, any hashable value, is equal.
+
+    >>> import tenfold as tn
+    >>> class Lengths(tn.BatchedOperator):
+    ...     def run_batch(self, inputs): return [len(text) for (text,) in inputs]
+    ...     def signature(self, text): return None
+    >>> with tn.Engine() as engine, engine.hold():
+    ...     lengths = [engine.push(Lengths(), text) for text in ("a", "bc")]
+    ...     engine.flush()
+    ...     [length.get() for length in lengths], engine.stats()["batches"]
+    ([1, 2], 1)
+    """
+
+    def run_batch(self, inputs: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        """Compute a list of results from a list of the inputs of each."""
+        raise NotImplementedError(f"{type(self).__name__} has no run_batch(self, inputs)")
+
+    def run(self, *inputs: Any, **params: Any) -> Any:
+        """Compute one result: a batch of one."""
+        (result,) = self.run_batch([inputs], **params)
+        return result
+
+    def signature(self, *inputs: Any) -> Hashable:
+        """Return what pushes must have in common to run together: shapes and dtypes, or types."""
+        return tuple((x.shape, x.dtype.str) if isinstance(x, Array) else type(x) for x in inputs)
+
+
+class Object:
+    """A value of your own that tells the engine what it needs; deriving from it is optional.
+
+    `nbytes` counts it against the memory limit, `copy()` is called before an in-place operator
+    changes what somebody else can see, `free()` when nothing refers to the object any more.
+    """
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it keeps alive."""
+        return 0
+
+    def copy(self) -> Object:
+        """Return an object that can be changed without this one changing."""
+        return copy.deepcopy(self)
+
+    def free(self) -> None:
+        """Give back what it holds; called once, at its end."""
+
+    def __del__(self) -> None:
+        self.free()
+
+
+def copied(value: Any) -> Any:
+    """Return a copy that an in-place operator may change."""
+    if isinstance(value, Array):
+        return finished(value)  # assignments rebind it
+    return value.copy() if isinstance(value, Object) else copy.deepcopy(value)

@@ -1,0 +1,147 @@
+"""Running: what the engine's workers call, with the GIL, once per batch.
+
+Takes an operator and the inputs of each member of a batch, hands on a result for each: a value, a
+tuple of None and a value that is a tuple itself, or a tuple of one exception.
+
+>>> from tenfold.engine.operators import Operator
+>>> class Double(Operator):
+...     def run(self, x): return 2 * x
+>>> run(Kind.USER, Double(), {}, [(1,), ("a",)], 0)
+[2, 'aa']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from enum import IntEnum
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tenfold.engine.operands import finished
+from tenfold.errors import Explained, RunError, message
+
+
+class Kind(IntEnum):
+    """How an operator runs: Operation::Kind of native/future.h."""
+
+    ELEMENTS = 1
+    PRODUCT = 2
+    GENERAL = 3
+    USER = 4
+    BATCHED = 5
+    IN_PLACE = 6
+    CUMULATIVE = 7
+    FOLD = 8
+
+
+Inputs = tuple[Any, ...]
+
+
+def run(
+    kind: int, operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], leaves: int
+) -> list[Any]:
+    """Run an operator for each member; of a fold the last `leaves` inputs are increments."""
+    if kind == Kind.BATCHED:
+        return _batch(operator, params, members)
+
+    def one(inputs: Inputs) -> Any:
+        if kind == Kind.FOLD:
+            return _sum(operator.add, inputs, leaves)
+        result = (operator if kind <= Kind.GENERAL else operator.run)(*inputs, **params)
+        return inputs[0] if kind == Kind.IN_PLACE and result is None else result
+
+    return [_caught(partial(one, inputs)) for inputs in members]
+
+
+def _caught(function: Callable[[], Any]) -> Any:
+    """Return what a function returns as the engine keeps it, or its exception in a tuple."""
+    try:
+        return _wrapped(finished(function()))
+    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
+        return (error,)
+
+
+def _wrapped(value: Any) -> Any:
+    return (None, value) if type(value) is tuple else value
+
+
+def _batch(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]) -> list[Any]:
+    """Run a batch; one that fails is run again one by one, once, where that does no harm."""
+    try:
+        return _results(operator, params, members)
+    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
+        if not operator.pure or len(members) == 1:
+            return [(error,)] * len(members)
+    return [_one(operator, params, inputs) for inputs in members]
+
+
+def _one(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:
+    try:
+        return _results(operator, params, [inputs])[0]
+    except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
+        return (error,)
+
+
+def _results(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]) -> list[Any]:
+    results = operator.run_batch(list(members), **params)
+    try:
+        count = len(results)
+    except TypeError:
+        count = -1
+    if count != len(members):
+        returned = f"{count} results" if count >= 0 else type(results).__name__
+        rule = f"run_batch returned {returned} for {len(members)} inputs"
+        remedy = "return a list with one result for each, in their order"
+        raise ValueError(message(type(operator).__name__, rule, remedy=remedy))
+    return [_caught(partial(_itself, result)) for result in results]
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _sum(add: Callable[[Any, Any], Any], values: Sequence[Any], leaves: int) -> Any:
+    """Return base + (blocks + pairwise sum of the leaves)."""
+    before = len(values) - leaves
+    total = _pairwise(add, values[before:])
+    for value in reversed(values[:before]):
+        total = finished(add(value, total))
+    return total
+
+
+def _pairwise(add: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    """Return a sum whose left part has the greatest power of two below its length."""
+    if len(values) == 1:
+        return values[0]
+    half = 1 << ((len(values) - 1).bit_length() - 1)
+    return finished(add(_pairwise(add, values[:half]), _pairwise(add, values[half:])))
+
+
+def fresh(error: BaseException | None, name: str, file: str, line: int) -> BaseException:
+    """Return the exception of one wait for what has failed, or was cancelled (None)."""
+    if error is None:
+        return CancelledError(f"{name}: it was cancelled, or an operator that it needs")
+    place = f"pushed at {file}:{line}" if file else "pushed"
+    made: BaseException
+    if isinstance(error, Explained):
+        rule = f"{error.rule or error} ({place})"
+        made = type(error)(error.operation or name, rule, error.operands, error.remedy)
+    elif isinstance(error, np.linalg.LinAlgError | MemoryError):
+        made = type(error)(f"{name}: {error} ({place})")
+    else:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        made = RunError(name, f"{said} ({place})")
+    made.__cause__ = error
+    return made
+
+
+def unobserved(error: BaseException, name: str, file: str, line: int) -> None:
+    """Log an error that nobody has looked at."""
+    import logging  # costs milliseconds, and most programs never come here
+
+    logging.getLogger("tenfold").error(
+        "%s failed, pushed at %s:%s, and nobody looked", name, file, line, exc_info=error
+    )

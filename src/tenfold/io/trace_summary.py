@@ -1,0 +1,184 @@
+"""What a timeline says in a page: busiest operators, idle shares, batches, the critical path.
+
+Takes a `Timeline`, hands on a frozen `Summary`, times in microseconds. Idle is a track's time
+between the first begin and the last end of the whole timeline in which nothing ran on it. What ran
+inside another piece of work on the same track, as the expressions of a user's operator do, is not
+counted for that one again. The critical path is the chain of operators, each needing the one before
+it, whose work takes longest; what needs what is known of pushed operators alone. One launch that
+ran several operators counts whole for each of them, and once where a chain goes through it twice.
+
+    summarise(read_timeline("t.json")).busiest[0].name
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from tenfold.io.timeline import PUSH, Slice, Timeline, Track
+
+
+@dataclass(frozen=True)
+class Busy:
+    """What all launches of one name took together, without what ran inside them.
+
+    `operators` is None where nobody counted.
+    """
+
+    name: str
+    launches: int
+    operators: int | None
+    total: float
+    longest: float
+
+
+@dataclass(frozen=True)
+class TrackUse:
+    """How many slices a track has, and how long something ran on it."""
+
+    name: str
+    slices: int
+    busy: float
+    idle_share: float
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Launches whose batch had `least` to `most` operators."""
+
+    least: int
+    most: int
+    launches: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """`count` operators of one name, one after another on the critical path."""
+
+    name: str
+    count: int
+    total: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All of it. `critical` is None where no push stands in the timeline."""
+
+    span: float
+    launches: int
+    pushes: int
+    busiest: tuple[Busy, ...]
+    tracks: tuple[TrackUse, ...]
+    batches: tuple[Bar, ...]
+    mean_batch: float | None
+    critical: tuple[Link, ...] | None
+    peaks: Mapping[str, float]
+
+
+def summarise(timeline: Timeline) -> Summary:
+    """Return what a timeline says."""
+    work = [each for each in timeline.slices if each.category != PUSH]
+    pushes = [each for each in timeline.slices if each.category == PUSH]
+    begin = min((each.begin for each in timeline.slices), default=0.0)
+    span = max((each.end for each in timeline.slices), default=0.0) - begin
+    sizes = [each.batch for each in work if each.batch is not None]
+    return Summary(
+        span,
+        len(work),
+        len(pushes),
+        tuple(_busiest(work)),
+        tuple(_tracks(timeline, span)),
+        tuple(_bars(sizes)),
+        sum(sizes) / len(sizes) if sizes else None,
+        tuple(_links(work, pushes)) if pushes else None,
+        timeline.peaks,
+    )
+
+
+def _busiest(work: Sequence[Slice]) -> list[Busy]:
+    named: dict[str, list[tuple[Slice, float]]] = defaultdict(list)
+    for each, own in _own_times(work):
+        named[each.name].append((each, own))
+    found = []
+    for name, pairs in named.items():
+        counts = [each.batch for each, _ in pairs if each.batch is not None]
+        times = [own for _, own in pairs]
+        found.append(Busy(name, len(pairs), sum(counts) or None, sum(times), max(times)))
+    return sorted(found, key=lambda each: (-each.total, each.name))
+
+
+def _own_times(work: Sequence[Slice]) -> list[tuple[Slice, float]]:
+    """Return each piece of work with its duration, less that of what ran inside it."""
+    ordered = sorted(work, key=lambda each: (each.track, each.begin, -each.end))
+    own = [each.duration for each in ordered]
+    around: list[int] = []
+    for index, each in enumerate(ordered):
+        while around and not _holds(ordered[around[-1]], each):
+            around.pop()
+        if around:
+            own[around[-1]] -= each.duration
+        around.append(index)
+    return [*zip(ordered, own, strict=True)]
+
+
+def _holds(outer: Slice, inner: Slice) -> bool:
+    return outer.track == inner.track and inner.end <= outer.end
+
+
+def _tracks(timeline: Timeline, span: float) -> Iterable[TrackUse]:
+    on: dict[Track, list[Slice]] = defaultdict(list)
+    for each in timeline.slices:
+        on[each.track].append(each)
+    for track in sorted(on, key=lambda track: (timeline.names.get(track, ""), track)):
+        busy = _covered(on[track])
+        name = timeline.names.get(track, f"thread {track[1]}")
+        yield TrackUse(name, len(on[track]), busy, 1 - busy / span if span else 0.0)
+
+
+def _covered(slices: Sequence[Slice]) -> float:
+    """Return the time in which at least one of them ran; they come in order of begin."""
+    total, until = 0.0, float("-inf")
+    for each in slices:
+        total += max(0.0, each.end - max(each.begin, until))
+        until = max(until, each.end)
+    return total
+
+
+def _bars(sizes: Sequence[int]) -> list[Bar]:
+    """Return a histogram whose bars hold 1, 2, 3 to 4, 5 to 8, ... operators."""
+    counts: dict[int, int] = defaultdict(int)
+    for size in sizes:
+        counts[(size - 1).bit_length()] += 1
+    return [
+        Bar((1 << power >> 1) + 1 if power else 1, 1 << power, counts[power])
+        for power in range(max(counts, default=-1) + 1)
+    ]
+
+
+def _links(work: Sequence[Slice], pushes: Sequence[Slice]) -> list[Link]:
+    """Return the critical path; operators are numbered in the order of their pushes."""
+    ran = {number: each for each in work for number in each.operators}
+    needs = {number: push.inputs for push in pushes for number in push.operators}
+    total: dict[int, float] = {}
+    before: dict[int, int | None] = {}
+    for number in sorted(ran):
+        own, best, last = ran[number], ran[number].duration, None
+        for needed in needs.get(number, ()):
+            if needed in total:
+                added = 0.0 if ran[needed] is own else own.duration
+                if last is None or total[needed] + added > best:
+                    best, last = total[needed] + added, needed
+        total[number], before[number] = best, last
+    chain = []
+    last = max(total, key=total.__getitem__, default=None)
+    while last is not None:
+        chain.append(ran[last])
+        last = before[last]
+    launches = [launch for launch, _ in groupby(reversed(chain))]
+    links = []
+    for name, same in groupby(launches, key=lambda each: each.name):
+        times = [each.duration for each in same]
+        links.append(Link(name, len(times), sum(times)))
+    return links

@@ -1,0 +1,148 @@
+"""What nobody can reach is freed, and a limit bounds what is alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+
+
+@pytest.fixture
+def engine() -> Iterator[tn.Engine]:
+    with tn.Engine(threads=2) as engine:
+        yield engine
+
+
+class Make(tn.Operator):
+    """Hands on an array of so many bytes."""
+
+    def run(self, count: int) -> np.ndarray:
+        return np.ones(count // 8)
+
+
+class Total(tn.Operator):
+    def run(self, x: tn.Array) -> float:
+        return float(tn.sum(x))
+
+
+def test_nothing_is_alive_when_every_handle_is_dropped(engine: tn.Engine) -> None:
+    start = engine.put(np.ones(50))
+    handle = start
+    for _ in range(5_000):
+        handle = engine.push(tn.operators.add, handle, start)
+    engine.flush()
+    assert engine.stats()["live_objects"] >= 1
+    del handle, start
+    engine.flush()
+    stats = engine.stats()
+    assert (stats["live_objects"], stats["live_bytes"]) == (0, 0)
+
+
+def test_hundred_thousand_pushes_whose_handles_are_dropped_leave_nothing() -> None:
+    limit = 1_000_000
+    with tn.Engine(threads=2, memory_limit=limit) as engine:
+        x, y = engine.put(np.ones(50)), engine.put(np.ones(50))
+        for number in range(100_000):
+            handle = engine.push(tn.operators.add, x, y)
+            if number % 1_000 == 0:
+                handle.get()
+        del handle, x, y
+        engine.flush()
+        assert engine.stats()["live_objects"] == 0
+        assert engine.stats()["peak_bytes"] <= limit
+
+
+def test_values_between_are_freed_as_the_work_goes_on(engine: tn.Engine) -> None:
+    with engine.hold():
+        handle = engine.push(tn.operators.add, np.ones(10_000), 1.0)
+        for _ in range(200):
+            handle = engine.push(tn.operators.add, handle, 1.0)
+    engine.flush()
+    assert handle.get()[0].item() == 202.0
+    assert engine.stats()["peak_bytes"] < 20 * 80_000
+
+
+def test_limit_bounds_what_is_alive_while_others_are_pushed() -> None:
+    size, limit = 100_000, 1_000_000
+    with tn.Engine(threads=2, memory_limit=limit) as engine:
+        totals = [engine.push(Total(), engine.push(Make(), size)) for _ in range(200)]
+        assert [total.get() for total in totals] == [size / 8] * 200
+        assert engine.stats()["peak_bytes"] <= limit + 2 * size
+
+
+def test_memory_limit_may_be_text() -> None:
+    with tn.Engine(threads=1, memory_limit="2GiB") as engine:
+        assert engine.push(tn.operators.add, 1.0, 1.0).get() == 2.0
+    with pytest.raises(ValueError, match="memory_limit"):
+        tn.Engine(memory_limit="much")
+
+
+def test_limit_that_nothing_can_ever_keep_is_told_with_the_sizes() -> None:
+    with tn.Engine(threads=1, memory_limit=100_000) as engine:
+        kept: list[tn.Handle] = []
+
+        def fill() -> None:
+            for _ in range(10):
+                kept.append(engine.put(np.ones(5_000)))
+
+        with pytest.raises(MemoryError, match=r"100[,_]?000"):
+            fill()
+        kept.clear()
+        assert engine.push(tn.operators.add, 1.0, 1.0).get() == 2.0
+
+
+def test_objects_of_the_caller_are_let_go(engine: tn.Engine) -> None:
+    class Thing:
+        pass
+
+    class Look(tn.Operator):
+        def run(self, x: Any) -> int:
+            return 1
+
+    thing = Thing()
+    gone = weakref.ref(thing)
+    handle = engine.push(Look(), thing)
+    del thing
+    assert handle.get() == 1
+    engine.flush()
+    gc.collect()
+    assert gone() is None
+
+
+def test_operator_is_let_go_when_it_has_run(engine: tn.Engine) -> None:
+    class Once(tn.Operator):
+        def run(self) -> int:
+            return 1
+
+    operator = Once()
+    gone = weakref.ref(operator)
+    handle = engine.push(operator)
+    del operator
+    assert handle.get() == 1
+    engine.flush()
+    gc.collect()
+    assert gone() is None
+
+
+def test_long_chain_that_never_ran_is_freed_without_recursion(engine: tn.Engine) -> None:
+    with engine.hold():
+        handle = engine.put(np.ones(2))
+        for _ in range(100_000):
+            handle = engine.push(tn.operators.add, handle, 1.0)
+        del handle
+    engine.flush()
+    assert engine.stats()["live_objects"] == 0
+
+
+def test_long_chain_that_fails_poisons_without_recursion(engine: tn.Engine) -> None:
+    with engine.hold():
+        handle = engine.push(tn.operators.add, np.ones(2), np.ones(3))
+        for _ in range(100_000):
+            handle = engine.push(tn.operators.add, handle, 1.0)
+    assert isinstance(handle.exception(), tn.errors.ShapeError)
