@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,25 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
                 if each not in seen:
                     seen.add(each)
                     yield each
+
+
+def along_one(loop: FoldLoop) -> Iterator[FoldLoop]:
+    """Yield the loops of one axis."""
+    for column, strided in product((False, True), repeat=2):
+        yield replace(loop, column=column, strided=strided)
+
+
+def along_several(loop: FoldLoop) -> Iterator[FoldLoop]:
+    """Yield the loops of the first, the last and a middle one of several axes."""
+    if loop.folding.order != "each":
+        return
+    first = replace(loop, leaves=False)
+    last = replace(loop, source=first.made, enters=False)
+    middle = replace(last, leaves=False)
+    for each in (first, middle, last):
+        yield each
+        yield replace(each, column=True, strided=each is not last)
+    yield replace(first, column=True)
 
 
 def forms(arrays: int) -> list[str]:
