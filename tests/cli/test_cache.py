@@ -115,11 +115,11 @@ def test_warm_compiles_once_what_processes_then_run(
     sums = [each for each in warming.loops(["float32"]) if "add" in str(each)][:6]
     monkeypatch.setattr(cache, "loops", lambda dtypes: iter(sums))
     folds = [each for each in warming.fold_loops(["float32"]) if "fold sum" in str(each)]
-    assert len(folds) == 6
+    assert len(folds) == 11
     monkeypatch.setattr(cache, "fold_loops", lambda dtypes: iter(folds))
-    assert re.match("22 kernels are kept, 22 of them new", tenfold("cache", "warm").out)
+    assert re.match("27 kernels are kept, 27 of them new", tenfold("cache", "warm").out)
     monkeypatch.setattr(cache, "PROGRAMS", program.Programs())
-    assert re.match("22 kernels are kept, 0 of them new", tenfold("cache", "warm").out)
+    assert re.match("27 kernels are kept, 0 of them new", tenfold("cache", "warm").out)
     code = COMPUTED.replace("PLACE", repr(str(place.parent)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0 False\n"

@@ -7,7 +7,7 @@ time. Nothing is compiled or computed.
 >>> len(list(kernels(["float32"]))) > 50 < len(list(loops(["float32"])))
 True
 >>> len(list(fold_loops(["float32"])))
-44
+54
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 
@@ -79,29 +80,41 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
 
 
 def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
-    """Yield the loops of each reduction along an axis, by how its operand may lie; of several axes
-    those of contiguous rows.
+    """Yield the loops of each reduction along an axis, by how its operand may lie, and of several
+    axes those of contiguous operands.
     """
     seen: set[Source] = set()
     for array in folded(dtypes):
         graph = Graph.of([_native.node_of(array)])
         for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
-            if not isinstance(node.op, Op) or node.op.folding is None:
+            op: Any = node.op
+            if op is None or op.folding is None:
                 continue
             source = graph.nodes[inputs[0]].type.dtype
-            loop = FoldLoop(node.op, source, node.operands[0], node.type.dtype)
-            found = [
-                replace(loop, column=column, strided=strided)
-                for column, strided in product((False, True), repeat=2)
-            ]
-            if node.op.folding.order == "each":
-                between = node.op.folding.dtype(loop.operand)
-                found.append(replace(loop, leaves=False))
-                found.append(replace(loop, source=between, enters=False))
-            for each in found:
+            loop = FoldLoop(op, source, node.operands[0], node.type.dtype)
+            for each in (*along_one(loop), *along_several(loop)):
                 if each not in seen:
                     seen.add(each)
                     yield each
+
+
+def along_one(loop: FoldLoop) -> Iterator[FoldLoop]:
+    """Yield the loops of one axis."""
+    for column, strided in product((False, True), repeat=2):
+        yield replace(loop, column=column, strided=strided)
+
+
+def along_several(loop: FoldLoop) -> Iterator[FoldLoop]:
+    """Yield the loops of the first, the last and a middle one of several axes."""
+    if loop.folding.order != "each":
+        return
+    first = replace(loop, leaves=False)
+    last = replace(loop, source=first.made, enters=False)
+    middle = replace(last, leaves=False)
+    for each in (first, middle, last):
+        yield each
+        yield replace(each, column=True, strided=each is not last)
+    yield replace(first, column=True)
 
 
 def forms(arrays: int) -> list[str]:
