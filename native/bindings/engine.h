@@ -18,7 +18,7 @@ struct HandleObject {
 extern PyTypeObject* handle_type;
 inline bool is_handle(PyObject* object) { return Py_TYPE(object) == handle_type; }
 bool make_handle_type(PyObject* module);
-PyObject* new_handle(Ref<Future> future); // a new reference
+PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a handle by now
 
 Host& host();
 // Whether this thread is running an operator.
