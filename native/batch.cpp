@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "plan.h"
+#include "pool.h"
 
 namespace tenfold {
 namespace {
@@ -48,9 +49,11 @@ class Line {
     int64_t units_;
 };
 
-Ref<Value> new_value(const Ref<Type>& type) {
-    auto bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
-    Ref<Allocation> memory = Allocation::from_pool(bytes);
+std::size_t bytes_of(const Type& type) {
+    return std::size_t(type.size()) * dtype_of(type.dtype).bytes;
+}
+
+Ref<Value> new_value(const Ref<Type>& type, Ref<Allocation> memory) {
     if (!memory) return {};
     auto value = Ref<Value>::adopt(new Value);
     value->type = type;
@@ -88,6 +91,9 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
     items[arrays] = dtype_of(type->dtype).bytes;
     Line line(*rows.loop, items, type->size());
     UsualModes modes;
+    std::size_t bytes = bytes_of(*type);
+    std::vector<void*> memory(members.size());
+    pool_allocate(bytes, memory);
     for (std::size_t i = 0; i < members.size(); ++i) {
         std::array<void*, Loops::OPERANDS + 1> buffers{};
         std::array<uint64_t, 2 * Loops::OPERANDS> numbers{};
@@ -105,8 +111,9 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
             as.imaginary = true;
             if (dtype_of(as.dtype).kind == 'c') numbers[count++] = number_bits(*input.scalar, as);
         }
-        Ref<Value> value = usual ? new_value(type) : Ref<Value>();
-        if (!value) continue;
+        if (!memory[i]) continue;
+        Ref<Value> value = new_value(type, Allocation::of_pool(memory[i], bytes));
+        if (!usual) continue;
         buffers[at] = value->buffers[0].address();
         if (line.run(buffers.data(), numbers.data())) made[i].value = std::move(value);
     }
@@ -135,7 +142,9 @@ class Folding {
     // The sum stands where a sum stood before.
     Ref<Value> add(const Ref<Value>& left, const Ref<Value>& right) {
         bool own_left = made(left), own_right = !own_left && made(right);
-        Ref<Value> sum = own_left ? left : own_right ? right : new_value(type_);
+        Ref<Value> sum = own_left    ? left
+                         : own_right ? right
+                                     : new_value(type_, Allocation::from_pool(bytes_of(*type_)));
         if (!sum) return {};
         if (!made(sum)) made_.push_back(sum.get());
         std::array<void*, 3> buffers{left->buffers[0].address(), right->buffers[0].address(),

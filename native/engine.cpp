@@ -96,7 +96,7 @@ void Engine::rest() {
     bool nothing = pending_count_ == 0 && !lazy_ && busy_ == 0 && active_.empty() &&
                    ready_.empty() && urgent_.empty() && loose_.empty() && parts_.empty() &&
                    to_call_.empty() && to_free_.empty();
-    if (!counted_ || !nothing) return;
+    if (!counted_ || !nothing || orphan_) return; // an orphan is freed by its last worker
     counted_ = false;
     outsiders.fetch_sub(1);
 }
@@ -241,6 +241,7 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
     future->engine = this;
     future->site = std::move(site);
     future->impure = !operation->pure;
+    future->handles = 1;
     Operation::Kind kind = operation->kind;
     future->operation = std::move(operation);
     Left left;
@@ -268,6 +269,7 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
                 add_increment(*future, *given[0], std::move(increment), left);
             }
             advance(*future, timeline, left);
+            ++timeline.handles;
         } else {
             link(*future, inputs, left);
             begin(*future, left);

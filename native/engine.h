@@ -70,13 +70,13 @@ class Engine {
     Engine(const Limits& limits, Host& host);
     static void destroy(Engine* engine);
 
-    // With the GIL. `inputs` are borrowed, of this engine. Returns what will be the result; null
-    // when the engine is closed.
+    // With the GIL. `inputs` are borrowed, of this engine. Returns what will be the result, for a
+    // Handle, which counts by now; null when the engine is closed.
     Ref<Future> push(Ref<Operation> operation, Ref<Site> site, std::span<Future* const> inputs);
     Ref<Future> put(Answer answer);
     // What an input was, where nobody else can reach it; else nothing.
     Answer take(Future& input);
-    // A Handle was made, or has gone.
+    // A Handle of what was put was made; a Handle has gone.
     void hold_handle(Future& future);
     void drop_handle(Future& future);
 

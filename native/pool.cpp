@@ -108,6 +108,20 @@ void* pool_allocate(std::size_t bytes) {
     return memory;
 }
 
+void pool_allocate(std::size_t bytes, std::span<void*> places) {
+    std::size_t taken = 0;
+    {
+        std::size_t size = size_class(bytes);
+        bool fails = until_failure.load(std::memory_order_relaxed) > 0; // soon: it counts them
+        Guard guard(pool().lock);
+        while (!fails && taken < places.size() && (places[taken] = take_kept(size))) {
+            note_live(size);
+            ++taken;
+        }
+    }
+    for (; taken < places.size(); ++taken) places[taken] = pool_allocate(bytes);
+}
+
 namespace {
 
 void give_pages_back(void* memory, std::size_t bytes) {

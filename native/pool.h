@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tenfold {
 
@@ -15,6 +16,8 @@ std::size_t size_class(std::size_t bytes);
 // Uninitialised memory of at least `bytes` bytes, or nullptr. Give it back with the same number.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* memory, std::size_t bytes) noexcept;
+// As many blocks of so many bytes as there are places; null where there is no memory.
+void pool_allocate(std::size_t bytes, std::span<void*> places);
 
 // For tests of what happens without memory: the n-th pool_allocate from now returns nullptr, once;
 // 0 takes that back.

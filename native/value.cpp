@@ -7,7 +7,10 @@ namespace tenfold {
 
 Ref<Allocation> Allocation::from_pool(std::size_t bytes) {
     void* memory = pool_allocate(bytes);
-    if (!memory) return {};
+    return memory ? of_pool(memory, bytes) : Ref<Allocation>();
+}
+
+Ref<Allocation> Allocation::of_pool(void* memory, std::size_t bytes) {
     auto* allocation = new Allocation;
     allocation->data = memory;
     allocation->bytes = bytes;

@@ -250,7 +250,9 @@ PyObject* put_object(PyObject* self, PyObject* object) {
             return nullptr;
         }
         Ref<Future> future = put(*engine, object);
-        return future ? new_handle(std::move(future)) : nullptr;
+        if (!future) return nullptr;
+        engine->hold_handle(*future);
+        return new_handle(std::move(future));
     });
 }
 

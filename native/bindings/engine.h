@@ -18,7 +18,7 @@ struct HandleObject {
 extern PyTypeObject* handle_type;
 inline bool is_handle(PyObject* object) { return Py_TYPE(object) == handle_type; }
 bool make_handle_type(PyObject* module);
-PyObject* new_handle(Ref<Future> future); // a new reference
+PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a handle by now
 
 Host& host();
 // Whether this thread is running an operator.
@@ -38,6 +38,8 @@ void log_failure(const Failure& failure);
 void remember_call(Future& future, PyObject* function);
 void forget_calls(Future& future);
 
+// Products of matrices of equal Types, as one. False where each is to be computed alone.
+bool run_products(Job& job);
 // Makes known how operations of tenfold on such Types are batched.
 void prepare(Engine& engine, const Operation& operation, std::span<Type* const> types);
 // A loop for contiguous operands; null where there is none. In singly.cpp.

@@ -240,9 +240,11 @@ int wait_for(Future& future, double seconds, const char* what) {
 
 PyObject* new_handle(Ref<Future> future) {
     auto* self = PyObject_GC_New(HandleObject, handle_type);
-    if (!self) return nullptr;
+    if (!self) {
+        future->engine->drop_handle(*future);
+        return nullptr;
+    }
     self->weak_references = nullptr;
-    future->engine->hold_handle(*future);
     // What tenfold computes refers to no handle: the collector need not look at it.
     const Operation* operation = future->operation.get();
     bool cyclic = operation ? operation->kind >= Operation::user : future->object != nullptr;

@@ -1,6 +1,5 @@
 // Host: what the engine's workers ask of Python: operators run, signatures told, waiters called.
 // Each takes the GIL once.
-#include <cstring>
 #include <unistd.h>
 #include <unordered_map>
 
@@ -258,10 +257,6 @@ class PythonHost : public Host {
 
     static inline char job_of_user = 0; // tells their signatures from those of operations
 
-    // Products of one Type each: their operands are copied one behind the other, and multiplied as
-    // a stack. False where that cannot be.
-    static bool run_products(Job& job);
-
     // A sum of increments of one Type, for the first time.
     static bool run_sum(Engine& engine, Job& job) {
         Future& fold = *job.members[0];
@@ -273,67 +268,6 @@ class PythonHost : public Host {
         return !job.answers[0].empty();
     }
 };
-
-// The operands at one position, one behind the other; empty where one does not lie in C's order.
-Ref<Node> stacked(Job& job, std::size_t position, Type& type) {
-    std::vector<int64_t> shape{int64_t(job.members.size())};
-    shape.insert(shape.end(), type.shape.begin(), type.shape.end());
-    auto bytes = std::size_t(type.size()) * dtype_of(type.dtype).bytes;
-    auto value = Ref<Value>::adopt(new Value);
-    value->type = intern_type({shape, type.dtype, type.device, type.storage, false});
-    value->buffers[0].allocation = Allocation::from_pool(bytes * job.members.size());
-    if (!value->buffers[0].allocation) return {};
-    auto* to = static_cast<char*>(value->buffers[0].address());
-    for (const Ref<Future>& member : job.members) {
-        const Value& from = *member->inputs()[position].input->value;
-        if (!from.strides.empty()) return {};
-        std::memcpy(to, from.buffers[0].address(), bytes);
-        to += bytes;
-    }
-    count_anywhere(Counter::gathers);
-    return value_node(std::move(value));
-}
-
-bool PythonHost::run_products(Job& job) {
-    if (job.members.size() < 2) return false;
-    std::array<Ref<Node>, 2> operands;
-    for (std::size_t i = 0; i < 2; ++i) {
-        operands[i] = stacked(job, i, *job.members[0]->inputs()[i].input->type);
-        if (!operands[i]) return false;
-    }
-    nb::object left = nb::steal(new_array(operands[0])), right = nb::steal(new_array(operands[1]));
-    operands = {};
-    nb::object product = nb::steal(
-        PyObject_CallFunctionObjArgs(static_cast<PyObject*>(job.members[0]->operation->python),
-                                     left.ptr(), right.ptr(), nullptr));
-    if (product.is_valid() && is_array(product.ptr())) {
-        Ref<Node> node(node_of(product.ptr()));
-        if (!compute_by_plan(node))
-            nb::object done =
-                nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate, product.ptr(), nullptr));
-        Ref<Value> whole = PyErr_Occurred() ? Ref<Value>() : value_of(node.get());
-        if (whole && whole->strides.empty()) {
-            std::vector<int64_t> shape(whole->type->shape.begin() + 1, whole->type->shape.end());
-            Ref<Type> type =
-                intern_type({shape, whole->type->dtype, whole->type->device, 0, false});
-            auto bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
-            auto* from = static_cast<char*>(whole->buffers[0].address());
-            for (Answer& answer : job.answers) {
-                auto value = Ref<Value>::adopt(new Value);
-                value->type = type;
-                value->buffers[0].allocation = Allocation::from_pool(bytes);
-                if (value->buffers[0].allocation) {
-                    std::memcpy(value->buffers[0].address(), from, bytes);
-                    answer.value = std::move(value);
-                }
-                from += bytes;
-            }
-            return true;
-        }
-    }
-    PyErr_Clear(); // each alone says what was wrong
-    return false;
-}
 
 } // namespace
 

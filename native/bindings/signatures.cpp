@@ -8,7 +8,7 @@ void prepare(Engine& engine, const Operation& operation, std::span<Type* const> 
     Batcher made;
     std::vector<Ref<Node>> nodes;
     std::vector<Node*> inputs;
-    bool arrays = false, alike = true;
+    bool arrays = false, ours = true;
     for (Type* type : types) {
         made.types.emplace_back(type);
         Scalar one{Scalar::integer, 1, 1, 0};
@@ -18,13 +18,10 @@ void prepare(Engine& engine, const Operation& operation, std::span<Type* const> 
         nodes.push_back(type->weak ? scalar_node(one, type) : placeholder_node(Ref<Type>(type)));
         inputs.push_back(nodes.back().get());
         if (type->weak) continue;
-        alike &= type->storage == 0 && has_loops_on(type->device);
-        if (operation.kind != Operation::product)
-            alike &=
-                !arrays || type->shape == made.types.front()->shape || made.types.front()->weak;
+        ours &= type->storage == 0 && has_loops_on(type->device);
         arrays = true;
     }
-    Ref<Node> node = arrays && alike ? make_node(operation.op, inputs, {}) : Ref<Node>();
+    Ref<Node> node = arrays && ours ? make_node(operation.op, inputs, {}) : Ref<Node>();
     PyErr_Clear(); // who runs it says what is wrong
     if (operation.kind == Operation::product) {
         bool matrices = types.size() == 2 && types[0]->dtype == types[1]->dtype && node;

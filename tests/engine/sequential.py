@@ -30,13 +30,16 @@ class Outcome:
     """A value, or why there is none: texts of errors, or `CANCELLED`; any of them may be told.
 
     `ran` says that the operator must have run, unless nobody could see it; `may` that it may have:
-    a cumulative one does not see its target, so that it runs or not where the target failed.
+    a cumulative one does not see its target, so that it runs or not where the target failed. Later
+    versions of its object may tell the reasons of `later` besides: why it would have failed had it
+    not been cancelled.
     """
 
     value: Value | None = None
     reasons: frozenset[str] = frozenset()
     ran: bool = False
     may: bool = False
+    later: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return " or ".join(sorted(self.reasons)) if self.reasons else str(self.value)
@@ -70,7 +73,8 @@ def interpret(program: Program, in_time: Sequence[bool]) -> list[Outcome]:
             continue
         outcome = pushed(made.operator, [outcomes[each] for each in inputs])
         if handle in cancelled:  # perhaps for the second time: it may have been poisoned before
-            outcome = Outcome(reasons=frozenset({CANCELLED}), may=outcome.may and not outcome.ran)
+            may, later = outcome.may and not outcome.ran, outcome.reasons | outcome.later
+            outcome = Outcome(reasons=frozenset({CANCELLED}), may=may, later=later)
         outcomes.append(outcome)
     return outcomes
 
@@ -79,6 +83,8 @@ def pushed(name: str, inputs: Sequence[Outcome]) -> Outcome:
     """Return the outcome of an operator whose inputs have these."""
     operation = OPERATIONS[name]
     reasons = frozenset[str]().union(*(each.reasons for each in inputs))
+    if operation.form in CHANGES:
+        reasons |= inputs[0].later
     if reasons:
         blind = operation.form == "cumulative" and not any(each.reasons for each in inputs[1:])
         return Outcome(reasons=reasons, may=blind)

@@ -47,6 +47,17 @@ def test_increment_may_have_run_where_a_cancelled_version_is_cancelled_again() -
     assert (least["gather"], most["gather"]) == (0, 1)
 
 
+def test_version_after_a_cancelled_one_may_tell_why_that_would_have_failed() -> None:
+    pushes = (Push("even_grow", (0, 1)), Push("collect", (0, 2)), Cancel(4), Push("grow", (0, 1)))
+    program = (Put(3), Put((1,)), Put(4), *pushes, Push("stir", (4,)))
+    outcomes = interpret(program, [True])
+    assert [each.reasons for each in outcomes[4:]] == [
+        {CANCELLED},
+        {CANCELLED, "even_grow 3"},
+        {CANCELLED},
+    ]
+
+
 def test_increment_is_added_to_what_the_target_had() -> None:
     program = (Put((1, 1)), Put((2, 3)), Push("gather", (0, 1)), Push("gather", (2, 1)))
     assert texts(program)[2:] == ["(5, 7)", "(9, 13)"]
