@@ -21,6 +21,8 @@ bool make_handle_type(PyObject* module);
 PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a handle by now
 
 Host& host();
+// What is pushed; empty with a Python error. `params`: a dict, or null.
+Ref<Operation> operation_of(PyObject* operator_, PyObject* params);
 // Whether this thread is running an operator.
 bool inside_operator();
 
