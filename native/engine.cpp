@@ -33,6 +33,7 @@ Ref<Failure> cancelled_failure() {
 void Left::free() {
     for (void* object : objects) release_later(object);
     objects.clear();
+    values.clear();
     futures.clear();
 }
 
@@ -363,14 +364,25 @@ void Engine::fail(Future& first, Ref<Failure> why, Left& left) {
     left.in_turn = false;
 }
 
+// Queues may still have it, but nobody who could look at its value.
+void Engine::empty(Future& future, Left& left) {
+    if (!future.value && !future.object) return;
+    account(-1, -int64_t(future.bytes));
+    if (future.value) left.values.push_back(std::move(future.value));
+    left.objects.push_back(std::exchange(future.object, nullptr));
+}
+
 void Engine::drop_unneeded(Left& left) {
     while (!left.look.empty()) {
         Future& future = *left.look.back();
         left.look.pop_back();
-        if (future.handles || future.readers || future.impure || future.called) continue;
-        if (future.state > Future::ready) continue;
-        ++dropped_;
-        end(future, Future::dropped, left);
+        if (future.handles || future.readers || future.called) continue;
+        if (future.state == Future::done) {
+            empty(future, left);
+        } else if (future.state <= Future::ready && !future.impure) {
+            ++dropped_;
+            end(future, Future::dropped, left);
+        }
     }
 }
 
@@ -379,6 +391,7 @@ void Engine::finish(Job& job, Left& left) {
     for (std::size_t i = 0; i < job.members.size(); ++i) {
         --running_;
         settle(*job.members[i], std::move(job.answers[i]), left);
+        if (job.members[i]->readers == 0) left.look.push_back(job.members[i].get());
         left.futures.push_back(std::move(job.members[i]));
     }
     drop_unneeded(left);

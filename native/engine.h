@@ -56,6 +56,7 @@ struct Left {
     std::vector<std::pair<Future*, Ref<Failure>>> failing;
     bool in_turn = false;       // somebody goes through `failing`
     std::vector<void*> objects; // of Python
+    std::vector<Ref<Value>> values;
 
     Left() = default;
     Left(const Left&) = delete;
@@ -164,6 +165,7 @@ class Engine {
     void release_inputs(Future& future, Left& left);
     void unread(Future* input, Left& left);
     void drop_unneeded(Left& left);
+    void empty(Future& future, Left& left);
     void mark_wanted(Future& future, Left& left);
     void finish(Job& job, Left& left);
     Job pick(bool native, bool quiet);

@@ -99,6 +99,7 @@ void Engine::work() {
         Job job = pick(false, quiet);
         if (job.kind != Job::nothing) {
             run_picked(job);
+            free_aside();
             quiet = false;
             continue;
         }
