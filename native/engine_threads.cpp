@@ -70,8 +70,10 @@ void Engine::free_aside() {
     std::vector<Ref<Future>> freed;
     freed.swap(to_free_);
     ++busy_;
+    freeing_.fetch_add(1, std::memory_order_relaxed);
     lock_.unlock();
     freed.clear();
+    freeing_.fetch_sub(1, std::memory_order_release);
     lock_.lock();
     --busy_;
 }
@@ -106,9 +108,11 @@ void Engine::work() {
             demand_all(left);
             drop_unneeded(left);
             ++busy_;
+            freeing_.fetch_add(1, std::memory_order_relaxed);
             lock_.unlock();
             wake_settled(left);
             left.free();
+            freeing_.fetch_sub(1, std::memory_order_release);
             lock_.lock();
             --busy_;
             quiet = false;

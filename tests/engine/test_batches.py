@@ -360,3 +360,36 @@ def test_several_launches_of_a_batch_have_the_bits_of_one_by_one() -> None:
                 ]
             found.append([np.asarray(handle.get()).tobytes() for handle in handles])
     assert found[0] == found[1] == found[2]
+
+
+DTYPES = ("float32", "float64", "complex128", "int64")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_products_and_sums_held_together_equal_numpy(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    dtype = DTYPES[seed % len(DTYPES)]
+    sizes = (0, 1, 2, 3, 7)
+    pool = [
+        random.integers(-9, 9, (rows, columns)).astype(dtype)
+        for rows in sizes
+        for columns in sizes
+        for _ in range(2)
+    ]
+    pool += [each.T for each in pool[10:20]] + [each[::-1] for each in pool[20:30]]
+    with tn.Engine(threads=2, batch_limit=(None, 5)[seed // 4]) as engine:
+        puts = [engine.put(each) for each in pool]
+        expected, handles = [], []
+        with engine.hold():
+            for _ in range(400):
+                left, right = random.integers(len(pool), size=2)
+                a, b = pool[left], pool[right]
+                if a.shape[1] == b.shape[0]:
+                    expected.append(a @ b)
+                    handles.append(engine.push(tn.operators.matmul, puts[left], puts[right]))
+                if a.shape == b.shape:
+                    expected.append(a + b)
+                    handles.append(engine.push(tn.operators.add, puts[left], puts[right]))
+        for handle, values in zip(handles, expected, strict=True):
+            found = np.asarray(handle.get())
+            np.testing.assert_array_equal(found, values, strict=True)  # whole numbers: exact
