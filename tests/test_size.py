@@ -36,7 +36,7 @@ def test_everything_at_its_limit_passes(tmp_path: Path) -> None:
     write(tmp_path, "src/a.py", "x = 1\n" * 500)
     write(tmp_path, "src/b.py", function_of(60))
     write(tmp_path, "src/c.py", "# " + "x" * 98 + "\n")
-    for number in range(24):
+    for number in range(28):
         write(tmp_path, f"native/{number}.cpp", "int x;\n" * 500)
     write(tmp_path, "native/tests/t.cpp", "int x;\n" * 500)
     assert check(tmp_path) == (0, [])
@@ -91,8 +91,8 @@ def test_each_rule_names_its_offender(tmp_path: Path, name: str, text: str, mess
 
 
 def test_the_native_core_has_a_limit_in_total(tmp_path: Path) -> None:
-    for number in range(24):
+    for number in range(28):
         write(tmp_path, f"native/{number}.cpp", "int x;\n" * 500)
     write(tmp_path, "native/bindings/b.cpp", "int x;\n")
-    message = "native: 12001 lines without native/tests, the core has at most 12000"
+    message = "native: 14001 lines without native/tests, the core has at most 14000"
     assert check(tmp_path) == (1, [message])

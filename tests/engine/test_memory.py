@@ -19,13 +19,6 @@ def engine() -> Iterator[tn.Engine]:
         yield engine
 
 
-class Make(tn.Operator):
-    """Hands on an array of so many bytes."""
-
-    def run(self, count: int) -> np.ndarray:
-        return np.ones(count // 8)
-
-
 class Total(tn.Operator):
     def run(self, x: tn.Array) -> float:
         return float(tn.sum(x))
@@ -69,10 +62,12 @@ def test_values_between_are_freed_as_the_work_goes_on(engine: tn.Engine) -> None
 
 
 def test_limit_bounds_what_is_alive_while_others_are_pushed() -> None:
+    """Of what operations of Tenfold make; what Python's return is seen when it is there."""
     size, limit = 100_000, 1_000_000
     with tn.Engine(threads=2, memory_limit=limit) as engine:
-        totals = [engine.push(Total(), engine.push(Make(), size)) for _ in range(200)]
-        assert [total.get() for total in totals] == [size / 8] * 200
+        x = engine.put(np.ones(size // 8))
+        totals = [engine.push(Total(), engine.push(tn.operators.add, x, n)) for n in range(200)]
+        assert [total.get() for total in totals] == [size / 8 * (1 + n) for n in range(200)]
         assert engine.stats()["peak_bytes"] <= limit + 2 * size
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from functools import cache
 from itertools import count
 from typing import Any, NamedTuple
 
+from tenfold.caches import remembered
 from tenfold.engine.operators import (
     BatchedOperator,
     CumulativeOperator,
@@ -87,7 +87,7 @@ def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Descriptio
     return Description(kind, pure, made.__name__, fewest, most, plain_run, plain_add, 0)
 
 
-@cache
+@remembered("classes of operators", 1024)
 def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
     """Return the kind of a class of operators, and how many inputs it takes."""
     if issubclass(made, CumulativeOperator):
