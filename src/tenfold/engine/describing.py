@@ -75,7 +75,7 @@ def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> 
 
 def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Description:
     made = type(operator)
-    kind, fewest, most = _kind_of(made)  # type: ignore[arg-type]  # a class has a hash
+    kind, fewest, most = _kind_of(made)
     plain_run = plain_add = False
     if isinstance(operator, CumulativeOperator):
         plain_run = made.run is CumulativeOperator.run and not params
