@@ -82,7 +82,6 @@ NB_MODULE(_native, module) {
 
     // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
     nb::set_leak_warnings(false);
-    nb::register_exception_translator(hold_what_unwinds);
     respect_forks();
 #ifndef Py_GIL_DISABLED
     outsiders.store(0); // kernels that run without the GIL count nothing
@@ -158,4 +157,6 @@ NB_MODULE(_native, module) {
         forget_caches();
         return trim_pool();
     });
+    // The last one is asked first: no other can look at what is no exception.
+    nb::register_exception_translator(hold_what_unwinds);
 }
