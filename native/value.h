@@ -18,7 +18,7 @@ struct Allocation {
     void* owner =
         nullptr; // foreign memory: one Python reference, given back through the release list
 
-    static Ref<Allocation> from_pool(std::size_t bytes); // empty when memory is short
+    static Ref<Allocation> from_pool(std::size_t bytes);             // empty when memory is short
     static Ref<Allocation> of_pool(void* memory, std::size_t bytes); // takes it over
     static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
     static void destroy(Allocation* allocation);

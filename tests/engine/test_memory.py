@@ -141,3 +141,20 @@ def test_long_chain_that_fails_poisons_without_recursion(engine: tn.Engine) -> N
         for _ in range(100_000):
             handle = engine.push(tn.operators.add, handle, 1.0)
     assert isinstance(handle.exception(), tn.errors.ShapeError)
+
+
+def test_classes_of_operators_and_what_they_hold_are_let_go() -> None:
+    seen = []
+    for _ in range(3):
+
+        class Own(tn.Operator):
+            def run(self, x: float) -> float:
+                return x + 1
+
+        with tn.Engine(threads=1) as engine:
+            assert engine.push(Own(), 1.0).get() == 2.0
+        seen.append(weakref.ref(Own))
+    del Own, engine
+    tn.asarray(1.0).wait()  # what workers have let go goes with the next call
+    gc.collect()
+    assert [each() for each in seen] == [None] * 3

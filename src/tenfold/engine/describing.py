@@ -13,8 +13,8 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping
 from itertools import count
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from tenfold.caches import remembered
 from tenfold.engine.operators import (
     BatchedOperator,
     CumulativeOperator,
@@ -87,9 +87,19 @@ def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Descriptio
     return Description(kind, pure, made.__name__, fewest, most, plain_run, plain_add, 0)
 
 
-@remembered("classes of operators", 1024)
+_kinds: WeakKeyDictionary[type[Operator], tuple[int, int, int]] = WeakKeyDictionary()
+"""What is noted of a class as long as it lives."""
+
+
 def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
     """Return the kind of a class of operators, and how many inputs it takes."""
+    found = _kinds.get(made)
+    if found is None:
+        found = _kinds[made] = _looked_up(made)
+    return found
+
+
+def _looked_up(made: type[Operator]) -> tuple[int, int, int]:
     if issubclass(made, CumulativeOperator):
         if made.run is CumulativeOperator.run:
             return Kind.CUMULATIVE, 2, 2
