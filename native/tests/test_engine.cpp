@@ -93,11 +93,11 @@ void prepare(Engine& engine) {
     auto inference = Ref<Inference>::adopt(new Inference);
     inference->results.push_back(type);
     inference->operands = {0, 0};
-    static Loop loop{add_numbers, {{Loop::length, 1, 0}}};
+    static Loop loop{add_numbers, {}, {{Loop::length, 1, 0}}};
     Batcher batcher;
     batcher.kind = Operation::elements;
     batcher.types = {type, type};
-    batcher.rows.emplace(Rows{std::move(inference), &loop});
+    batcher.rows.emplace(Rows{std::move(inference), type, &loop});
     Type* types[] = {type.get(), type.get()};
     engine.add_batcher(Engine::signature_of(add->op, types), std::move(batcher));
     engine.set_add(add);

@@ -54,7 +54,7 @@ class FoldMaker : public Maker {
         CHECK(source == 1);
         forms.push_back(form);
         if (fails) return nullptr;
-        auto* loop = new FoldLoop{nullptr, 1, 4, 1};
+        auto* loop = new FoldLoop{nullptr, {}, 1, 4, 1};
         if (node.op->name == "total") loop->kernel = kernel_of<total>(form);
         if (node.op->name == "largest") loop->kernel = kernel_of<largest>(form);
         return loop;

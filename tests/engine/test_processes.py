@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from pooled import twice, twice_by_default
 
 PATIENCE = 60
 
@@ -39,15 +40,6 @@ def run(code: str, *, interrupt_at: str | None = None) -> tuple[int, str, str]:
     finally:
         process.kill()
     return process.returncode, seen + out, err
-
-
-def twice(x: float) -> float:
-    with tn.Engine(threads=2) as engine:
-        return float(engine.push(tn.operators.multiply, x, 2.0).get())
-
-
-def twice_by_default(x: float) -> float:
-    return float(tn.engine().push(tn.operators.multiply, x, 2.0).get())
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
