@@ -13,14 +13,47 @@ void Engine::account(int64_t objects, int64_t bytes) {
            !peak_bytes_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {}
 }
 
-Engine::Room Engine::room_for(std::size_t bytes) {
+// With the Lock, as the next two. What is changed in place takes no more than it did.
+void Engine::expect(Future& future) {
+    if (const Type* type = future.type) {
+        future.bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
+        expected_ += future.bytes;
+    } else if (future.operation->kind != Operation::in_place) {
+        future.guessed = true;
+        Family& family = families_[future.operation->family];
+        ++family.pending;
+        guessed_ += family.bytes;
+    }
+}
+
+void Engine::expect_no_more(Future& future) {
+    expected_ -= std::exchange(future.bytes, 0);
+    if (!std::exchange(future.guessed, false)) return;
+    Family& family = families_[future.operation->family];
+    --family.pending;
+    guessed_ -= family.bytes;
+}
+
+void Engine::note_size(const Future& future) {
+    Family& family = families_[future.operation->family];
+    guessed_ += family.pending * future.bytes - family.pending * family.bytes;
+    family.bytes = future.bytes;
+    family.known = true;
+}
+
+Engine::Room Engine::room_for(std::size_t bytes, const Operation* operation) {
     if (!limits_.memory) return room;
     Guard guard(lock_);
     auto live = std::size_t(std::max<int64_t>(0, live_bytes_.load(std::memory_order_relaxed)));
-    if (live + expected_ + bytes <= limits_.memory) return room;
+    live += expected_ + bytes;
     bool runs = running_ > 0 || busy_ > 0 || can_run_now();
     bool waits = holds_ == 0 && (pending_count_ > 0 || lazy_);
-    return runs || waits ? perhaps : none;
+    if (live > limits_.memory) return runs || waits ? perhaps : none;
+    if (!operation || (!runs && !waits)) return room;
+    constexpr std::size_t UNKNOWN = 16; // operators of a class that has no result yet
+    const Family& found = families_[operation->family];
+    bool many = !found.known && found.pending >= UNKNOWN;
+    return many || live + guessed_ + found.bytes > limits_.memory ? likely : room;
 }
 
 std::vector<Ref<Failure>> Engine::unobserved() {
@@ -66,7 +99,8 @@ std::vector<Engine::Shown> Engine::pending() {
     Guard guard(lock_);
     for (Future* list : {pending_, lazy_})
         for (Future* future = list; future; future = future->after) {
-            Shown shown{future->number, future->operation->name, STATES[future->state], {}};
+            Shown shown{
+                future->number, future->impure, future->operation->name, STATES[future->state], {}};
             for (Edge& edge : future->inputs())
                 if (edge.input && edge.input->is_pending())
                     shown.inputs.push_back(edge.input->number);

@@ -64,14 +64,16 @@ Ref<Value> new_value(const Ref<Type>& type, Ref<Allocation> memory) {
 } // namespace
 
 std::size_t SignatureHash::operator()(const Signature& signature) const {
-    std::size_t hash = 0;
+    std::size_t hash = signature.options;
     for (const void* part : signature.parts)
         hash = std::rotl((hash ^ reinterpret_cast<std::size_t>(part)) * 0x9e3779b97f4a7c15ULL, 29);
     return hash;
 }
 
-bool Rows::takes(std::size_t position, const Scalar& scalar) const {
-    const DType& dtype = dtype_of(inference->operands[position]);
+bool Batcher::takes(std::size_t position, const Scalar& scalar) const {
+    const Inference& inference =
+        rows ? *rows->inference : *pattern->walked.nodes[pattern->output].node->inference;
+    const DType& dtype = dtype_of(inference.operands[position]);
     if (dtype.kind == 'c') return scalar.form != Scalar::huge;
     if (scalar.form == Scalar::complex_number) return false;
     if (dtype.kind == 'f') return scalar.form != Scalar::huge;
@@ -82,7 +84,8 @@ bool Rows::takes(std::size_t position, const Scalar& scalar) const {
     return scalar.whole < bound && scalar.whole >= (dtype.kind == 'i' ? -bound : 0);
 }
 
-void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made) {
+void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made,
+              bool first) {
     const Ref<Type>& type = rows.type;
     std::array<int64_t, Loops::OPERANDS + 1> items{};
     std::size_t arrays = 0;
@@ -115,13 +118,29 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
         Ref<Value> value = new_value(type, Allocation::of_pool(memory[i], bytes));
         if (!usual) continue;
         buffers[at] = value->buffers[0].address();
-        if (line.run(buffers.data(), numbers.data())) made[i].value = std::move(value);
+        if (!line.run(buffers.data(), numbers.data())) continue;
+        made[i].value = std::move(value);
+        if (!std::exchange(first, false)) continue;
+        count_anywhere(Counter::kernels);
+        count_anywhere(Counter::launches);
     }
 }
 
 std::size_t left_part(std::size_t length) { return std::bit_floor(length - 1); }
 
 namespace {
+
+// On this thread alone, without Python.
+struct Apart : Surroundings {
+    bool counts = true;
+    Result launch(Work& work) override {
+        work.threads = 1;
+        return Launch(work).run();
+    }
+    void count(Counter counter) override {
+        if (counts) count_anywhere(counter);
+    }
+};
 
 // The sum of some arrays of one Type, written to new memory; pairwise.
 class Folding {
@@ -165,6 +184,29 @@ class Folding {
 };
 
 } // namespace
+
+void run_pattern(const Pattern& pattern, std::span<const Ref<Future>> members,
+                 std::vector<Answer>& made, bool first, LoopMaker* maker) {
+    LoopMaker known; // makes no more
+    if (!maker) maker = &known;
+    std::vector<Leaf> leaves;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        if (!made[i].empty()) continue;
+        places.push_back(i);
+        for (Edge& edge : members[i]->inputs())
+            leaves.push_back(
+                {edge.input->value ? &edge.input->value : nullptr, edge.input->scalar.get()});
+    }
+    std::vector<Ref<Value>> values(places.size());
+    Apart apart;
+    apart.counts = first;
+    compute_pattern(pattern, leaves, std::span(values).first(1), *maker, apart);
+    apart.counts = false;
+    auto others = std::span(leaves).subspan(pattern.leaves.size());
+    compute_pattern(pattern, others, std::span(values).subspan(1), *maker, apart);
+    for (std::size_t i = 0; i < places.size(); ++i) made[places[i]].value = std::move(values[i]);
+}
 
 Answer run_fold(const Rows& rows, const Type& type, Future& fold) {
     Answer answer;

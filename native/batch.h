@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "future.h"
+#include "singly.h"
 
 namespace tenfold {
 
@@ -15,16 +16,13 @@ struct Rows {
     Ref<Inference> inference; // owns the loop
     Ref<Type> type;           // of the result
     const Loop* loop = nullptr;
-    bool complex_scalars = false;
-
-    // Whether a number can enter the operation there; if not, Python says what is wrong.
-    bool takes(std::size_t position, const Scalar& scalar) const;
 };
 
 // What members of a batch have in common: addresses, which the Batcher keeps from being taken over,
-// or the number that a user's signature was given.
+// or the number that a user's signature was given; and the number of their options.
 struct Signature {
     std::array<const void*, 4> parts{};
+    uint64_t options = 0;
     bool operator==(const Signature&) const = default;
 };
 struct SignatureHash {
@@ -34,20 +32,34 @@ struct SignatureHash {
 // The engine's Lock protects it.
 struct Batcher {
     Operation::Kind kind = Operation::general; // general: such members run alone
+    // Of what the GIL is not needed for: how most lie, and how any do.
     std::optional<Rows> rows;
+    std::unique_ptr<Pattern> pattern;
+    Ref<Operation> operation;
     std::vector<Ref<Type>> types;
     std::vector<Ref<Future>> members; // some may have been dropped, or cancelled
     std::size_t live = 0, wanted = 0; // of the members
     uint64_t depths = 0;
     bool listed = false; // among those that have members
+
+    bool is_native() const { return rows || pattern; }
+    const Ref<Type>& type() const { return rows ? rows->type : pattern->type(); }
+    // Whether a number can enter the operation there; if not, Python says what is wrong.
+    bool takes(std::size_t position, const Scalar& scalar) const;
 };
 
 // The steps of a run of increments, pairwise: the left part has the greatest power of two below the
 // length.
 std::size_t left_part(std::size_t length);
 
-// Computes what members of one Batcher give; nothing where Python is to do it.
-void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made);
+// Computes what members of one Batcher give; nothing where another way is to be tried.
+// `first`: what they launch is counted, once for all.
+void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made,
+              bool first);
+
+// Of those that have no Answer, one at least. With a maker of loops the GIL is held.
+void run_pattern(const Pattern& pattern, std::span<const Ref<Future>> members,
+                 std::vector<Answer>& made, bool first, LoopMaker* maker);
 
 // base + (blocks + leaves), all of one Type: an Answer without anything where that cannot be said
 // by these rows.

@@ -22,19 +22,15 @@ struct Engines {
 };
 Engines* const the_engines = new Engines; // made when the library is loaded
 
-Ref<Failure> cancelled_failure() {
-    auto failure = Ref<Failure>::adopt(new Failure);
-    failure->observed.store(true, std::memory_order_relaxed);
-    return failure;
-}
-
 } // namespace
 
 void Left::free() {
+    awaited.clear();
     for (void* object : objects) release_later(object);
     objects.clear();
     values.clear();
     futures.clear();
+    operations.clear();
 }
 
 namespace {
@@ -49,8 +45,9 @@ Engine::Engine(const Limits& limits, Host& host)
     the_engines->all.push_back(this);
 }
 
-// Workers may still look whether there is anything to do: then the last of them deletes it. Who
-// comes here holds the GIL, or is counted among `outsiders`: there may be one more.
+// Workers may still look whether there is anything to do, or wait for the GIL, which who comes here
+// may hold, before they end: then the last of them deletes it. Who comes here holds the GIL, or is
+// counted among `outsiders`: there may be one more.
 void Engine::destroy(Engine* engine) {
     {
         Guard guard(the_engines->lock);
@@ -58,15 +55,14 @@ void Engine::destroy(Engine* engine) {
     }
     if (!engine->is_of_parent()) {
         Guard guard(engine->lock_);
-        engine->be_counted();
-        if (engine->ended_ < engine->started_) {
+        if (engine->alive_.load() > 0) {
+            engine->be_counted();
             engine->orphan_ = engine->stopping_ = true;
             engine->signal_.fetch_add(1);
-            wake(engine->signal_, 1 << 30);
+            engine->host_.wake(engine->signal_, 1 << 30);
             return;
         }
     }
-    while (!engine->is_of_parent() && engine->alive_.load() > 0) sched_yield();
     bool counted = engine->counted_;
     delete engine;
     if (counted) outsiders.fetch_sub(1);
@@ -136,10 +132,9 @@ void Engine::fill(Future& future, Answer&& answer) {
     future.object = answer.object;
     future.scalar = std::move(answer.scalar);
     future.bytes = answer.bytes;
-    Ref<Type> type = future.value ? future.value->type : std::move(answer.type);
-    if (!future.type) future.type = type.detach();
+    if (!future.type)
+        future.type = (future.value ? future.value->type : std::move(answer.type)).detach();
     if (future.value) future.bytes = future.value->buffers[0].allocation->bytes;
-    account(1, int64_t(future.bytes));
 }
 
 Ref<Future> Engine::put(Answer answer) {
@@ -148,6 +143,7 @@ Ref<Future> Engine::put(Answer answer) {
     future->engine = this;
     future->state = Future::done;
     fill(*future, std::move(answer));
+    account(1, int64_t(future->bytes));
     future->settlement.store(Future::settled, std::memory_order_release);
     return future;
 }
@@ -206,37 +202,36 @@ void Engine::begin(Future& future, Left& left) {
             fail(future, edge.input->failure, left);
             return;
         }
-    Operation::Kind kind = future.operation->kind;
-    if (kind == Operation::elements || kind == Operation::product) {
+    if (future.operation->is_ours()) {
         future.batcher = classified(future);
-        if (future.batcher && future.batcher->rows) {
-            Type* type = future.batcher->rows->type.get();
+        if (future.batcher && future.batcher->is_native()) {
+            Type* type = future.batcher->type().get();
             future.type = Ref<Type>(type).detach();
-            future.bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
-            expected_ += future.bytes;
         }
     }
+    if (limits_.memory) expect(future);
     if (future.missing == 0)
-        make_ready(future);
+        become_ready(future);
     else
         raise(future);
 }
 
 namespace {
 
-void note_push(Traced& event, const Future& future, std::span<Future* const> inputs) {
-    event.begin = event.end = nanoseconds_now();
-    event.thread = this_pthread();
+void note_push(const Future& future, std::span<Future* const> inputs) {
     const Engine& engine = *future.engine;
+    int64_t now = nanoseconds_now();
+    Traced event{future.operation->name, "push", now, now, this_pthread(), {}, {}};
     event.operators.push_back(engine.traced_number(future));
     for (Future* input : inputs)
         if (input->number) event.inputs.push_back(engine.traced_number(*input));
+    trace(std::move(event));
 }
 
 } // namespace
 
-Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
-                         std::span<Future* const> inputs) {
+Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site, std::span<Future* const> inputs,
+                         bool by_operator) {
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;
@@ -247,18 +242,18 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
     future->operation = std::move(operation);
     Left left;
     Wake waking = nobody;
-    bool traced = tracing.load(std::memory_order_relaxed);
-    Traced event{traced ? future->operation->name : std::string(), "push", 0, 0, 0, {}, {}};
     {
         Guard guard(lock_);
         if (closed_) return {};
         future->number = ++pushed_;
-        if (traced) note_push(event, *future, inputs);
+        pushed_by_operators_ += by_operator;
         ++events_;
+        bool traced = tracing.load(std::memory_order_relaxed);
         if (kind == Operation::in_place || kind == Operation::cumulative) {
             Timeline& timeline = timeline_of(*inputs[0]);
             std::vector<Future*> given(inputs.begin(), inputs.end());
             given[0] = timeline.head;
+            if (traced) note_push(*future, given);
             if (kind == Operation::in_place) {
                 link(*future, given, left);
                 begin(*future, left);
@@ -272,17 +267,18 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site,
             advance(*future, timeline, left);
             ++timeline.handles;
         } else {
+            if (traced) note_push(*future, inputs);
             link(*future, inputs, left);
             begin(*future, left);
         }
         if (!left.look.empty()) drop_unneeded(left);
         waking = needed();
     }
-    if (traced) trace(std::move(event));
     wake_settled(left);
     call(waking);
     return future;
 }
+
 // Ending.
 
 void Engine::unread(Future* input, Left& left) {
@@ -298,7 +294,7 @@ void Engine::release_inputs(Future& future, Left& left) {
 
 void Engine::end(Future& future, Future::State state, Left& left) {
     leave_batcher(future);
-    if (state != Future::done) expected_ -= std::exchange(future.bytes, 0);
+    if (state != Future::done) expect_no_more(future);
     bool was_listed =
         future.state != Future::lazy || future.before || future.after || lazy_ == &future;
     if (was_listed) {
@@ -315,7 +311,7 @@ void Engine::end(Future& future, Future::State state, Left& left) {
             if (state == Future::failed)
                 fail(*reader, future.failure, left);
             else if (--reader->missing == 0)
-                make_ready(*reader);
+                become_ready(*reader);
         }
         left.futures.push_back(Ref<Future>::adopt(reader));
         edge = next;
@@ -343,8 +339,12 @@ void Engine::settle(Future& future, Answer&& answer, Left& left) {
         failure.engine = this;
         return fail(future, std::move(answer.failure), left);
     }
-    expected_ -= std::exchange(future.bytes, 0);
+    bool guessed = future.guessed;
+    expect_no_more(future);
     fill(future, std::move(answer));
+    ++left.made;
+    left.bytes += int64_t(future.bytes);
+    if (guessed) note_size(future);
     ++done_;
     end(future, Future::done, left);
 }
@@ -369,7 +369,7 @@ void Engine::empty(Future& future, Left& left) {
     if (!future.value && !future.object) return;
     account(-1, -int64_t(future.bytes));
     if (future.value) left.values.push_back(std::move(future.value));
-    left.objects.push_back(std::exchange(future.object, nullptr));
+    if (future.object) left.objects.push_back(std::exchange(future.object, nullptr));
 }
 
 void Engine::drop_unneeded(Left& left) {
@@ -388,17 +388,19 @@ void Engine::drop_unneeded(Left& left) {
 
 void Engine::finish(Job& job, Left& left) {
     ++events_;
+    left.futures.reserve(4 * job.members.size());
     for (std::size_t i = 0; i < job.members.size(); ++i) {
         --running_;
         settle(*job.members[i], std::move(job.answers[i]), left);
         if (job.members[i]->readers == 0) left.look.push_back(job.members[i].get());
         left.futures.push_back(std::move(job.members[i]));
     }
+    account(std::exchange(left.made, 0), std::exchange(left.bytes, 0)); // once: others count too
     drop_unneeded(left);
 }
 
 void Engine::wake_settled(Left& left) {
-    for (Future* future : left.awaited) wake(future->settlement, 1 << 30);
+    for (Future* future : left.awaited) host_.wake(future->settlement, 1 << 30);
 }
 
 // Handles.
@@ -411,88 +413,38 @@ void Engine::hold_handle(Future& future) {
 
 void Engine::drop_handle(Future& future) {
     Left left;
+    Ref<Value> value; // all that most leave
     {
         Guard guard(lock_);
         --future.handles;
         if (future.timeline) forget_handle(future, left);
-        if (future.readers == 0) left.look.push_back(&future);
+        bool needed = future.handles || future.readers || future.called;
+        if (!needed && future.state == Future::done && future.value) {
+            account(-1, -int64_t(future.bytes));
+            value = std::move(future.value);
+        } else if (!needed) {
+            left.look.push_back(&future);
+        }
         drop_unneeded(left);
         rest();
     }
     wake_settled(left);
 }
 
-bool Engine::cancel(Future& future) {
-    Left left;
-    bool gone = false;
-    Wake waking = nobody;
-    {
-        Guard guard(lock_);
-        if (future.state == Future::failed) return !future.failure->error;
-        Future* target = to_cancel(future, left);
-        if (target && target->state <= Future::ready) {
-            gone = true;
-            fail(*target, cancelled_failure(), left);
-            if (future.is_pending()) fail(future, target->failure, left);
-            drop_unneeded(left);
-            rest();
-            waking = needed();
-        }
-    }
-    wake_settled(left);
-    call(waking);
-    return gone;
-}
-
 bool Engine::call_when_settled(Future& future) {
-    Guard guard(lock_);
-    if (future.is_settled()) return false;
-    future.called = true;
-    return true;
-}
-void Engine::hold() {
-    Guard guard(lock_);
-    ++holds_;
-}
-
-void Engine::let_go() {
+    Left left;
     Wake waking = nobody;
     {
         Guard guard(lock_);
-        --holds_;
-        ++events_;
-        due_ = true; // whether any is due is to be looked at anew
+        if (future.is_settled()) return false;
+        future.called = true;
+        mark_wanted(future, left);
+        drop_unneeded(left);
         waking = needed();
     }
-    call(waking);
-}
-
-void Engine::close() {
-    Guard guard(lock_);
-    closed_ = true;
-}
-
-void Engine::cancel_all() {
-    Left left;
-    {
-        Guard guard(lock_);
-        while (lazy_) {
-            Future* future = lazy_;
-            retain(future);
-            left.futures.push_back(Ref<Future>::adopt(future));
-            fail(*future, cancelled_failure(), left);
-        }
-        std::vector<Ref<Future>> all;
-        for (Future* future = pending_; future; future = future->after)
-            if (future->state != Future::running) all.push_back(Ref<Future>(future));
-        Ref<Failure> failure = cancelled_failure();
-        for (Ref<Future>& future : all) {
-            if (future->state <= Future::ready) fail(*future, failure, left);
-            left.futures.push_back(std::move(future));
-        }
-        drop_unneeded(left);
-    }
     wake_settled(left);
+    call(waking);
+    return true;
 }
 
 } // namespace tenfold

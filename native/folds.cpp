@@ -215,7 +215,7 @@ class Fold {
         work.kernel = loop.kernel;
         work.sizes = sizes.data();
         work.threads = elements <= QUICK ? 0 : elements <= ALONE ? 1 : threads_;
-        tenfold::count(Counter::kernels);
+        surroundings_.count(Counter::kernels);
         return gone_through(work, loops, first + 2, to);
     }
 
@@ -234,7 +234,7 @@ class Fold {
                 buffers[1] = static_cast<char*>(buffers[1]) + index * axis.written;
             }
             work.buffers = buffers.data();
-            tenfold::count(Counter::launches);
+            surroundings_.count(Counter::launches);
             Result result = surroundings_.launch(work);
             if (result.outcome != Outcome::done || result.status != 0) return false;
         }
@@ -244,7 +244,7 @@ class Fold {
     // The next axis is folded in what was made of this one.
     void read_next(Ref<Allocation> memory, const FoldLoop& loop, Axes& rest) {
         int64_t item = dtype_of(loop.made).bytes;
-        tenfold::count(Counter::temporaries);
+        surroundings_.count(Counter::temporaries);
         between_ = std::move(memory);
         from_ = static_cast<char*>(between_->data);
         source_ = loop.made;
@@ -256,7 +256,7 @@ class Fold {
 
     Ref<Value> value_in(Ref<Allocation> memory, Axes& rest) {
         auto value = Ref<Value>::adopt(new Value);
-        value->type = node_.inference->results[0];
+        value->type = node_.type;
         value->buffers[0].allocation = std::move(memory);
         value->strides = strides_of(*value->type, rest);
         value->part = !value->strides.empty();

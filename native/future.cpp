@@ -5,9 +5,15 @@
 
 namespace tenfold {
 
+void Submitted::destroy(Submitted* submitted) {
+    release_later(submitted->context);
+    delete submitted;
+}
+
 void Operation::destroy(Operation* operation) {
     release_later(operation->python);
     release_later(operation->params);
+    release_later(operation->constants);
     delete operation;
 }
 

@@ -15,13 +15,22 @@ class Engine;
 struct Batcher;
 struct Future;
 
+// The options that were in force where something was pushed.
+struct Submitted {
+    std::atomic<uint32_t> references{1};
+    uint64_t number = 0;     // equal options have equal numbers
+    bool usual = true;       // whether elements may be computed by rows
+    void* context = nullptr; // Python's, in which they are in force; owned
+    static void destroy(Submitted* submitted);
+};
+
 // What was pushed: an operation of tenfold, or a user's operator.
 struct Operation {
     enum Kind : uint8_t {
         value,      // put: nothing runs
         elements,   // of tenfold, on elements, without parameters
         product,    // of two matrices
-        general,    // any other of tenfold's
+        general,    // any other of tenfold's, made of others too
         user,       // an operator's `run`
         batched,    // an operator's `run_batch`
         in_place,   // owns its first input
@@ -33,12 +42,20 @@ struct Operation {
     bool pure = true;
     bool plain_run = false; // cumulative: an increment is the one input
     bool plain_add = false; // cumulative, fold: increments are added by tenfold's `add`
+    bool kept = false;      // of tenfold, pure: for all pushes that are alike
     Ref<Operation> sum;     // cumulative: the fold of its increments
     uint8_t fewest = 0, most = 255;
     std::string name;
     const Op* op = nullptr;
+    const void* family = nullptr;              // the operator's class, by which sizes are guessed
     void *python = nullptr, *params = nullptr; // owned; params: a dict, or null
+    void* constants = nullptr; // owned: a tuple of what comes behind the inputs, or null
+    Ref<Submitted> options;
 
+    bool is_ours() const { return kind >= elements && kind <= general; }
+    // Whether many of a user's are run by one call of Python.
+    bool is_users_batch() const { return kind == batched || kind == cumulative; }
+    uint64_t options_number() const { return options ? options->number : 0; }
     static void destroy(Operation* operation);
 };
 
@@ -103,6 +120,7 @@ struct Increments {
     uint32_t count = 0; // of the leaves
     Block* blocks = nullptr;
     Ref<Operation> operation;
+    bool borrowed = false; // the last of the leaves was an input itself
 };
 
 // The versions of one object. The engine's Lock's.
@@ -123,7 +141,8 @@ struct Future {
     // The engine's Lock protects from here on what is not written before it is known to others.
     State state = waiting;
     bool wanted = false, impure = false;
-    bool called = false; // somebody is to be called when it is settled
+    bool called = false;  // somebody is to be called when it is settled
+    bool guessed = false; // its bytes are only guessed
     uint32_t handles = 0, readers = 0, missing = 0, depth = 0, height = 0;
     uint64_t number = 0, arrival = 0; // the latter among what is pending
     Engine* engine = nullptr;         // counted
@@ -150,6 +169,8 @@ struct Future {
     bool is_pending() const { return state <= running; }
     bool is_newest() const { return timeline && timeline->head == this; }
     static void destroy(Future* future);
+    static void* operator new(std::size_t) { return Slab<Future>::take(); }
+    static void operator delete(void* memory) { Slab<Future>::give(memory); }
 };
 
 } // namespace tenfold

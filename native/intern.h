@@ -1,7 +1,10 @@
 // Interner<T>: one object per distinct key, so that equality is equality of pointers. Objects are
 // counted; the table holds no count, an object leaves the table when its last owner drops it.
 #pragma once
-#include <unordered_map>
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
 
 #include "caches.h"
 #include "lock.h"
@@ -9,48 +12,41 @@
 
 namespace tenfold {
 
-// T needs: references, hash, `bool same(const Key&) const`, and `static T* create(const Key&,
-// size_t hash)`.
+// T needs: references, hash, `T* next`, `bool same(const Key&) const`, and
+// `static T* create(const Key&, size_t hash)`.
 template <class T, class Key> class Interner {
   public:
     Ref<T> intern(const Key& key, std::size_t hash) {
         Guard guard(lock_);
-        auto [begin, end] = table_.equal_range(cut(hash));
-        for (auto entry = begin; entry != end; ++entry) {
-            T* found = entry->second;
-            if (!found->same(key)) continue;
-            if (revive(found)) return Ref<T>::adopt(found);
-            table_.erase(
-                entry); // its last owner is on the way to remove(): a new object takes its place
-            break;
-        }
+        // One whose last owner is on the way to remove() stays behind the one that takes its place.
+        for (T* found = place_of(hash); found; found = found->next)
+            if (cut(found->hash) == cut(hash) && found->same(key) && revive(found))
+                return Ref<T>::adopt(found);
         T* made = T::create(key, hash);
-        table_.emplace(cut(hash), made);
+        if (++count_ > table_.size()) put_in(std::vector<T*>(2 * table_.size()));
+        made->next = std::exchange(place_of(hash), made);
         return Ref<T>::adopt(made);
     }
 
     // Called by T::destroy, when no owner is left.
     void remove(T* object) {
         Guard guard(lock_);
-        auto [begin, end] = table_.equal_range(cut(object->hash));
-        for (auto entry = begin; entry != end; ++entry) {
-            if (entry->second != object) continue;
-            table_.erase(entry);
-            break;
-        }
+        T** place = &place_of(object->hash);
+        while (*place && *place != object) place = &(*place)->next;
+        if (!*place) return;
+        *place = object->next;
+        --count_;
     }
 
     std::size_t size() {
         Guard guard(lock_);
-        return table_.size();
+        return count_;
     }
 
     // For when hashes are cut in another way, or most objects have gone.
     void rehash() {
-        decltype(table_) table;
         Guard guard(lock_);
-        for (auto [hash, object] : table_) table.emplace(cut(object->hash), object);
-        table_.swap(table);
+        put_in(std::vector<T*>(std::max(FEWEST, std::bit_ceil(count_))));
     }
 
   private:
@@ -65,8 +61,23 @@ template <class T, class Key> class Interner {
         return false;
     }
 
-    Lock lock_; // protects table_
-    std::unordered_multimap<std::size_t, T*> table_;
+    T*& place_of(std::size_t hash) { return table_[cut(hash) & (table_.size() - 1)]; }
+
+    // Of a table of other places.
+    void put_in(std::vector<T*> places) {
+        places.swap(table_);
+        for (T* each : places)
+            while (each) {
+                T* next = each->next;
+                each->next = std::exchange(place_of(each->hash), each);
+                each = next;
+            }
+    }
+
+    static constexpr std::size_t FEWEST = 1024; // places
+    Lock lock_;                                 // protects all below
+    std::vector<T*> table_ = std::vector<T*>(FEWEST);
+    std::size_t count_ = 0;
 };
 
 inline std::size_t mix(std::size_t hash, std::size_t word) {

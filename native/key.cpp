@@ -109,8 +109,9 @@ void write_value(const WalkedNode& entry, int64_t moved, std::vector<uint64_t>& 
     for (int64_t stride : value.strides) words.push_back(uint64_t(stride));
 }
 
-// The operation, its parameters and the Types of its inputs are in its inference. A result of an
-// operation with several shares that of the operation, and has its own parameters.
+// The operation, its parameters and its dtypes are in its inference; so are the Types of its
+// inputs, or they follow from those of the values. A result of an operation with several shares
+// that of the operation, and has its own parameters.
 void write_pending(const Walked& walked, const WalkedNode& entry, const Starts* anchor,
                    std::vector<uint64_t>& words) {
     const Node& node = *entry.node;
@@ -190,7 +191,7 @@ Owned::Owned(const Walked& walked) {
     inferences.reserve(walked.nodes.size());
     for (const WalkedNode& entry : walked.nodes) {
         if (entry.node->is_scalar()) continue;
-        types.emplace_back(entry.value ? entry.value->type.get() : entry.node->type);
+        types.push_back(entry.value ? entry.value->type : entry.node->type);
         if (entry.value) continue;
         params.push_back(entry.node->params);
         inferences.push_back(entry.node->inference);

@@ -37,6 +37,7 @@ struct Owned {
     std::vector<Ref<Params>> params;
     std::vector<Ref<Inference>> inferences;
 
+    Owned() = default;
     explicit Owned(const Walked& walked);
 };
 

@@ -10,6 +10,17 @@
 
 namespace tenfold {
 
+// What is there, or what is made now and stays, unless another thread was first; null where nothing
+// was made.
+template <class T, class Make> const T* there_or_made(std::atomic<const T*>& place, Make&& make) {
+    if (const T* there = place.load(std::memory_order_acquire)) return there;
+    const T* made = make();
+    const T* first = nullptr;
+    if (!made || place.compare_exchange_strong(first, made)) return made;
+    delete made;
+    return first;
+}
+
 // A kernel with an outer and an inner axis. Results and what is read element by element are
 // contiguous along the inner one, where others are stepped through by a stride, or not at all.
 struct Loop {

@@ -7,6 +7,7 @@
 #include "intern.h"
 #include "per_thread.h"
 #include "recent.h"
+#include "shapes.h"
 
 namespace tenfold {
 namespace {
@@ -38,7 +39,7 @@ struct Same {
     bool operator()(const MemoQuery& query, const MemoKey& key) const { return key.same(query); }
 };
 
-using Table = Recent<MemoKey, Ref<Inference>, Hash, Same>;
+using Table = Recent<MemoKey, Inferred, Hash, Same>;
 
 struct Memo {
     Lock lock; // protects the table
@@ -56,20 +57,30 @@ struct Front {
         bool strict = false;
         std::size_t width = 0;
         std::array<Ref<Type>, WIDTH> types;
-        Ref<Inference> inference;
+        Inferred inferred;
         std::size_t uses = 0;
+
+        void put(const MemoQuery& query, const Inferred& found) {
+            op = query.op;
+            params = Ref<Params>(const_cast<Params*>(query.params));
+            strict = query.strict;
+            width = query.types.size();
+            for (std::size_t i = 0; i < width; ++i) types[i] = Ref<Type>(query.types[i]);
+            inferred = found;
+        }
     };
     std::array<Entry, PLACES> entries;
     uint64_t epoch = 0;
 
     Entry& at(std::size_t hash) {
+        forget_if_told();
+        return entries[hash % PLACES];
+    }
+
+    void forget_if_told() {
         // Relaxed: what a thread recalls before it sees a new epoch is still right.
         uint64_t now = current_epoch.load(std::memory_order_relaxed);
-        if (epoch != now) {
-            entries = {};
-            epoch = now;
-        }
-        return entries[hash % PLACES];
+        if (std::exchange(epoch, now) != now) entries = {};
     }
 
     static bool matches(const Entry& entry, const MemoQuery& query) {
@@ -79,17 +90,6 @@ struct Front {
         for (std::size_t i = 0; i < entry.width; ++i)
             if (entry.types[i].get() != query.types[i]) return false;
         return true;
-    }
-
-    void put(std::size_t hash, const MemoQuery& query, const Ref<Inference>& inference) {
-        if (query.types.size() > WIDTH) return;
-        Entry& entry = at(hash);
-        entry.op = query.op;
-        entry.params = Ref<Params>(const_cast<Params*>(query.params));
-        entry.strict = query.strict;
-        entry.width = query.types.size();
-        for (std::size_t i = 0; i < entry.width; ++i) entry.types[i] = Ref<Type>(query.types[i]);
-        entry.inference = inference;
     }
 
     static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo is cleared
@@ -114,30 +114,13 @@ std::size_t MemoQuery::hash() const {
 
 namespace {
 
-Ref<Inference> recall_shared(const MemoQuery& query) {
+Inferred recall_shared(const MemoQuery& query) {
     Guard guard(memo().lock);
-    const Ref<Inference>* found = memo().table.find(query);
-    return found ? *found : Ref<Inference>();
+    const Inferred* found = memo().table.find(query);
+    return found ? *found : Inferred();
 }
 
-} // namespace
-
-Ref<Inference> recall(const MemoQuery& query) {
-    if (query.types.size() > Front::WIDTH) return recall_shared(query);
-    std::size_t hash = query.hash();
-    Front& front = PerThread<Front>::get();
-    Front::Entry& entry = front.at(hash);
-    if (Front::matches(entry, query)) { // the memo is told now and then: there entries age
-        bool told = ++entry.uses % Front::AGEING == 0;
-        if (told && !recall_shared(query)) remember(query, entry.inference);
-        return entry.inference;
-    }
-    Ref<Inference> inference = recall_shared(query);
-    if (inference) front.put(hash, query, inference);
-    return inference;
-}
-
-void remember(const MemoQuery& query, Ref<Inference> inference) {
+void keep(const MemoQuery& query, const Inferred& inferred) {
     if (query.types.size() > WIDEST) return;
     MemoKey key{
         query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
@@ -145,8 +128,49 @@ void remember(const MemoQuery& query, Ref<Inference> inference) {
     Table::Entries fallen; // freed outside the lock
     Guard guard(memo().lock);
     if (memo().table.find(query)) return; // another thread was first
-    memo().table.keep(std::move(key), std::move(inference));
+    memo().table.keep(std::move(key), inferred);
     if (memo().table.size() > CAPACITY) memo().table.drop_last(fallen);
+}
+
+void remember_both(const MemoQuery& query, const Inferred& inferred) {
+    remember_dtypes(query, inferred.inference);
+    keep(query, inferred);
+}
+
+// What is taken has an inference of its own, by which it is told apart from other picks.
+bool has_own(const MemoQuery& query) { return query.op->part == Op::taken; }
+
+Inferred known(const MemoQuery& query) {
+    Inferred found;
+    if (!has_own(query)) found = infer_shape(query);
+    return found ? found : recall_shared(query);
+}
+
+Inferred ask(const MemoQuery& query) {
+    Inferred found = known(query);
+    if (!found && has_own(query) && (found = infer_shape(query))) keep(query, found);
+    return found;
+}
+
+} // namespace
+
+Inferred recall(const MemoQuery& query) {
+    if (query.types.size() > Front::WIDTH) return ask(query);
+    Front& front = PerThread<Front>::get();
+    Front::Entry& entry = front.at(query.hash());
+    if (Front::matches(entry, query)) { // the tables are told now and then: there entries age
+        bool told = ++entry.uses % Front::AGEING == 0;
+        if (told && !known(query)) remember_both(query, entry.inferred);
+        return entry.inferred;
+    }
+    Inferred found = infer_alike(query);
+    if (!found) found = ask(query);
+    if (found) entry.put(query, found);
+    return found;
+}
+
+void remember(const MemoQuery& query, const Ref<Inference>& inference) {
+    remember_both(query, {inference, inference->results[0]});
 }
 
 std::size_t remembered_inferences() {
@@ -157,6 +181,7 @@ std::size_t remembered_inferences() {
 void clear_memo() {
     Table fallen;
     Front::current_epoch.fetch_add(1, std::memory_order_relaxed);
+    PerThread<Front>::get().forget_if_told(); // this thread's at once
     Guard guard(memo().lock);
     fallen.swap(memo().table);
 }

@@ -14,7 +14,8 @@
 
 namespace tenfold {
 
-// The answer of an op's rules.
+// The answer of an op's rules. Where shapes.h knows the shapes of an operation, it is that for
+// operands of some dtypes: an example, whose result may have another shape.
 struct Inference {
     std::atomic<uint32_t> references{1};
     uint8_t kind = VALUE;           // of the operation itself; a node adds its inputs' kinds
@@ -39,8 +40,17 @@ struct MemoQuery {
     std::size_t hash() const;
 };
 
-Ref<Inference> recall(const MemoQuery& query); // empty when unknown
-void remember(const MemoQuery& query, Ref<Inference> inference);
+struct Inferred {
+    Ref<Inference> inference; // empty when unknown
+    Ref<Type> type;           // of the only, or first, result
+
+    explicit operator bool() const { return bool(inference); }
+};
+
+// What is known without Python's rules: by the same Types, or by the same dtypes (shapes.h).
+Inferred recall(const MemoQuery& query);
+// What Python's rules have said.
+void remember(const MemoQuery& query, const Ref<Inference>& inference);
 
 std::size_t remembered_inferences();
 void clear_memo();

@@ -3,90 +3,11 @@
 #include <algorithm>
 
 #include "lock.h"
-#include "per_thread.h"
 
 namespace tenfold {
 namespace {
 
-// Slabs: nodes are cut from chunks of 1,024 that are never returned; free nodes form a list. Each
-// thread keeps a short list of its own, so that making a node takes no lock in the common case.
-constexpr std::size_t CHUNK = 1024;
-constexpr std::size_t LOCAL = 256;
-
-// What is free has 0 where a Node, which nobody ever sees with fewer than 1, counts its references.
-struct Free {
-    uint32_t references;
-    union Slot* next;
-};
-static_assert(offsetof(Free, references) == offsetof(Node, references));
-
-union Slot {
-    Free free;
-    alignas(Node) unsigned char bytes[sizeof(Node)];
-};
-
-struct Slab {
-    Lock lock; // protects the two below
-    Slot* free = nullptr;
-    std::vector<Slot*> chunks;
-};
-
-Slab* const the_slab = new Slab; // made when the library is loaded; outlives every Node
-
-Slab& slab() { return *the_slab; }
-
-struct LocalList {
-    Slot* free = nullptr;
-    std::size_t length = 0;
-
-    Slot* take() {
-        if (!free) refill();
-        Slot* slot = free;
-        free = slot->free.next;
-        --length;
-        return slot;
-    }
-
-    void give(Slot* slot) {
-        slot->free = {0, free};
-        free = slot;
-        if (++length > 2 * LOCAL) spill(LOCAL);
-    }
-
-    void refill() {
-        Guard guard(slab().lock);
-        while (slab().free && length < LOCAL) {
-            Slot* slot = slab().free;
-            slab().free = slot->free.next;
-            slot->free.next = free;
-            free = slot;
-            ++length;
-        }
-        if (free) return;
-        auto* chunk = static_cast<Slot*>(::operator new(CHUNK * sizeof(Slot)));
-        slab().chunks.push_back(chunk);
-        for (std::size_t i = 0; i < CHUNK; ++i) {
-            Slot* slot = chunk + i;
-            slot->free = {0, i < LOCAL ? free : slab().free};
-            (i < LOCAL ? free : slab().free) = slot;
-        }
-        length = LOCAL;
-    }
-
-    void spill(std::size_t keep) {
-        Guard guard(slab().lock);
-        for (; length > keep; --length) {
-            Slot* slot = free;
-            free = slot->free.next;
-            slot->free.next = slab().free;
-            slab().free = slot;
-        }
-    }
-
-    ~LocalList() { spill(0); }
-};
-
-LocalList& local_list() { return PerThread<LocalList>::get(); }
+static_assert(offsetof(Slab<Node>::Free, references) == offsetof(Node, references));
 
 // Held for a handful of instructions, so spinning is cheaper than sleeping. Acquire and release:
 // each holder sees what the one before it wrote. Who is alone has nobody to keep away.
@@ -197,10 +118,6 @@ void recount(Node* node) {
     recount(node, budget);
 }
 
-void* Node::operator new(std::size_t) { return local_list().take(); }
-
-void Node::operator delete(void* memory) { local_list().give(static_cast<Slot*>(memory)); }
-
 void Node::destroy(Node* node) {
     if (node->input_count == 0)
         delete node;
@@ -210,26 +127,26 @@ void Node::destroy(Node* node) {
 
 Ref<Node> value_node(Ref<Value> value) {
     auto* node = new Node;
-    node->type = value->type.get();
+    node->type = value->type;
     node->value = std::move(value);
     return Ref<Node>::adopt(node);
 }
 
-Ref<Node> scalar_node(const Scalar& scalar, Type* type) {
+Ref<Node> scalar_node(const Scalar& scalar, Ref<Type> type) {
     auto* node = new Node;
-    node->type = type;
+    node->type = std::move(type);
     node->scalar = scalar;
     return Ref<Node>::adopt(node);
 }
 
-Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> inference,
+Ref<Node> operation_node(const Op* op, Ref<Params> params, Inferred&& inferred,
                          std::span<Node* const> inputs) {
     auto* node = new Node;
     node->op = op;
-    node->kind.store(inference->kind, std::memory_order_relaxed);
-    node->type = inference->results[0].get();
+    node->kind.store(inferred.inference->kind, std::memory_order_relaxed);
+    node->type = std::move(inferred.type);
     node->params = std::move(params);
-    node->inference = std::move(inference);
+    node->inference = std::move(inferred.inference);
     set_inputs(node, inputs);
     return Ref<Node>::adopt(node);
 }
@@ -237,15 +154,15 @@ Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> infere
 Ref<Node> placeholder_node(Ref<Type> type) {
     auto* node = new Node;
     node->inference = Ref<Inference>::adopt(new Inference);
-    node->type = type.get();
-    node->inference->results.push_back(std::move(type)); // the inference owns a node's Type
+    node->type = type;
+    node->inference->results.push_back(std::move(type));
     return Ref<Node>::adopt(node);
 }
 
 Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index) {
     auto* node = new Node;
     node->op = part;
-    node->type = whole->inference->results[index].get();
+    node->type = whole->inference->results[index];
     node->params = std::move(params);
     node->inference = whole->inference;
     Node* input = whole.get();
@@ -291,14 +208,9 @@ Ref<Value> value_of(Node* node) {
 }
 
 std::vector<Ref<Node>> readers_of(const Node* node) {
-    std::vector<Slot*> chunks;
-    {
-        Guard guard(slab().lock);
-        chunks = slab().chunks;
-    }
     std::vector<Ref<Node>> readers;
-    for (Slot* slot : chunks)
-        for (std::size_t i = 0; i < CHUNK; ++i, ++slot) {
+    for (Slab<Node>::Slot* slot : Slab<Node>::chunks())
+        for (std::size_t i = 0; i < Slab<Node>::CHUNK; ++i, ++slot) {
             if (slot->free.references == 0) continue;
             auto* reader = reinterpret_cast<Node*>(slot);
             Hold hold(reader);

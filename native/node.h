@@ -47,8 +47,9 @@ struct Node {
     uint32_t input_count = 0;
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
+    std::atomic<uint32_t> submitted{0};   // the number of its submission; 0: none
     const Op* op = nullptr;               // null for a leaf
-    Type* type = nullptr; // of the only, or first, result; the inference or value owns it
+    Ref<Type> type;                       // of the only, or first, result
     Ref<Params> params;
     Ref<Inference> inference; // null for a leaf
     Ref<Value> value;
@@ -60,13 +61,13 @@ struct Node {
     std::span<Node* const> inputs() const { return {many ? many.get() : few.data(), input_count}; }
     bool is_scalar() const { return scalar.form != Scalar::none; }
     static void destroy(Node* node);
-    static void* operator new(std::size_t bytes);
-    static void operator delete(void* memory);
+    static void* operator new(std::size_t) { return Slab<Node>::take(); }
+    static void operator delete(void* memory) { Slab<Node>::give(memory); }
 };
 
 Ref<Node> value_node(Ref<Value> value);
-Ref<Node> scalar_node(const Scalar& scalar, Type* type); // type: one that is never freed
-Ref<Node> operation_node(const Op* op, Ref<Params> params, Ref<Inference> inference,
+Ref<Node> scalar_node(const Scalar& scalar, Ref<Type> type);
+Ref<Node> operation_node(const Op* op, Ref<Params> params, Inferred&& inferred,
                          std::span<Node* const> inputs);
 // An input that has a Type but no value: what a rule is traced on.
 Ref<Node> placeholder_node(Ref<Type> type);

@@ -18,6 +18,7 @@ struct Params {
     static constexpr bool INTERNED = true;
     std::atomic<uint32_t> references{1};
     std::size_t hash = 0;
+    Params* next = nullptr; // the Interner's
     std::string bytes;
     bool moved = false; // a part that is told by its starts, and not interned
     // Owned: one Python reference, given back through the release list. Null where no Python has

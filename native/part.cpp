@@ -240,12 +240,40 @@ bool is_all(const Params& picks, const Type& array) {
     return is_all(read_picks(bytes_of(picks)), array);
 }
 
-bool adds_axes(const Params& picks, const Type& array, std::vector<uint64_t>& positions) {
-    if (picks.moved) return false;
-    Picks found = read_picks(picks.bytes);
-    positions.insert(positions.end(), found.added.begin(), found.added.end());
-    auto begins = [](const Pick& pick) { return pick.start == 0; };
-    return is_whole(found, array) && std::ranges::all_of(found.picks, begins);
+namespace {
+
+// How many are taken from a start on, as a kind of number and the number.
+enum Stretch : uint64_t { all_left, all_but, so_many };
+
+std::pair<Stretch, int64_t> stretch_of(const Pick& pick, int64_t start, int64_t length) {
+    int64_t step = std::abs(pick.step), room = pick.step > 0 ? length - start : start + 1;
+    int64_t left = room - 1 - (pick.count - 1) * step;
+    if (pick.count > 0 && left < step) return {all_left, 0};
+    if (pick.count > 0 && step == 1 && left < pick.count) return {all_but, left};
+    return {so_many, pick.count};
+}
+
+} // namespace
+
+// Of each axis whether it begins nearer to the end, and how far from there; and its stretch.
+bool write_picks(const Op& index, const Params& picks, const Type& array,
+                 std::vector<uint64_t>& words) {
+    const Starts& known = starts_of(index, picks);
+    Picks found = read_picks(known.pattern->bytes);
+    bool begins = true;
+    for (std::size_t axis = 0; axis < found.picks.size(); ++axis) {
+        const Pick& pick = found.picks[axis];
+        int64_t start = known.starts[axis], length = array.shape[axis];
+        bool backwards = start > length - 1 - start;
+        auto [stretch, number] = stretch_of(pick, start, length);
+        words.push_back(uint64_t(pick.axis) | uint64_t(backwards) << 1 | stretch << 2);
+        words.push_back(uint64_t(backwards ? length - start : start));
+        words.push_back(uint64_t(pick.step));
+        words.push_back(uint64_t(number));
+        begins &= start == 0;
+    }
+    words.insert(words.end(), found.added.begin(), found.added.end());
+    return begins && is_whole(found, array);
 }
 
 Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks, Type& array) {

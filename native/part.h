@@ -72,9 +72,11 @@ Movement taken_movement(const Params& picks);
 // Whether `index` takes all of an array, as it is.
 bool is_all(const Params& picks, const Type& array);
 
-// Whether `index` takes all of an array and does no more than put in axes of length 1; their
-// positions are put behind what `positions` has.
-bool adds_axes(const Params& picks, const Type& array, std::vector<uint64_t>& positions);
+// Writes what `index` takes of an array behind what `words` has, as it may be said of arrays of
+// other lengths: the words and the lengths tell the picks. False where it does not take all, which
+// axes of length 1 may be put into.
+bool write_picks(const Op& index, const Params& picks, const Type& array,
+                 std::vector<uint64_t>& words);
 
 // Writes the canonical bytes of Params.
 void write_tuple(std::string& bytes, int64_t length);

@@ -17,11 +17,8 @@
 namespace tenfold {
 namespace {
 
-template <class T> uint64_t bits_of(T number) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &number, sizeof number);
-    return bits;
-}
+uint64_t bits_of(float number) { return std::bit_cast<uint32_t>(number); }
+uint64_t bits_of(double number) { return std::bit_cast<uint64_t>(number); }
 
 double real_of(const Scalar& scalar) {
     bool whole = scalar.form == Scalar::boolean || scalar.form == Scalar::integer;
@@ -332,7 +329,7 @@ class Front {
     static constexpr bool INHERITED = true;
 
     // What was found there last, unless it is time to ask the table, where plans age.
-    Ref<BoundPlan> find(std::span<const uint64_t> key, const void* kind) {
+    Ref<BoundPlan> find(std::span<const uint64_t> key, std::size_t kind) {
         forget_if_told();
         Entry& entry = at(key, kind);
         if (!entry.plan || ++entry.uses % AGEING == 0) return {};
@@ -343,7 +340,7 @@ class Front {
         return entry.plan;
     }
 
-    void put(const Ref<BoundPlan>& plan, const void* kind) {
+    void put(const Ref<BoundPlan>& plan, std::size_t kind) {
         if (plan->left < 0) at(plan->key, kind).plan = plan;
     }
 
@@ -356,9 +353,8 @@ class Front {
         std::size_t uses = 0;
     };
 
-    Entry& at(std::span<const uint64_t> key, const void* kind) {
-        std::size_t word = reinterpret_cast<std::size_t>(kind) ^ key.size();
-        return entries_[word * 0x9e3779b97f4a7c15ULL >> (64 - PLACES_LOG)];
+    Entry& at(std::span<const uint64_t> key, std::size_t kind) {
+        return entries_[(kind ^ key.size()) * 0x9e3779b97f4a7c15ULL >> (64 - PLACES_LOG)];
     }
 
     void forget_if_told() {
@@ -375,7 +371,7 @@ class Front {
 // Where a plan has gone or is to be replaced by another.
 void tell_fronts() {
     Front::tell_to_forget();
-    PerThread<Front>::get().find({}, nullptr); // this thread's at once
+    PerThread<Front>::get().find({}, 0); // this thread's at once
 }
 
 } // namespace
@@ -450,12 +446,18 @@ uint32_t this_thread() {
     return number;
 }
 
-Ref<BoundPlan> find_plan(std::span<const uint64_t> key, const void* kind) {
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key, std::size_t kind) {
     Front& front = PerThread<Front>::get();
     if (Ref<BoundPlan> plan = front.find(key, kind)) return plan;
     Ref<BoundPlan> plan = find_shared(key);
     if (plan) front.put(plan, kind);
     return plan;
+}
+
+uint8_t known_exact(std::span<const uint64_t> key) {
+    Guard guard(kept().lock);
+    const Ref<BoundPlan>* found = kept().plans.find(key);
+    return found ? (*found)->exact : uint8_t(Key::by_form);
 }
 
 void keep_plan(Ref<BoundPlan> plan) {

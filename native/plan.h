@@ -139,8 +139,11 @@ class Surroundings {
     virtual ~Surroundings() = default;
     virtual Result launch(Work& work) = 0;
     // False when the function failed, or raised.
-    virtual bool call(const BoundPlan::Call& call, const Walked& walked,
-                      std::vector<Ref<Value>>& slots) = 0;
+    virtual bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) {
+        return false;
+    }
+    // What loops count.
+    virtual void count(Counter counter) { tenfold::count(counter); }
 };
 
 // Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
@@ -156,7 +159,9 @@ uint32_t this_thread(); // a number of the calling thread, not 0
 std::size_t hash_of(std::span<const uint64_t> key);
 // Empty when there is none. Graphs of different `kind` seldom come by turns at one place in front
 // of the table.
-Ref<BoundPlan> find_plan(std::span<const uint64_t> key, const void* kind);
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key, std::size_t kind);
+// What graphs of such a key are told apart by besides, as far as is known; no run is counted.
+uint8_t known_exact(std::span<const uint64_t> key);
 // Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
 void keep_plan(Ref<BoundPlan> plan);
 void forget_plans();

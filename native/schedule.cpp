@@ -9,18 +9,21 @@ namespace tenfold {
 namespace {
 
 constexpr std::size_t ENOUGH = 256; // members that an idle worker does not wait on
-constexpr std::size_t PART = 128;   // members of a batch that one thread computes at a go
+// Of a batch, that one thread computes at a go: members at least, or so many elements.
+constexpr std::size_t PART = 128, GRAIN = 1 << 16;
 
 bool batches(const Operation& operation) {
-    return operation.kind == Operation::elements || operation.kind == Operation::product ||
-           operation.kind == Operation::batched;
+    return operation.is_ours() || operation.is_users_batch();
 }
 
 } // namespace
 
-Signature Engine::signature_of(const Op* op, std::span<Type* const> types) {
+// What has no parameters is known by what it does, under its options; else by its address.
+Signature Engine::signature_of(const Operation& operation, std::span<Type* const> types) {
     Signature signature;
-    signature.parts[0] = op;
+    signature.options = operation.options_number();
+    signature.parts[0] = operation.op;
+    if (operation.kind == Operation::general) signature.parts[0] = &operation;
     for (std::size_t i = 0; i < types.size() && i + 1 < signature.parts.size(); ++i)
         signature.parts[i + 1] = types[i];
     return signature;
@@ -30,16 +33,17 @@ Signature Engine::signature_of(const Op* op, std::span<Type* const> types) {
 Batcher* Engine::classified(Future& future) {
     std::array<Type*, Future::FEW> types{};
     std::size_t count = 0;
+    if (future.input_count > types.size() || !future.operation->kept) return batcher_of({});
     for (Edge& edge : future.inputs()) {
-        if (count == types.size() || !edge.input->type) return nullptr;
+        if (!edge.input->type) return future.missing > 0 ? nullptr : batcher_of({});
         types[count++] = edge.input->type;
     }
-    Batcher* found = batcher_of(signature_of(future.operation->op, {types.data(), count}));
-    if (!found || !found->rows) return found;
+    Batcher* found = batcher_of(signature_of(*future.operation, {types.data(), count}));
+    if (!found || !found->is_native()) return found;
     std::size_t position = 0;
     for (Edge& edge : future.inputs()) {
         const Scalar* scalar = edge.input->scalar.get();
-        if (scalar && !found->rows->takes(position, *scalar)) return batcher_of({});
+        if (scalar && !found->takes(position, *scalar)) return batcher_of({});
         ++position;
     }
     return found;
@@ -82,11 +86,20 @@ uint32_t Engine::urgency(const Future& future) const {
     return limits_.memory ? future.depth : future.height;
 }
 
+// For the first time.
+void Engine::become_ready(Future& future) {
+    if (tracing.load(std::memory_order_relaxed)) {
+        int64_t now = nanoseconds_now();
+        std::vector<uint64_t> number{traced_number(future)};
+        trace({future.operation->name, "ready", now, now, this_pthread(), std::move(number), {}});
+    }
+    make_ready(future);
+}
+
 void Engine::make_ready(Future& future) {
     future.state = Future::ready;
     bool batched = batches(*future.operation);
-    if (batched && !future.batcher && future.operation->kind != Operation::batched)
-        future.batcher = classified(future);
+    if (!future.batcher && future.operation->is_ours()) future.batcher = classified(future);
     if (batched && !future.batcher) {
         loose_.push_back(Ref<Future>(&future));
         loose_wanted_ |= future.wanted;
@@ -118,6 +131,24 @@ void Engine::mark_wanted(Future& future, Left& left) {
     }
 }
 
+void Engine::hold() {
+    Guard guard(lock_);
+    ++holds_;
+}
+
+void Engine::let_go() {
+    Wake waking = nobody;
+    {
+        Guard guard(lock_);
+        --holds_;
+        ++events_;
+        due_ = true; // whether any is due is to be looked at anew
+        waking = needed();
+    }
+    call(waking);
+}
+
+// Who calls this waits, and helps: no worker is woken.
 void Engine::want(Future& future) {
     Left left;
     {
@@ -159,6 +190,11 @@ uint64_t Engine::want_all() {
     return last;
 }
 
+uint64_t Engine::pushed_by_operators() {
+    Guard guard(lock_);
+    return pushed_by_operators_;
+}
+
 Ref<Future> Engine::oldest(uint64_t last) {
     Guard guard(lock_);
     return oldest_ && oldest_->arrival <= last ? Ref<Future>(oldest_) : Ref<Future>();
@@ -189,7 +225,7 @@ Batcher* Engine::lowest(bool due) {
 
 Job Engine::fire(Batcher& batcher) {
     Job job;
-    bool rows = batcher.rows.has_value();
+    bool rows = batcher.is_native();
     job.kind = rows ? Job::rows : Job::python;
     job.batcher = &batcher;
     std::size_t most = limits_.batch ? limits_.batch : batcher.members.size(), kept = 0, i = 0;
@@ -211,15 +247,14 @@ Job Engine::fire(Batcher& batcher) {
     ++batches_;
     ++sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
-    if (rows) {
-        count_anywhere(Counter::launches);
-        count_anywhere(Counter::kernels);
-    }
-    while (rows && job.members.size() > PART) {
+    std::size_t size = rows ? std::max<std::size_t>(1, batcher.type()->size()) : 1;
+    std::size_t most_of_part = std::max(PART, GRAIN / size);
+    while (rows && job.members.size() > most_of_part) {
         Job part;
         part.kind = Job::rows;
         part.batcher = &batcher;
-        auto from = job.members.end() - std::ptrdiff_t(PART);
+        part.first = false;
+        auto from = job.members.end() - std::ptrdiff_t(most_of_part);
         part.members.assign(std::make_move_iterator(from),
                             std::make_move_iterator(job.members.end()));
         job.members.erase(from, job.members.end());
@@ -282,7 +317,7 @@ Job Engine::pick(bool native, bool quiet) {
     if (!native)
         if (Job job = classify_loose(); job.kind != Job::nothing) return job;
     Batcher* batcher = lowest(true);
-    if (batcher && (!native || batcher->rows)) return fire(*batcher);
+    if (batcher && (!native || batcher->is_native())) return fire(*batcher);
     if (native) return {};
     if (Job job = from_heaps(); job.kind != Job::nothing) return job;
     if (!quiet || holds_ > 0) return {};

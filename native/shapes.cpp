@@ -1,12 +1,13 @@
 #include "shapes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
 #include "caches.h"
-#include "lock.h"
 #include "part.h"
+#include "per_thread.h"
 #include "recent.h"
 
 namespace tenfold {
@@ -42,20 +43,24 @@ template <class T> void append(std::string& bytes, T value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+// Everything but the shape; the number of axes where it matters.
+uint64_t kind_of(const Type& type, const Op& op) {
+    bool axes = !type.weak && (op.shapes == Op::reduced || op.shapes == Op::permuted);
+    return type.kind() | uint64_t(axes ? type.shape.size() : 0) << 40;
+}
+
+// Of what is taken the Params say no more than the shape.
+const Params* known_by(const MemoQuery& query) {
+    return query.op->part == Op::none ? query.params : nullptr;
+}
+
 // Everything but shapes.
 std::string key_of(const MemoQuery& query) {
     std::string bytes;
     append(bytes, query.op->id);
     append(bytes, query.strict);
-    for (const Type* type : query.types) {
-        append(bytes, type->dtype);
-        append(bytes, type->device);
-        append(bytes, type->storage);
-        append(bytes, type->weak);
-        bool ranks = query.op->shapes == Op::reduced || query.op->shapes == Op::permuted;
-        append(bytes, type->weak || !ranks ? std::size_t(0) : type->shape.size());
-    }
-    if (query.params && query.op->part == Op::none) bytes += query.params->bytes;
+    for (const Type* type : query.types) append(bytes, kind_of(*type, *query.op));
+    if (const Params* params = known_by(query)) bytes += params->bytes;
     return bytes;
 }
 
@@ -70,6 +75,17 @@ bool covers(const MemoQuery& query) {
         first = type;
     }
     return first && !(query.params && query.params->moved);
+}
+
+// The shape that all have but scalars; null where they differ.
+const Shape* common_shape(std::span<Type* const> types) {
+    const Shape* shape = nullptr;
+    for (const Type* type : types) {
+        if (type->weak) continue;
+        if (shape && shape != &type->shape && *shape != type->shape) return nullptr;
+        shape = &type->shape;
+    }
+    return shape;
 }
 
 // False where they do not broadcast.
@@ -147,6 +163,97 @@ bool fits(const Shape& shape, uint16_t dtype) {
     return left > 0 && shape.size() <= MOST_AXES;
 }
 
+// In front of the table each thread has what it asked for last, for few operands.
+class Near {
+  public:
+    static constexpr bool INHERITED = true;
+
+    // Null where it is not there, and when it is time to ask the table, where examples age.
+    const Ref<Inference>* find(const MemoQuery& query) {
+        forget_if_told();
+        Entry& entry = at(query);
+        bool found = asked_ && entry.kinds == kinds_ && entry.op == query.op &&
+                     entry.params.get() == known_by(query) && entry.strict == query.strict &&
+                     entry.width == query.types.size() && ++entry.uses % AGEING != 0;
+        return found ? &entry.like : nullptr;
+    }
+
+    void put(const MemoQuery& query, const Ref<Inference>& like) {
+        Entry& entry = at(query);
+        Ref<Params> params(const_cast<Params*>(known_by(query)));
+        if (asked_)
+            entry = {query.op, std::move(params), query.strict, query.types.size(), kinds_, like};
+    }
+
+    void forget_if_told() {
+        // Relaxed: what is found before the new epoch is seen is still right.
+        uint64_t now = current_epoch.load(std::memory_order_relaxed);
+        if (std::exchange(epoch_, now) != now) entries_ = {};
+    }
+
+    static void tell_to_forget() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
+
+  private:
+    static constexpr std::size_t PLACES_LOG = 7, WIDTH = 3, AGEING = 64;
+    struct Kinds {
+        std::array<uint64_t, WIDTH> of{};
+        bool operator==(const Kinds& other) const { // a few words: no call of memcmp
+            uint64_t apart = 0;
+            for (std::size_t i = 0; i < WIDTH; ++i) apart |= of[i] ^ other.of[i];
+            return apart == 0;
+        }
+    };
+    struct Entry {
+        const Op* op = nullptr;
+        Ref<Params> params;
+        bool strict = false;
+        std::size_t width = 0;
+        Kinds kinds;
+        Ref<Inference> like;
+        std::size_t uses = 0;
+    };
+
+    Entry& at(const MemoQuery& query) {
+        constexpr std::size_t FACTOR = 0x9e3779b97f4a7c15ULL;
+        std::size_t width = query.types.size();
+        asked_ = width <= WIDTH;
+        std::size_t word = query.op->id * 2 + query.strict + std::size_t(known_by(query));
+        for (std::size_t i = 0; i < WIDTH; ++i) {
+            kinds_.of[i] = asked_ && i < width ? kind_of(*query.types[i], *query.op) : 0;
+            word += kinds_.of[i] << 5 * i;
+        }
+        return entries_[cut(word * FACTOR) >> (64 - PLACES_LOG)];
+    }
+
+    static inline std::atomic<uint64_t> current_epoch{0};
+    std::array<Entry, std::size_t(1) << PLACES_LOG> entries_;
+    Kinds kinds_;        // of the query at hand,
+    bool asked_ = false; // if it is one of few operands
+    uint64_t epoch_ = 0;
+};
+
+Ref<Inference> example_of(const MemoQuery& query) {
+    Near& near = PerThread<Near>::get();
+    if (const Ref<Inference>* like = near.find(query)) return *like;
+    std::string key = key_of(query);
+    Ref<Inference> like;
+    {
+        Guard guard(the_known->lock);
+        if (const Example* known = the_known->examples.find(key)) like = known->inference;
+    }
+    if (like) near.put(query, like);
+    return like;
+}
+
+// One of its own, as what is taken is told apart by its inference.
+Inferred own(const Inference& like, Ref<Type> type) {
+    auto made = Ref<Inference>::adopt(new Inference);
+    made->kind = like.kind;
+    made->operands = like.operands;
+    made->results.push_back(type);
+    return {std::move(made), std::move(type)};
+}
+
 } // namespace
 
 bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
@@ -157,26 +264,31 @@ bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
     return found.keeps || bytes[0] == 'F';
 }
 
-Ref<Inference> infer_shape(const MemoQuery& query) {
+Inferred infer_shape(const MemoQuery& query) {
     if (!covers(query)) return {};
-    Shape shape;
-    if (!shape_of(query, shape)) return {};
-    Ref<Inference> like;
-    {
-        std::string key = key_of(query);
-        Guard guard(the_known->lock);
-        if (const Example* known = the_known->examples.find(key)) like = known->inference;
-    }
-    if (!like || !fits(shape, like->results[0]->dtype)) return {};
+    Shape made;
+    const Shape* shape = query.op->shapes == Op::broadcast ? common_shape(query.types) : nullptr;
+    if (!shape && !shape_of(query, made)) return {};
+    if (!shape) shape = &made;
+    Ref<Inference> like = example_of(query);
+    if (!like || !fits(*shape, like->results[0]->dtype)) return {};
     const Type& type = *like->results[0];
-    auto made = Ref<Inference>::adopt(new Inference);
-    made->kind = like->kind;
-    made->operands = like->operands;
-    made->loops = like->loops;
-    const Movement* movement = like->movement.load(std::memory_order_acquire);
-    if (movement && query.op->shapes == Op::permuted) made->movement = new Movement(*movement);
-    made->results.push_back(intern_type({shape, type.dtype, type.device, type.storage, false}));
-    return made;
+    Ref<Type> result = intern_type({*shape, type.dtype, type.device, type.storage, false});
+    if (query.op->part == Op::taken) return own(*like, std::move(result));
+    return {std::move(like), std::move(result)};
+}
+
+Inferred infer_alike(const MemoQuery& query) {
+    if (query.op->shapes != Op::broadcast) return {};
+    Type* only = nullptr;
+    for (Type* type : query.types) {
+        if (type->weak) continue;
+        if (only && only != type) return {};
+        only = type;
+    }
+    const Ref<Inference>* like = only ? PerThread<Near>::get().find(query) : nullptr;
+    if (!like || (*like)->results[0]->kind() != only->kind()) return {};
+    return {*like, Ref<Type>(only)};
 }
 
 void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
@@ -190,7 +302,7 @@ void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
     if (!first) first = &examples.keep(std::move(key), {inference, std::move(params)});
     if (examples.size() > CAPACITY) examples.drop_last(fallen);
     const Ref<Loops>& loops = first->inference->loops;
-    if (query.op->shapes == Op::broadcast)
+    if (query.op->shapes == Op::broadcast && !inference->loops) // else others may have it already
         inference->loops = loops ? loops : Ref<Loops>::adopt(new Loops);
 }
 
@@ -201,6 +313,8 @@ std::size_t remembered_dtypes() {
 
 void forget_dtypes() {
     Examples fallen;
+    Near::tell_to_forget();
+    PerThread<Near>::get().forget_if_told(); // this thread's at once
     Guard guard(the_known->lock);
     fallen.swap(the_known->examples);
 }

@@ -21,7 +21,10 @@ bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
 
 // Empty where Python's rules are to be asked: for other operations, for new dtypes, and where there
 // is an error to be raised.
-Ref<Inference> infer_shape(const MemoQuery& query);
+Inferred infer_shape(const MemoQuery& query);
+// The same where that is quickest, else empty: of few operands, all of one Type, which the result
+// has as well.
+Inferred infer_alike(const MemoQuery& query);
 // Of what Python's rules have said.
 void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference);
 std::size_t remembered_dtypes();

@@ -5,6 +5,7 @@
 
 #include "lying.h"
 #include "part.h"
+#include "release.h"
 
 namespace tenfold {
 namespace {
@@ -33,11 +34,39 @@ class Singly {
           values_(walked.nodes.size()), left_(walked.nodes.size()) {}
 
     bool run() {
+        begin();
+        if (!compute_all()) return false;
+        for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
+            if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
+                publish(walked_.nodes[i].node.get(), values_[i]);
+        return true;
+    }
+
+    // For leaves that are given; again and again.
+    Ref<Value> run(const Pattern& pattern, std::span<const Leaf> leaves) {
+        begin();
+        scalars_.resize(values_.size());
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            uint32_t place = pattern.leaves[i];
+            if (place == Pattern::NOWHERE) continue;
+            scalars_[place] = leaves[i].scalar;
+            if (leaves[i].value) values_[place] = *leaves[i].value;
+        }
+        return compute_all() ? std::move(values_[pattern.output]) : Ref<Value>();
+    }
+
+  private:
+    void begin() {
+        for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
+            left_[i] = walked_.nodes[i].uses;
+            values_[i] = walked_.nodes[i].value;
+        }
+    }
+
+    bool compute_all() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
             const WalkedNode& entry = walked_.nodes[i];
-            left_[i] = entry.uses;
-            values_[i] = entry.value;
-            if (entry.value || entry.node->is_scalar()) continue;
+            if (values_[i] || entry.node->is_scalar()) continue;
             bool done = has_loops(*entry.node)   ? compute(i)
                         : has_folds(*entry.node) ? fold(i)
                                                  : view(i) || compute_by_plan(i);
@@ -45,13 +74,9 @@ class Singly {
             for (uint32_t input : walked_.inputs(entry))
                 if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
         }
-        for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
-            if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
-                publish(walked_.nodes[i].node.get(), values_[i]);
         return true;
     }
 
-  private:
     bool compute(uint32_t position) {
         const WalkedNode& entry = walked_.nodes[position];
         const Node& node = *entry.node;
@@ -76,8 +101,8 @@ class Singly {
         write_numbers(node, entry);
         Ref<Value> made = memory_for(position, type, std::move(strides));
         if (!made) return false;
-        if (!entry.held) tenfold::count(Counter::temporaries);
-        tenfold::count(Counter::kernels);
+        if (!entry.held) surroundings_.count(Counter::temporaries);
+        surroundings_.count(Counter::kernels);
         int64_t begun = ran_ ? now() : 0;
         if (type.size() > 0 && !launched(*loop, lying, {arrays.data(), count}, *made)) return false;
         if (ran_) ran_->push_back({&node.op->name, true, begun, now()});
@@ -95,20 +120,15 @@ class Singly {
         if (!movement) return false;
         bool part = node.op->part == Op::taken;
         auto starts = part ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
-        values_[position] = viewed(*movement, input, node.inference->results[0], starts);
+        values_[position] = viewed(*movement, input, node.type, starts);
         return bool(values_[position]);
     }
 
     const Movement* movement_of(const Node& node, const Type& input) {
-        std::atomic<const Movement*>& known = node.inference->movement;
-        if (const Movement* movement = known.load(std::memory_order_acquire)) return movement;
-        const Movement* made = node.op->part == Op::taken
-                                   ? new Movement(taken_movement(*pattern_of(node)))
-                                   : maker_.movement(node, input);
-        const Movement* before = nullptr;
-        if (!made || known.compare_exchange_strong(before, made)) return made;
-        delete made; // another thread was first
-        return before;
+        return there_or_made(node.inference->movement, [&] {
+            return node.op->part == Op::taken ? new Movement(taken_movement(*pattern_of(node)))
+                                              : maker_.movement(node, input);
+        });
     }
 
     bool fold(uint32_t position) {
@@ -118,7 +138,7 @@ class Singly {
         Folded made = folded(*entry.node, input, threads_, maker_, surroundings_);
         if (!made.fits) return !alone() && compute_by_plan(position);
         if (!made.value) return false;
-        if (!entry.held) tenfold::count(Counter::temporaries);
+        if (!entry.held) surroundings_.count(Counter::temporaries);
         if (ran_) ran_->push_back({&entry.node->op->name, true, begun, now()});
         values_[position] = std::move(made.value);
         return true;
@@ -133,6 +153,7 @@ class Singly {
 
     // Its inputs are given their values first, which they keep as long as somebody reads them.
     bool compute_by_plan(uint32_t position) {
+        if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
         const WalkedNode& entry = walked_.nodes[position];
         for (uint32_t input : walked_.inputs(entry)) {
             const WalkedNode& below = walked_.nodes[input];
@@ -153,18 +174,12 @@ class Singly {
             steps.push_back(whole ? '1' : stride == 0 ? '0' : 's');
             form = form * 3 + (whole ? 1 : stride == 0 ? 0 : 2);
         }
-        std::atomic<const Loop*>& known = entry.node->inference->loops->loops[form];
-        const Loop* loop = known.load(std::memory_order_acquire);
-        if (loop) return loop;
-        std::vector<const Node*> inputs;
-        for (uint32_t input : walked_.inputs(entry))
-            inputs.push_back(walked_.nodes[input].node.get());
-        const Loop* made = maker_.make(*entry.node, inputs, steps);
-        if (made && !known.compare_exchange_strong(loop, made)) { // another thread was first
-            delete made;
-            return loop;
-        }
-        return made;
+        return there_or_made(entry.node->inference->loops->loops[form], [&] {
+            std::vector<const Node*> inputs;
+            for (uint32_t input : walked_.inputs(entry))
+                inputs.push_back(walked_.nodes[input].node.get());
+            return maker_.make(*entry.node, inputs, steps);
+        });
     }
 
     void write_numbers(const Node& node, const WalkedNode& entry) {
@@ -173,10 +188,12 @@ class Singly {
         for (std::size_t i = 0; i < inputs.size(); ++i) {
             const Node& input = *walked_.nodes[inputs[i]].node;
             if (!input.is_scalar()) continue;
+            const Scalar* given = scalars_.empty() ? nullptr : scalars_[inputs[i]];
+            const Scalar& scalar = given ? *given : input.scalar;
             BoundPlan::Number as{.dtype = node.inference->operands[i]};
-            numbers_.push_back(number_bits(input.scalar, as));
+            numbers_.push_back(number_bits(scalar, as));
             as.imaginary = true;
-            if (dtype_of(as.dtype).kind == 'c') numbers_.push_back(number_bits(input.scalar, as));
+            if (dtype_of(as.dtype).kind == 'c') numbers_.push_back(number_bits(scalar, as));
         }
     }
 
@@ -199,7 +216,7 @@ class Singly {
         if (!memory) memory = Allocation::from_pool(bytes);
         if (!memory) return {};
         auto value = Ref<Value>::adopt(new Value);
-        value->type = entry.node->inference->results[0];
+        value->type = entry.node->type;
         value->buffers[0].allocation = std::move(memory);
         value->part = !strides.empty();
         value->strides = std::move(strides);
@@ -251,7 +268,7 @@ class Singly {
         }
         for (std::size_t k = 0; k < lying.operands; ++k) buffers[k] = begin[k] + offsets[k];
         work.buffers = buffers.data();
-        tenfold::count(Counter::launches);
+        surroundings_.count(Counter::launches);
         Result result = surroundings_.launch(work);
         return result.outcome == Outcome::done && result.status == 0;
     }
@@ -267,14 +284,11 @@ class Singly {
     Surroundings& surroundings_;
     std::vector<Ran>* ran_;
     std::vector<Ref<Value>> values_;
-    std::vector<uint32_t> left_; // readers to come
+    std::vector<uint32_t> left_;         // readers to come
+    std::vector<const Scalar*> scalars_; // of a pattern: those that are given
     std::vector<uint64_t> numbers_;
     std::vector<int64_t> sizes_;
 };
-
-} // namespace
-
-namespace {
 
 // Of what is to be computed: then only that part may be.
 bool is_small_part(const Walked& walked, const WalkedNode& entry) {
@@ -282,6 +296,18 @@ bool is_small_part(const Walked& walked, const WalkedNode& entry) {
     const WalkedNode& whole = walked.nodes[walked.inputs(entry)[0]];
     return !whole.value && entry.node->type->size() * SMALL_SHARE < whole.node->type->size();
 }
+
+bool is_small(const Type& type, uint8_t device, int64_t most) {
+    return type.device == device && type.storage == 0 && type.size() <= most;
+}
+
+bool may_be_computed(const Walked& walked, const WalkedNode& entry) {
+    const Node& node = *entry.node;
+    return node.op && node.op->by_itself && node.inference->results.size() == 1 &&
+           (node.op->part == Op::none || !is_small_part(walked, entry));
+}
+
+bool is_looped(const Node& node) { return has_loops(node) || has_folds(node) || node.op->view; }
 
 } // namespace
 
@@ -291,12 +317,10 @@ bool fits_singly(const Walked& walked, uint8_t device) {
     for (const WalkedNode& entry : walked.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
-        const Type& type = *node.type;
-        if (type.device != device || type.storage != 0 || type.size() > most) return false;
+        if (!is_small(*node.type, device, most)) return false;
         if (entry.value) continue;
-        if (!node.op || !node.op->by_itself || node.inference->results.size() != 1) return false;
-        if (node.op->part != Op::none && is_small_part(walked, entry)) return false;
-        loops |= has_loops(node) || has_folds(node) || node.op->view;
+        if (!may_be_computed(walked, entry)) return false;
+        loops |= is_looped(node);
     }
     return loops;
 }
@@ -304,6 +328,30 @@ bool fits_singly(const Walked& walked, uint8_t device) {
 bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
                     std::vector<Ran>* ran) {
     return Singly(walked, threads, maker, surroundings, ran).run();
+}
+
+Pattern::~Pattern() {
+    walked.nodes.clear(); // first: the last count of a node must be what is kept
+    release_later(kept);
+}
+
+bool Pattern::fits(uint8_t device) const {
+    auto fit = [&](const WalkedNode& entry) {
+        const Node& node = *entry.node;
+        if (node.is_scalar() || !is_small(*node.type, device, MOST_ELEMENTS))
+            return node.is_scalar();
+        return entry.value || !node.op || (may_be_computed(walked, entry) && is_looped(node));
+    };
+    return walked.nodes[output].node->op && std::ranges::all_of(walked.nodes, fit);
+}
+
+void compute_pattern(const Pattern& pattern, std::span<const Leaf> leaves,
+                     std::span<Ref<Value>> made, LoopMaker& maker, Surroundings& surroundings) {
+    Singly singly(pattern.walked, 1, maker, surroundings, nullptr);
+    for (Ref<Value>& value : made) {
+        value = singly.run(pattern, leaves.first(pattern.leaves.size()));
+        leaves = leaves.subspan(pattern.leaves.size());
+    }
 }
 
 } // namespace tenfold

@@ -8,20 +8,21 @@
 
 namespace tenfold {
 
-// What Python does for it.
+// What Python does for it; this one does nothing.
 class LoopMaker {
   public:
     virtual ~LoopMaker() = default;
-    // A Loop, handed over, where there is none: `steps` has a character for each operand that is an
-    // array. (A node may have been computed by another thread, and its inputs gone.)
-    virtual const Loop* make(const Node& node, std::span<const Node* const> inputs,
-                             const std::string& steps) = 0;
+    // A Loop, handed over, where there is none; last its steps, a character for each array. (A node
+    // may have been computed by another thread, and its inputs gone.)
+    virtual const Loop* make(const Node&, std::span<const Node* const>, const std::string&) {
+        return nullptr;
+    }
     // How a view reads its input, of this shape; handed over.
-    virtual const Movement* movement(const Node& node, const Type& input) = 0;
+    virtual const Movement* movement(const Node&, const Type&) { return nullptr; }
     // The same for a reduction along one axis, of elements or partial results of a dtype.
-    virtual const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) = 0;
+    virtual const FoldLoop* make_fold(const Node&, uint16_t, FoldForm) { return nullptr; }
     // Computes a node of another operation, whose inputs have their values; false where it fails.
-    virtual bool compute(Node& node) = 0;
+    virtual bool compute(Node&) { return false; }
 };
 
 constexpr std::size_t LONG = 512; // nodes; of more no plan is made as a whole
@@ -33,5 +34,27 @@ bool fits_singly(const Walked& walked, uint8_t device);
 // its value by then.
 bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
                     std::vector<Ran>* ran);
+
+// A graph of operations with loops whose leaves have no values yet: what many pushes share.
+struct Pattern {
+    Walked walked;
+    std::vector<uint32_t> leaves; // where the inputs stand in it, or NOWHERE
+    uint32_t output = 0;
+    void* kept = nullptr; // Python's, owned: it keeps the nodes, which are freed with the GIL
+
+    static constexpr uint32_t NOWHERE = ~uint32_t(0);
+    ~Pattern();
+    const Ref<Type>& type() const { return walked.nodes[output].node->type; }
+    // Whether all of it can be computed by loops, reductions and views.
+    bool fits(uint8_t device) const;
+};
+// What stands for an input: one of both.
+struct Leaf {
+    const Ref<Value>* value;
+    const Scalar* scalar;
+};
+// Of so many leaves for each of what is made, which is empty where there is no loop, or no memory.
+void compute_pattern(const Pattern& pattern, std::span<const Leaf> leaves,
+                     std::span<Ref<Value>> made, LoopMaker& maker, Surroundings& surroundings);
 
 } // namespace tenfold

@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "caches.h"
-#include "intern.h"
 #include "part.h"
 #include "per_thread.h"
 
@@ -21,10 +20,7 @@ constexpr std::size_t MOST_NODES = 512; // of a walk: to plan a long one with fo
 
 uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
-uint64_t kind_of(const Type& type) {
-    return uint64_t(type.dtype) | uint64_t(type.device) << 16 | uint64_t(type.storage) << 24 |
-           uint64_t(type.weak) << 32 | uint64_t(type.shape.size()) << 40;
-}
+uint64_t kind_of(const Type& type) { return type.kind() | uint64_t(type.shape.size()) << 40; }
 
 class Writing {
   public:
@@ -62,7 +58,7 @@ class Writing {
         return form_.lengths.size() <= MOST_LENGTHS;
     }
 
-    // Of one result, and no part, but for all of an array with axes added.
+    // Of one result, and no replaced part.
     bool pending(const WalkedNode& entry) {
         const Node& node = *entry.node;
         const Inference& inference = *node.inference;
@@ -75,9 +71,12 @@ class Writing {
         if (node.op->part == Op::none) {
             put(word(node.params.get()));
         } else {
-            const Type& array = *walked_.nodes[walked_.inputs(entry)[0]].node->type;
-            put(array.shape.size());
-            if (node.op->part == Op::replaced || !adds_axes(*node.params, array, form_.words))
+            const WalkedNode& array = walked_.nodes[walked_.inputs(entry)[0]];
+            put(array.node->type->shape.size());
+            if (node.op->part == Op::replaced) return false;
+            // What is taken of something computed is a matter for rules, which look at lengths.
+            if (!write_picks(*node.op, *node.params, *array.node->type, form_.words) &&
+                !array.value)
                 return false;
         }
         for (uint16_t dtype : inference.operands) put(dtype);
@@ -209,26 +208,26 @@ Ref<Type> with_lengths(const Type& type, const Template::Shape& shape, const Reg
     return intern_type({lengths, type.dtype, type.device, type.storage, type.weak});
 }
 
-Ref<BoundPlan> bound(const Template& made, const Walked& walked, const Key& key,
-                     const Registers& registers) {
-    const BoundPlan& pattern = *made.pattern;
-    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked)));
-    plan->key = key.words;
-    plan->moved = key.moved;
+// A plan with the instructions of a template's, to be filled in.
+Ref<BoundPlan> blank(const BoundPlan& pattern) {
+    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned()));
     plan->code = pattern.code;
     plan->instructions = pattern.instructions;
     plan->claims = pattern.claims;
     plan->slots = pattern.slots;
+    return plan;
+}
+
+void fill_in(BoundPlan& plan, const Template& made, const Registers& registers) {
     for (const Template::Number& number : made.numbers) {
         Field field(number);
         field.value = registers[number.from];
-        std::visit(field, plan->instructions[number.instruction]);
+        std::visit(field, plan.instructions[number.instruction]);
     }
     for (const Template::Shape& shape : made.shapes) {
-        Ref<Type>& type = *type_of(plan->instructions[shape.instruction]);
+        Ref<Type>& type = *type_of(plan.instructions[shape.instruction]);
         type = with_lengths(*type, shape, registers);
     }
-    return plan;
 }
 
 // What is known of a form: the lengths that came first, and templates, the newest first.
@@ -239,11 +238,7 @@ struct Entry {
 };
 
 struct Hash {
-    std::size_t operator()(const std::vector<uint64_t>& words) const {
-        std::size_t hash = words.size();
-        for (uint64_t each : words) hash = mix(hash, each);
-        return cut(hash);
-    }
+    std::size_t operator()(const std::vector<uint64_t>& words) const { return hash_of(words); }
 };
 
 using Table = std::unordered_map<std::vector<uint64_t>, Entry, Hash>;
@@ -302,6 +297,70 @@ std::vector<Ref<Template>> templates_of(const Form& form) {
     return entry ? entry->templates : std::vector<Ref<Template>>();
 }
 
+// In front of the table each thread has the templates it used last, each with a plan to be filled
+// in for one shape after another, and notes for which keys it has done so.
+class Near {
+  public:
+    static constexpr bool INHERITED = true;
+
+    Ref<BoundPlan> plan(const Form& form, const Walked& walked, const Key& key) {
+        forget_if_told();
+        Used& used = used_[hash_of(form.words) % PLACES];
+        bool known = used.made && used.words == form.words && ++used.uses % AGEING != 0;
+        if (!known || !is_right(*used.made, form, walked)) { // the table is asked: there forms age
+            auto made = templates_of(form);
+            auto right = std::find_if(made.begin(), made.end(), [&](const Ref<Template>& each) {
+                return is_right(*each, form, walked);
+            });
+            if (right == made.end()) return {};
+            used = {form.words, *right, {}, 0};
+        }
+        bool free = used.plan && used.plan->references.load(std::memory_order_acquire) == 1;
+        if (!free) used.plan = blank(*used.made->pattern);
+        fill_in(*used.plan, *used.made, registers_);
+        used.plan->moved = key.moved;
+        if (!is_again(key)) return used.plan;
+        Ref<BoundPlan> kept = std::move(used.plan);
+        kept->owned = Owned(walked);
+        kept->key = key.words;
+        keep_plan(kept);
+        return kept;
+    }
+
+    void forget_if_told() {
+        // Relaxed: a template that is found before the new epoch is seen is still right.
+        uint64_t now = current_epoch.load(std::memory_order_relaxed);
+        if (std::exchange(epoch_, now) != now) used_ = {}, seen_ = {};
+    }
+
+    static void tell_to_forget() { current_epoch.fetch_add(1, std::memory_order_relaxed); }
+
+  private:
+    static constexpr std::size_t PLACES = 16, SEEN = 1024, AGEING = 64;
+    struct Used {
+        std::vector<uint64_t> words; // of the form
+        Ref<Template> made;
+        Ref<BoundPlan> plan;
+        std::size_t uses = 0;
+    };
+
+    bool is_right(const Template& made, const Form& form, const Walked& walked) {
+        return compute(made, form.lengths, registers_) && as_inferred(made, walked, registers_);
+    }
+
+    // Two keys of one hash only have a plan kept a little sooner.
+    bool is_again(const Key& key) {
+        std::size_t hash = hash_of(key.words);
+        return std::exchange(seen_[hash % SEEN], hash) == hash;
+    }
+
+    static inline std::atomic<uint64_t> current_epoch{0};
+    std::array<Used, PLACES> used_;
+    std::array<std::size_t, SEEN> seen_{};
+    Registers registers_;
+    uint64_t epoch_ = 0;
+};
+
 } // namespace
 
 bool Form::write(const Walked& walked, std::span<const uint64_t> options) {
@@ -333,20 +392,10 @@ bool Template::is_sound() const {
 
 Ref<BoundPlan> plan_from_template(const Form& form, const Walked& walked, const Key& key) {
     if (!in_use.load(std::memory_order_relaxed)) return {};
-    Registers registers = std::exchange(PerThread<Registers>::get(), {}); // with its memory
-    Ref<BoundPlan> plan;
-    for (const Ref<Template>& made : templates_of(form)) {
-        if (!compute(*made, form.lengths, registers) || !as_inferred(*made, walked, registers))
-            continue;
-        plan = bound(*made, walked, key, registers);
-        keep_plan(plan);
-        break;
-    }
-    PerThread<Registers>::get() = std::move(registers);
-    return plan;
+    return PerThread<Near>::get().plan(form, walked, key);
 }
 
-bool wants_template(const Form& form) {
+bool wants_template(const Form& form, bool able) {
     if (!in_use.load(std::memory_order_relaxed)) return false;
     Table fallen;
     Guard guard(known().lock);
@@ -356,20 +405,23 @@ bool wants_template(const Form& form) {
         return false;
     }
     bool other = entry->lengths != form.lengths || !entry->templates.empty();
-    return other && entry->templates.size() < MOST_TEMPLATES && entry->tries++ < MOST_TRIES;
+    return able && other && entry->templates.size() < MOST_TEMPLATES && entry->tries++ < MOST_TRIES;
 }
 
-void keep_template(const Form& form, Ref<Template> made) {
+std::size_t keep_template(const Form& form, Ref<Template> made) {
     Table fallen;
     Guard guard(known().lock);
     Entry* entry = known().find(form.words, fallen);
     if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, fallen);
     known().weighs += weight(*made);
     entry->templates.insert(entry->templates.begin(), std::move(made));
+    return entry->templates.size();
 }
 
 void forget_templates() {
     Table young, old;
+    Near::tell_to_forget();
+    PerThread<Near>::get().forget_if_told(); // this thread's at once
     Guard guard(known().lock);
     young.swap(known().young);
     old.swap(known().old);

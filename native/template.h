@@ -67,12 +67,16 @@ struct Template {
     bool is_sound() const;
 };
 
-// The plan for a walk of this form, which is kept under `key`; empty when no template is right.
+// The plan for a walk of this form; empty when no template is right. When the thread asks for the
+// second time it is kept under `key`. Before, it is written over with the next one, once nobody has
+// it: of most shapes that come once no second is seen.
 Ref<BoundPlan> plan_from_template(const Form& form, const Walked& walked, const Key& key);
-// Whether Python is to write a template: plans were made for other lengths, by which there is none
-// for these, and there are not too many yet. Notes the lengths.
-bool wants_template(const Form& form);
-void keep_template(const Form& form, Ref<Template> made);
+// Whether Python, which is able to if it has optimised the kernels, is to write a template: plans
+// were made for other lengths, by which there is none for these, and there are not too many yet.
+// Notes the lengths.
+bool wants_template(const Form& form, bool able = true);
+// Returns how many there are of the form.
+std::size_t keep_template(const Form& form, Ref<Template> made);
 void forget_templates();
 std::size_t kept_templates();
 std::size_t known_forms();

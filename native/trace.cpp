@@ -1,36 +1,86 @@
 #include "trace.h"
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <pthread.h>
 #include <utility>
 
-#include "lock.h"
-
 namespace tenfold {
+
+struct OpenTrace {
+    Traced event;
+    std::atomic<int64_t> end; // 0 while it runs; who writes it touches nothing else after it
+    OpenTrace* next = nullptr;
+};
+
 namespace {
 
-struct Recorder {
-    Lock lock; // protects traces
-    Traces traces;
+struct NotedLevel {
+    TracedLevel level;
+    NotedLevel* next = nullptr;
 };
-Recorder* const the_recorder = new Recorder; // made when the library is loaded
+
+// Stacks that are taken as a whole: no Lock, for the engine's is held by who notes something here.
+std::atomic<OpenTrace*> events{nullptr};
+std::atomic<NotedLevel*> levels{nullptr};
+
+template <class Note> void push(std::atomic<Note*>& stack, Note* note) {
+    note->next = stack.load(std::memory_order_relaxed);
+    while (!stack.compare_exchange_weak(note->next, note, std::memory_order_release,
+                                        std::memory_order_relaxed)) {}
+}
+
+// The first that was noted comes first.
+template <class Note> std::vector<Note*> take(std::atomic<Note*>& stack) {
+    std::vector<Note*> taken;
+    for (Note* note = stack.exchange(nullptr, std::memory_order_acquire); note; note = note->next)
+        taken.push_back(note);
+    std::reverse(taken.begin(), taken.end());
+    return taken;
+}
+
+// What the threads of the parent were doing does not end in the child.
+const int registered = pthread_atfork(nullptr, nullptr, [] {
+    events.store(nullptr, std::memory_order_relaxed);
+    levels.store(nullptr, std::memory_order_relaxed);
+});
 
 } // namespace
 
-void trace(Traced event) {
-    Guard guard(the_recorder->lock);
-    the_recorder->traces.events.push_back(std::move(event));
+OpenTrace* trace_begin(Traced event) {
+    auto* open = new OpenTrace{std::move(event), 0};
+    push(events, open);
+    return open;
 }
 
-void trace(const TracedLevel& level) {
-    Guard guard(the_recorder->lock);
-    the_recorder->traces.levels.push_back(level);
+void trace_end(OpenTrace* open) { open->end.store(nanoseconds_now(), std::memory_order_release); }
+
+void trace(Traced event) {
+    int64_t end = event.end;
+    push(events, new OpenTrace{std::move(event), end});
 }
+
+void trace(const TracedLevel& level) { push(levels, new NotedLevel{level}); }
 
 Traces take_traces() {
     Traces taken;
-    Guard guard(the_recorder->lock);
-    std::swap(taken, the_recorder->traces);
+    for (NotedLevel* each : take(levels)) {
+        taken.levels.push_back(each->level);
+        delete each;
+    }
+    for (OpenTrace* each : take(events)) {
+        int64_t end = each->end.load(std::memory_order_acquire);
+        if (end != 0) {
+            each->event.end = end;
+            taken.events.push_back(std::move(each->event));
+            delete each;
+        } else {
+            taken.running.push_back(each->event);
+            taken.running.back().end = nanoseconds_now();
+            push(events, each);
+        }
+    }
     return taken;
 }
 

@@ -7,7 +7,7 @@
 
 namespace tenfold {
 
-// A push, or a step: a batch, or one operator.
+// A push, or that the inputs of an operator are there, or a step: a batch, or one operator.
 struct Traced {
     std::string name;
     const char* category;
@@ -26,12 +26,19 @@ struct TracedLevel {
 
 struct Traces {
     std::vector<Traced> events;
+    std::vector<Traced> running; // steps that have not ended: `end` is now
     std::vector<TracedLevel> levels;
 };
 
+struct OpenTrace; // of a step that has not ended
+
 inline std::atomic<bool> tracing{false}; // relaxed: who misses a change is a step late
+// All of these may be called with any Lock held: they take none.
 void trace(Traced event);
 void trace(const TracedLevel& level);
+OpenTrace* trace_begin(Traced event);
+void trace_end(OpenTrace* open);
+// All since the last time. Steps that run come with the next ones, too.
 Traces take_traces();
 int64_t nanoseconds_now();
 uint64_t this_pthread();

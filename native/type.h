@@ -32,9 +32,15 @@ struct Type {
     uint8_t storage = 0;
     bool weak = false;
     std::size_t hash = 0;
+    Type* next = nullptr; // the Interner's
     std::vector<int64_t> shape;
 
     int64_t size() const; // elements
+    // All but the shape.
+    uint64_t kind() const {
+        return uint64_t(dtype) | uint64_t(device) << 16 | uint64_t(storage) << 24 |
+               uint64_t(weak) << 32;
+    }
     bool same(const TypeKey& key) const;
     static Type* create(const TypeKey& key, std::size_t hash);
     static void destroy(Type* type);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reference.h"
+#include "slab.h"
 #include "type.h"
 
 namespace tenfold {
@@ -22,6 +23,8 @@ struct Allocation {
     static Ref<Allocation> of_pool(void* memory, std::size_t bytes); // takes it over
     static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
     static void destroy(Allocation* allocation);
+    static void* operator new(std::size_t) { return Slab<Allocation>::take(); }
+    static void operator delete(void* memory) { Slab<Allocation>::give(memory); }
 };
 
 struct Buffer {
@@ -40,6 +43,8 @@ struct Value {
     Ref<Value> next; // the following result of an operation with several results
 
     static void destroy(Value* value) { delete value; }
+    static void* operator new(std::size_t) { return Slab<Value>::take(); }
+    static void operator delete(void* memory) { Slab<Value>::give(memory); }
 };
 
 } // namespace tenfold

@@ -89,6 +89,7 @@ void Engine::release_increments(Future& future, Left& left) {
     release(increments->leaves, left);
     release(increments->blocks, left);
     unread(increments->base, left);
+    left.operations.push_back(std::move(increments->operation)); // freed without the Lock
 }
 
 // A full run becomes a sum, and as many sums as make a run one sum of the next level.
@@ -111,13 +112,17 @@ void Engine::close_leaves(Increments& increments, Left& left) {
 }
 
 void Engine::add_increment(Future& version, Future& head, Ref<Future> increment, Left& left) {
+    // Else a version could stand among the very leaves that it keeps, and all stay for ever.
+    if (increment->state == Future::lazy) demand(*increment, left);
     auto made = std::make_unique<Increments>();
     const Ref<Operation>& operation = version.operation;
     Increments* before = head.increments.get();
-    bool follows = before && (before->operation == operation ||
-                              (before->operation->plain_add && operation->plain_add) ||
-                              before->operation->python == operation->python);
+    bool follows =
+        before && before->operation->options_number() == operation->options_number() &&
+        (before->operation == operation || (before->operation->plain_add && operation->plain_add) ||
+         before->operation->python == operation->python);
     made->operation = follows ? before->operation : operation;
+    made->borrowed = operation->plain_run;
     made->base = follows ? before->base : &head;
     made->leaves = follows ? before->leaves : new Leaves;
     made->blocks = follows ? before->blocks : nullptr;
@@ -154,6 +159,7 @@ void Engine::demand(Future& first, Left& left) {
             left.futures.push_back(Ref<Future>::adopt(&future));
         }
         future.state = Future::waiting;
+        left.operations.push_back(std::move(future.operation));
         future.operation = future.increments->operation->sum;
         link(future, inputs, left);
         begin(future, left);
@@ -179,7 +185,7 @@ Future* Engine::to_cancel(Future& future, Left& left) {
     if (!increments) return &future;
     std::vector<Future*>& leaves = increments->leaves->futures;
     Future*& leaf = leaves[increments->count - 1];
-    if (!increments->operation->plain_run) return leaf;
+    if (!increments->borrowed) return leaf;
     if (!future.is_newest() || future.state > Future::ready) return nullptr;
     // The versions to come have an increment that was cancelled.
     retain(&future);

@@ -4,6 +4,7 @@
 
 #include "intern.h"
 #include "per_thread.h"
+#include "submission.h"
 
 namespace tenfold {
 namespace {
@@ -120,6 +121,7 @@ class Walk {
             walked.dying = !walked.held && walked.value && is_alone(*walked.value);
             uint32_t claim = walked.node->claim.load(std::memory_order_acquire);
             if (claim) walked_.busy = claim;
+            if (!walked.value && is_submitted(*walked.node)) walked_.submitted = true;
         }
         for (Node* output : outputs) {
             walked_.outputs.push_back(seen_.find(output));

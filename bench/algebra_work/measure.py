@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from kernel_work.measure import MOST_CALLS, TURN, Row, Runner, difference, take_turns
+from kernel_work.measure import Row, Runner, difference, take_turns
 from kernel_work.peers import Function, Peer, as_is
 from kernel_work.rows import Work
 
@@ -84,7 +84,7 @@ def measure(
             told = "" if name in experiment.apart else difference(values, expected, tolerance)
             if told:
                 row["wrong"][name] = told
-            runner.calls = min(max(int(TURN / runner.call()), 1), MOST_CALLS)
+            runner.fill_turn()
     row["multiply_adds"] = counted(runners["tenfold"])
     row["rounds"] = take_turns(runners, None, rounds)
     row["milliseconds"] = {name: statistics.median(row["rounds"][name]) for name in runners}

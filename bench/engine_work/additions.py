@@ -16,7 +16,7 @@ from kernel_work import THREADS
 from kernel_work.measure import Row
 
 import tenfold as tn
-from engine_work.rows import Turn, at_most, by_turns, is_so, medians, ratio, row
+from engine_work.rows import Turn, at_most, is_so, medians, milliseconds, ratio, row
 
 ADDITIONS, BLOCK = 1_000_000, 10_000
 PAIRS = 100
@@ -50,7 +50,7 @@ def additions(rounds: int, quick: bool, found: Mapping[str, object]) -> Iterator
         handles = tenfold()[:PAIRS]
         right = [np.asarray(handle.get()).tobytes() for handle in handles] == expected
         del handles
-        times = by_turns(turns, rounds)
+        times = milliseconds(turns, rounds)
         count = blocks * BLOCK
         yield row(
             "additions",
@@ -108,7 +108,7 @@ def pushes(engine: tn.Engine, one_block: list[tuple[Any, Any]], rounds: int) -> 
     for _ in range(rounds):
         with engine.hold():
             for name, turn in (("push", push_block), ("loop", loop)):
-                times[name] += by_turns({name: turn}, 1)[name]
+                times[name] += milliseconds({name: turn}, 1)[name]
         engine.flush()
         kept.clear()
     each = {name: value / BLOCK * 1e3 for name, value in medians(times).items()}
@@ -134,6 +134,6 @@ def chain(arrays: list[tuple[np.ndarray, np.ndarray]], rounds: int, blocks: int)
                 value = np.add(value, step)
 
         tenfold()
-        times = by_turns({"tenfold": tenfold, "numpy": numpy}, rounds)
+        times = milliseconds({"tenfold": tenfold, "numpy": numpy}, rounds)
     title = f"a chain of {count:,} additions of 50 floats, pushed and awaited"
     return row("chain", title, medians(times))

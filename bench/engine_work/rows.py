@@ -7,13 +7,13 @@ Takes functions of no arguments that do one turn each; hands on milliseconds of 
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from kernel_work.measure import REST, Row
+from kernel_work.measure import Row, by_turns
 
 Turn = Callable[[], object]
 
@@ -31,23 +31,15 @@ def is_so(text: str, met: bool) -> Row:
     return {"required": text, "found": None, "met": met}
 
 
-def by_turns(turns: Mapping[str, Turn], rounds: int) -> dict[str, list[float]]:
-    """Milliseconds of every round by name, each round begun by another one."""
-    found: dict[str, list[float]] = {name: [] for name in turns}
-    names = list(turns)
-    gc.collect()
-    gc.disable()
-    try:
-        for number in range(rounds):
-            first = number % len(names)
-            for name in names[first:] + names[:first]:
-                time.sleep(REST)
-                begin = time.perf_counter()
-                turns[name]()
-                found[name].append((time.perf_counter() - begin) * 1e3)
-    finally:
-        gc.enable()
-    return found
+def milliseconds(turns: Mapping[str, Turn], rounds: int) -> dict[str, list[float]]:
+    """Of every round by name, each round begun by another one."""
+    return by_turns({name: partial(seconds_of, turn) for name, turn in turns.items()}, rounds)
+
+
+def seconds_of(turn: Turn) -> float:
+    begin = time.perf_counter()
+    turn()
+    return time.perf_counter() - begin
 
 
 def medians(found: Mapping[str, list[float]]) -> dict[str, float]:

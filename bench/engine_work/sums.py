@@ -14,7 +14,7 @@ from kernel_work import THREADS
 from kernel_work.measure import Row
 
 import tenfold as tn
-from engine_work.rows import at_most, by_turns, is_so, medians, ratio, row
+from engine_work.rows import at_most, is_so, medians, milliseconds, ratio, row
 
 FEW, MANY = 1_000, 16_000
 LIMIT = 20.0
@@ -45,7 +45,7 @@ def sums(rounds: int, _: bool) -> Iterator[Row]:
             return found
 
         right = all((add(count) == count).all() for count in (FEW, MANY))
-        times = by_turns({"tenfold": lambda: add(MANY), "few": lambda: add(FEW)}, rounds)
+        times = milliseconds({"tenfold": lambda: add(MANY), "few": lambda: add(FEW)}, rounds)
     median = medians(times)
     yield row(
         "sums",

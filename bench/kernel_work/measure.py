@@ -29,6 +29,8 @@ from kernel_work.rows import Need, Work
 TURN = 0.03
 """Seconds of timed calls in a turn."""
 MOST_CALLS = 50
+WARMING = 5
+"""Calls before a turn is filled."""
 COPIES = 5
 """Calls of the copy in a turn."""
 REST = 0.02
@@ -60,6 +62,11 @@ class Runner:
         self.function(*self.make())
         return statistics.median(self.call() for _ in range(self.calls))
 
+    def fill_turn(self) -> None:
+        """Let as many calls as fill a turn be timed, by the best of some: the first ones plan."""
+        best = min(self.call() for _ in range(WARMING))
+        self.calls = min(max(int(TURN / best), 1), MOST_CALLS)
+
     def call(self) -> float:
         inputs = self.make()
         begin = time.perf_counter()
@@ -89,7 +96,7 @@ def measure(
             values = peer.values(runner.function(*runner.make()))
             if told := difference(values, expected, work.tolerance):
                 row["wrong"][name] = told
-            runner.calls = min(max(int(TURN / runner.call()), 1), MOST_CALLS)
+            runner.fill_turn()
             if work.error_as_numpy and name in ("tenfold", "numpy"):
                 row.setdefault("errors", {})[name] = error_of_sum(arrays, values)
     row["rounds"] = take_turns(runners, copy, rounds)
@@ -106,11 +113,17 @@ def take_turns(
     runners: Mapping[str, Runner], copy: Callable[[], float] | None, rounds: int
 ) -> dict[str, list[float]]:
     """Milliseconds of every round by peer, and of the copy."""
-    found: dict[str, list[float]] = {name: [] for name in runners}
     turns = {name: runner.turn for name, runner in runners.items()}
     if copy is not None:
         turns["copy"] = lambda: statistics.median(copy() for _ in range(COPIES))
-        found["copy"] = []
+    return by_turns(turns, rounds)
+
+
+def by_turns(turns: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Milliseconds of every round by name, of turns that say their seconds; each round is begun by
+    another one.
+    """
+    found: dict[str, list[float]] = {name: [] for name in turns}
     names = list(turns)
     gc.collect()
     gc.disable()

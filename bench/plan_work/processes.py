@@ -26,7 +26,7 @@ NODES = (10_000, 100_000, 1_000_000)
 EVALUATIONS, SHAPES, STRUCTURES = 1_000_000, 100_000, 1_000
 SECONDS = 3_000
 FLAT = 4 << 10
-"""Kilobytes by which the memory may rise after a fifth of the evaluations, or a fiftieth of it."""
+"""Kilobytes by which the memory may rise from the third fifth to the last, or a fiftieth of it."""
 
 
 def row(name: str, title: str, milliseconds: dict[str, float], *verdicts: Row, **also: Any) -> Row:
@@ -137,13 +137,19 @@ def memory(quick: bool) -> Iterator[Row]:
     sizes = EVALUATIONS // fewer, SHAPES // fewer, STRUCTURES // fewer
     found = fresh.run("memory", *sizes, SECONDS)
     done = found["evaluations"]
-    begin = next(resident for number, resident in found["samples"] if number >= done // 5)
-    end = found["samples"][-1][1]
+    begin, end = (
+        int(
+            statistics.median(
+                size for number, size in found["samples"] if low < number / done <= up
+            )
+        )
+        for low, up in ((0.4, 0.6), (0.8, 1.0))
+    )
     allowed = max(FLAT, begin // 50)
     yield row(
         "memory",
         f"{done:,} evaluations of {sizes[1]:,} shapes and {sizes[2]:,} structures; "
-        f"{begin >> 10} MiB after a fifth, {end >> 10} MiB at the end",
+        f"{begin >> 10} MiB in the third fifth, {end >> 10} MiB in the last",
         {"tenfold": found["seconds"] * 1e3},
         at_most(allowed, end - begin, "kB more"),
         is_so(f"{sizes[0]:,} in {SECONDS} s", done >= sizes[0]),

@@ -256,6 +256,7 @@ bool make_array_type(PyObject* module) {
         {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
         {Py_tp_getset, properties},
         {Py_tp_members, members},
+        {Py_tp_methods, array_methods},
         {Py_tp_repr, reinterpret_cast<void*>(represent)},
         {Py_tp_str, reinterpret_cast<void*>(to_text)},
         {Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},

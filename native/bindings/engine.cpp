@@ -19,6 +19,7 @@ struct EngineObject {
     std::unordered_set<Signature, SignatureHash>* prepared; // owned
     Signature last;                                         // one of them
     PyObject *attributes, *weak_references;
+    bool draining; // it is about to be closed: only operators push
 };
 
 EngineObject* as_engine(PyObject* object) { return reinterpret_cast<EngineObject*>(object); }
@@ -29,8 +30,10 @@ Engine* engine_of(PyObject* self) {
     return engine;
 }
 
-bool usable(Engine& engine, const char* what) {
-    const char* why = engine.closed()         ? "this engine has been shut down"
+bool usable(PyObject* self, const char* what) {
+    Engine& engine = *as_engine(self)->engine;
+    bool closed = engine.closed() || (as_engine(self)->draining && !inside_operator());
+    const char* why = closed                  ? "this engine has been shut down"
                       : engine.is_of_parent() ? "this engine is the process's that this one was "
                                                 "forked from"
                                               : nullptr;
@@ -60,18 +63,21 @@ Ref<Site> site_here() {
 }
 
 // Waits until there is room for so many bytes; false with a Python error where there will be none.
-bool make_room(Engine& engine, std::size_t bytes, const char* what) {
+bool make_room(Engine& engine, std::size_t bytes, const Operation* operation, const char* what) {
     constexpr int64_t LOOK = 1'000'000; // nanoseconds
     for (;;) {
-        Engine::Room room = engine.room_for(bytes);
-        if (room == Engine::room) return true;
+        Engine::Room room = engine.room_for(bytes, operation);
+        if (room == Engine::room || (room == Engine::likely && inside_operator())) return true;
         if (room == Engine::none || inside_operator()) {
             EngineStatistics now = engine.statistics();
+            const char* why = inside_operator() ? "an operator cannot wait for some to be freed"
+                              : engine.held()   ? "under hold nothing runs that could free any"
+                                                : "nothing that runs can free any";
             PyErr_Format(PyExc_MemoryError,
                          "%s: %zu bytes more exceed the engine's memory_limit of %zu: values take "
-                         "%lld, and nothing that runs can free any\n"
+                         "%lld, and %s\n"
                          "  remedy: drop handles, or give the engine a higher limit",
-                         what, bytes, engine.limits().memory, (long long)now.live_bytes);
+                         what, bytes, engine.limits().memory, (long long)now.live_bytes, why);
             return false;
         }
         drain();
@@ -88,7 +94,7 @@ std::size_t bytes_of(const Answer& answer) {
 }
 
 // An input that is no handle; empty with a Python error.
-Ref<Future> put(Engine& engine, PyObject* object) {
+Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
     bool number = PyFloat_CheckExact(object) || PyLong_CheckExact(object);
     nb::object imported =
         number ? nb::borrow(object)
@@ -96,7 +102,7 @@ Ref<Future> put(Engine& engine, PyObject* object) {
     if (!imported.is_valid()) return {};
     Answer answer = answer_of(imported.ptr());
     if (answer.empty()) return {};
-    if (engine.limits().memory && !make_room(engine, bytes_of(answer), "put")) {
+    if (engine.limits().memory && !make_room(engine, bytes_of(answer), nullptr, what)) {
         Py_XDECREF(static_cast<PyObject*>(answer.object));
         return {};
     }
@@ -113,8 +119,7 @@ bool check_arity(const Operation& operation, std::size_t count) {
     return false;
 }
 
-void prepare_known(EngineObject& self, const Operation& operation,
-                   std::span<Future* const> inputs) {
+void prepare_known(EngineObject& self, Operation& operation, std::span<Future* const> inputs) {
     std::array<Type*, Future::FEW> types{};
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (i == types.size() || !inputs[i]->is_settled()) return;
@@ -122,10 +127,46 @@ void prepare_known(EngineObject& self, const Operation& operation,
         if (!types[i]) return;
     }
     std::span<Type* const> known{types.data(), inputs.size()};
-    Signature signature = Engine::signature_of(operation.op, known);
+    Signature signature = Engine::signature_of(operation, known);
     if (signature == self.last) return;
     if (self.prepared->insert(signature).second) prepare(*self.engine, operation, known);
     self.last = signature;
+}
+
+// What was made for inputs that are no handles; `gathered` by operators, which count as a handle.
+struct Made {
+    std::vector<Ref<Future>> put, gathered;
+    ~Made() {
+        for (Ref<Future>& future : gathered) future->engine->drop_handle(*future);
+    }
+};
+
+Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
+                        std::span<PyObject* const> given);
+
+// A list that holds handles is put together by an operator of its own, once they are there.
+Future* put_or_gather(EngineObject& self, const Operation& operation, PyObject* object,
+                      Made& made) {
+    nb::object parts;
+    if (PyList_Check(object) || PyTuple_Check(object)) {
+        PyObject* ours = operation.kind <= Operation::general ? Py_True : Py_False;
+        parts = nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.parts, object, ours, nullptr));
+        if (!parts.is_valid()) return nullptr;
+    }
+    if (!parts.is_valid() || parts.is_none()) {
+        made.put.push_back(put(*self.engine, object, "push"));
+        return made.put.back().get();
+    }
+    nb::object items = parts[1]; // a tuple
+    std::span<PyObject* const> each{&PyTuple_GET_ITEM(items.ptr(), 0),
+                                    std::size_t(PyTuple_GET_SIZE(items.ptr()))};
+    Ref<Operation> gather = operation_of(nb::object(parts[0]).ptr(), nullptr, each);
+    if (!gather || Py_EnterRecursiveCall(" while a list is pushed") != 0) return nullptr;
+    Ref<Future> future = push_inputs(self, std::move(gather), each);
+    Py_LeaveRecursiveCall();
+    if (!future) return nullptr;
+    made.gathered.push_back(std::move(future));
+    return made.gathered.back().get();
 }
 
 Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
@@ -133,7 +174,7 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
     constexpr std::size_t FEW = 8;
     std::array<Future*, FEW> few;
     std::vector<Future*> many(given.size() > FEW ? given.size() : 0);
-    std::vector<Ref<Future>> put_now;
+    Made made;
     Future** futures = many.empty() ? few.data() : many.data();
     for (std::size_t i = 0; i < given.size(); ++i) {
         if (is_handle(given[i])) {
@@ -145,24 +186,23 @@ Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
                          i + 1, operation->name.c_str());
             return {};
         }
-        Ref<Future> made = put(*self.engine, given[i]);
-        if (!made) return {};
-        futures[i] = made.get();
-        put_now.push_back(std::move(made));
+        futures[i] = put_or_gather(self, *operation, given[i], made);
+        if (!futures[i]) return {};
     }
     std::span<Future* const> inputs{futures, given.size()};
-    if (self.engine->limits().memory && !make_room(*self.engine, 0, "push")) return {};
-    if (operation->kind == Operation::elements || operation->kind == Operation::product)
-        prepare_known(self, *operation, inputs);
-    Ref<Future> future = self.engine->push(std::move(operation), site_here(), inputs);
-    if (!future) usable(*self.engine, "push");
+    if (self.engine->limits().memory && !make_room(*self.engine, 0, operation.get(), "push"))
+        return {};
+    if (operation->kept) prepare_known(self, *operation, inputs);
+    Ref<Future> future =
+        self.engine->push(std::move(operation), site_here(), inputs, inside_operator());
+    if (!future) usable(reinterpret_cast<PyObject*>(&self), "push");
     return future;
 }
 
 PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObject* names) {
     return guarded([&]() -> PyObject* {
         Engine* engine = engine_of(object);
-        if (!engine || !usable(*engine, "push")) return nullptr;
+        if (!engine || !usable(object, "push")) return nullptr;
         if (count == 0) {
             PyErr_SetString(PyExc_TypeError, "push: no operator\n"
                                              "  remedy: push(operator, *inputs, **params)");
@@ -175,10 +215,10 @@ PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObj
                 if (PyDict_SetItem(params.ptr(), PyTuple_GET_ITEM(names, i), given[count + i]) != 0)
                     return nullptr;
         }
-        Ref<Operation> operation = operation_of(given[0], params.ptr());
+        std::span<PyObject* const> inputs{given + 1, std::size_t(count - 1)};
+        Ref<Operation> operation = operation_of(given[0], params.ptr(), inputs);
         if (!operation || !check_arity(*operation, std::size_t(count - 1))) return nullptr;
-        Ref<Future> future = push_inputs(*as_engine(object), std::move(operation),
-                                         {given + 1, std::size_t(count - 1)});
+        Ref<Future> future = push_inputs(*as_engine(object), std::move(operation), inputs);
         if (!future) return nullptr;
         PyObject* handle = new_handle(std::move(future));
         drain();
@@ -189,13 +229,13 @@ PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObj
 PyObject* put_object(PyObject* self, PyObject* object) {
     return guarded([&]() -> PyObject* {
         Engine* engine = engine_of(self);
-        if (!engine || !usable(*engine, "put")) return nullptr;
+        if (!engine || !usable(self, "put")) return nullptr;
         if (is_handle(object)) {
             PyErr_SetString(PyExc_TypeError, "put: a handle is in an engine already\n"
                                              "  remedy: push operators on it");
             return nullptr;
         }
-        Ref<Future> future = put(*engine, object);
+        Ref<Future> future = put(*engine, object, "put");
         if (!future) return nullptr;
         engine->hold_handle(*future);
         return new_handle(std::move(future));
@@ -206,7 +246,7 @@ PyObject* put_object(PyObject* self, PyObject* object) {
 PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
     return guarded([&]() -> PyObject* {
         Engine* engine = engine_of(self);
-        if (!engine || !usable(*engine, "flush")) return nullptr;
+        if (!engine || !usable(self, "flush")) return nullptr;
         if (inside_operator()) {
             PyErr_SetString(PyExc_RuntimeError,
                             "flush: an operator waits for others, which could wait for ever\n"
@@ -228,20 +268,16 @@ PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
             }
             if (wait_for(*one, -1, "flush") < 0) return nullptr;
         } else {
-            uint64_t last = engine->want_all();
-            while (Ref<Future> oldest = engine->oldest(last))
-                if (wait_for(*oldest, -1, "flush") < 0) return nullptr;
+            if (!flush_all(*engine)) return nullptr;
         }
-        engine->wait_for_freeing();
-        drain();
-        log_lost();
+        settle_down(*engine);
         Py_RETURN_NONE;
     });
 }
 
 PyObject* begin_hold(PyObject* self, PyObject*) {
     Engine* engine = engine_of(self);
-    if (!engine || !usable(*engine, "hold")) return nullptr;
+    if (!engine || !usable(self, "hold")) return nullptr;
     engine->hold();
     Py_RETURN_NONE;
 }
@@ -251,24 +287,28 @@ PyObject* end_hold(PyObject* self, PyObject*) {
     Py_RETURN_NONE;
 }
 
+// What is pending runs, and what operators push meanwhile; then nothing can be pushed any more.
+PyObject* finish(PyObject* self, PyObject*) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine) return nullptr;
+        as_engine(self)->draining = true;
+        do {
+            if (flush_all(*engine)) continue;
+            as_engine(self)->draining = false;
+            return nullptr;
+        } while (!engine->close_if_done());
+        Py_RETURN_NONE;
+    });
+}
+
 // _close(cancel, seconds) -> whether all workers have ended
 PyObject* close(PyObject* self, PyObject* const* given, Py_ssize_t count) {
     return guarded([&]() -> PyObject* {
         Engine* engine = engine_of(self);
         if (!engine || count != 2) return nullptr;
-        auto longest = int64_t(PyFloat_AsDouble(given[1]) * 1e9);
-        engine->close();
-        if (engine->is_of_parent()) Py_RETURN_TRUE;
-        if (PyObject_IsTrue(given[0]) == 1) engine->cancel_all();
-        bool ended;
-        {
-            nb::gil_scoped_release released;
-            ended = engine->stop(inside_operator() ? 0 : longest);
-        }
-        drain();
-        for (Ref<Failure>& failure : engine->unobserved()) log_failure(*failure);
-        log_lost();
-        return PyBool_FromLong(ended);
+        bool cancel = PyObject_IsTrue(given[0]) == 1;
+        return PyBool_FromLong(end_engine(*engine, cancel, PyFloat_AsDouble(given[1])));
     });
 }
 
@@ -328,7 +368,8 @@ int init(PyObject* object, PyObject* given, PyObject*) {
     self->engine =
         new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
     self->prepared = new std::unordered_set<Signature, SignatureHash>;
-    Ref<Operation> add = operation_of(engine_hooks.add, nullptr);
+    std::span<PyObject* const> none;
+    Ref<Operation> add = operation_of(engine_hooks.add, nullptr, none);
     if (!add) return -1;
     self->engine->set_add(std::move(add));
     return 0;
@@ -378,6 +419,7 @@ PyMethodDef methods[] = {
      "Have what a handle needs run, or everything, and wait until it has."},
     {"_hold", begin_hold, METH_NOARGS, nullptr},
     {"_let_go", end_hold, METH_NOARGS, nullptr},
+    {"_finish", finish, METH_NOARGS, nullptr},
     {"_close", method(close), METH_FASTCALL, nullptr},
     {"_statistics", statistics, METH_NOARGS, nullptr},
     {"_pending", pending, METH_NOARGS, nullptr},
@@ -409,34 +451,29 @@ PyType_Slot slots[] = {
 
 void set_engine_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    engine_hooks = {take("describe"), take("import_"), take("run"), take("signature"),
-                    take("copy"),     take("error"),   take("log"), take("wait"),
-                    take("object"),   take("op"),      take("add")};
+    engine_hooks = {take("describe"), take("import_"), take("run"),     take("signature"),
+                    take("copy"),     take("error"),   take("log"),     take("wait"),
+                    take("object"),   take("add"),     take("options"), take("parts")};
 }
 
-// take_engine_trace() -> (events, levels): (name, category, begin, end, thread, operators, inputs,
-// depth) and (time, live bytes, live objects, pending) of each, times in nanoseconds.
-nb::tuple take_engine_trace() {
-    nb::list events, levels;
-    Traces traces = take_traces();
-    for (const Traced& each : traces.events)
+nb::list listed(const std::vector<Traced>& traced) {
+    nb::list events;
+    for (const Traced& each : traced)
         events.append(nb::make_tuple(each.name, each.category, each.begin, each.end, each.thread,
                                      nb::tuple(nb::cast(each.operators)),
                                      nb::tuple(nb::cast(each.inputs)), each.depth));
-    for (const TracedLevel& each : traces.levels)
-        levels.append(nb::make_tuple(each.time, each.bytes, each.objects, each.pending));
-    return nb::make_tuple(events, levels);
+    return events;
 }
 
-// At the end of the interpreter: what has not started is cancelled, what runs has so long to end.
-void end_engines(double seconds) {
-    for (Ref<Engine>& engine : live_engines()) {
-        if (engine->is_of_parent()) continue;
-        engine->close();
-        engine->cancel_all();
-        nb::gil_scoped_release released;
-        engine->stop(int64_t(seconds * 1e9));
-    }
+// take_engine_trace() -> (events, running, levels): (name, category, begin, end, thread, operators,
+// inputs, depth), the same of what has not ended, and (time, live bytes, live objects, pending) of
+// each, times in nanoseconds.
+nb::tuple take_engine_trace() {
+    nb::list levels;
+    Traces traces = take_traces();
+    for (const TracedLevel& each : traces.levels)
+        levels.append(nb::make_tuple(each.time, each.bytes, each.objects, each.pending));
+    return nb::make_tuple(listed(traces.events), listed(traces.running), levels);
 }
 
 } // namespace

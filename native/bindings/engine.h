@@ -7,7 +7,8 @@ namespace tenfold::bindings {
 
 // Python functions and types that the engine needs; named in `set_engine_hooks`.
 struct EngineHooks {
-    PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *op, *add;
+    PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *add,
+        *options, *parts;
 };
 extern EngineHooks engine_hooks;
 
@@ -21,8 +22,21 @@ bool make_handle_type(PyObject* module);
 PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a handle by now
 
 Host& host();
-// What is pushed; empty with a Python error. `params`: a dict, or null.
-Ref<Operation> operation_of(PyObject* operator_, PyObject* params);
+// Waits for what is pending, and for what operators push meanwhile; false with a Python error.
+bool flush_all(Engine& engine);
+void settle_down(Engine& engine); // what has ended is freed, and what nobody observed is logged
+// Closes it; whether its workers have ended within so many seconds.
+bool end_engine(Engine& engine, bool cancel, double seconds);
+// At the end of the interpreter: what is impure has so many seconds to end. Returns what did not:
+// (name, whether it runs) of each.
+nb::list end_engines(double seconds);
+// What is pushed, under the options in force here, or under others; empty with a Python error.
+// `params`: a dict, or null. Of those given, what counts by its value alone may have become
+// constants of the operation, which are taken off.
+Ref<Operation> operation_of(PyObject* operator_, PyObject* params,
+                            std::span<PyObject* const>& given);
+Ref<Operation> operation_under(Ref<Submitted> options, PyObject* operator_, PyObject* params,
+                               std::span<PyObject* const>& given);
 // Whether this thread is running an operator.
 bool inside_operator();
 
@@ -33,6 +47,7 @@ PyObject* value_to_python(const Future& future);
 PyObject* error_to_python(const Future& future); // a new exception of a failed one
 // Waits; 1: settled, 0: not in time, -1: a Python error. `seconds` negative: as long as it takes.
 int wait_for(Future& future, double seconds, const char* what);
+double seconds_now();
 // What nobody observed is logged.
 void log_lost();
 void log_failure(const Failure& failure);
@@ -43,9 +58,10 @@ void forget_calls(Future& future);
 // Products of matrices of equal Types, as one. False where each is to be computed alone.
 bool run_products(Job& job);
 // Makes known how operations of tenfold on such Types are batched.
-void prepare(Engine& engine, const Operation& operation, std::span<Type* const> types);
+void prepare(Engine& engine, Operation& operation, std::span<Type* const> types);
 // A loop for contiguous operands; null where there is none. In singly.cpp.
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
 bool has_loops_on(uint8_t device_of_type);
+LoopMaker& python_maker(); // with the GIL
 
 } // namespace tenfold::bindings

@@ -19,29 +19,26 @@ constexpr int64_t LOOK = 50'000'000; // nanoseconds between two looks for a sign
 
 HandleObject* as_handle(PyObject* object) { return reinterpret_cast<HandleObject*>(object); }
 
-double seconds_now() {
-    auto since = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double>(since).count();
-}
-
 // The seconds of a `timeout` argument, -1 for None or none; false with a Python error.
-bool take_timeout(PyObject* const* given, Py_ssize_t count, PyObject* names, double& seconds) {
+bool take_timeout(PyObject* const* given, Py_ssize_t count, PyObject* names, double& seconds,
+                  const char* what) {
     PyObject* timeout = nullptr;
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
     if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "timeout") == 0)
         timeout = given[count];
     if (count + named > 1 || (named == 1 && !timeout)) {
-        PyErr_SetString(PyExc_TypeError, "a handle takes one argument here, timeout=None, in "
-                                         "seconds");
+        PyErr_Format(PyExc_TypeError, "%s: it takes one argument, timeout=None, in seconds", what);
         return false;
     }
     if (count == 1) timeout = given[0];
     seconds = -1;
     if (!timeout || timeout == Py_None) return true;
     seconds = PyFloat_AsDouble(timeout);
-    if (PyErr_Occurred()) return false;
-    seconds = std::isnan(seconds) || seconds < 0 ? 0 : seconds;
-    return true;
+    bool number = !PyErr_Occurred();
+    if (number && seconds >= 0) return true;
+    PyErr_Format(number ? PyExc_ValueError : PyExc_TypeError,
+                 "%s: timeout is %R\n  remedy: give seconds, at least 0, or None", what, timeout);
+    return false;
 }
 
 Future* future_of(PyObject* self) {
@@ -62,7 +59,7 @@ Future* settled(PyObject* self, PyObject* const* given, Py_ssize_t count, PyObje
                 const char* what) {
     double seconds;
     Future* future = future_of(self);
-    if (!future || !take_timeout(given, count, names, seconds)) return nullptr;
+    if (!future || !take_timeout(given, count, names, seconds, what)) return nullptr;
     int state = wait_for(*future, seconds, what);
     if (state == 0) timed_out(*future, seconds);
     return state == 1 ? future : nullptr;
@@ -113,7 +110,6 @@ PyObject* call_when_settled(PyObject* self, PyObject* function) {
             forget_calls(*future);
             Py_RETURN_FALSE;
         }
-        future->engine->want(*future);
         Py_RETURN_TRUE;
     });
 }
@@ -202,6 +198,11 @@ PyType_Slot slots[] = {
 
 } // namespace
 
+double seconds_now() {
+    auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double>(since).count();
+}
+
 int wait_for(Future& future, double seconds, const char* what) {
     if (future.is_settled()) return 1;
     Engine& engine = *future.engine;
@@ -232,7 +233,7 @@ int wait_for(Future& future, double seconds, const char* what) {
         PyThreadState* state = PyEval_SaveThread();
         bool done = engine.wait(future, longest);
         PyEval_RestoreThread(state);
-        if (done) return 1;
+        if (done) return drain(), 1;
         if (PyErr_CheckSignals() != 0) return -1;
         if (seconds >= 0 && seconds_now() >= until) return 0;
     }

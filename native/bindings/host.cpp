@@ -46,6 +46,25 @@ class Inside {
     ~Inside() { --operators_running; }
 };
 
+// While it lives this thread has the options that an operator was pushed under.
+class Under {
+  public:
+    explicit Under(const Operation& operation) {
+        const Submitted* options = operation.options.get();
+        if (!options || options->number == current_options().number) return;
+        open_block();
+        context_ = PyContext_Copy(static_cast<PyObject*>(options->context));
+        if (!context_ || PyContext_Enter(context_) != 0) nb::raise_python_error();
+    }
+    ~Under() {
+        if (context_ && PyContext_Exit(context_) != 0) PyErr_WriteUnraisable(context_);
+        Py_XDECREF(context_);
+    }
+
+  private:
+    PyObject* context_ = nullptr;
+};
+
 // What is to be called when a Future is settled; under the GIL.
 std::unordered_multimap<Future*, PyObject*>& calls() {
     static auto* all = new std::unordered_multimap<Future*, PyObject*>;
@@ -115,8 +134,12 @@ PyObject* own_to_python(Engine& engine, Future& input) {
 nb::object inputs_of(Engine& engine, Future& future) {
     bool owns = future.operation->kind == Operation::in_place;
     std::span<Edge> edges = future.inputs();
-    nb::object inputs = nb::steal(PyTuple_New(Py_ssize_t(edges.size())));
+    auto* constants = static_cast<PyObject*>(future.operation->constants);
+    Py_ssize_t more = constants ? PyTuple_GET_SIZE(constants) : 0, count = Py_ssize_t(edges.size());
+    nb::object inputs = nb::steal(PyTuple_New(count + more));
     if (!inputs.is_valid()) return {};
+    for (Py_ssize_t i = 0; i < more; ++i)
+        PyTuple_SET_ITEM(inputs.ptr(), count + i, Py_NewRef(PyTuple_GET_ITEM(constants, i)));
     for (std::size_t i = 0; i < edges.size(); ++i) {
         Future& input = *edges[i].input;
         PyObject* object = owns && i == 0 ? own_to_python(engine, input) : input_to_python(input);
@@ -143,12 +166,14 @@ Answer answer_from(PyObject* given, const Future& future) {
 void run_python(Engine& engine, Job& job) {
     Future& first = *job.members[0];
     const Operation& operation = *first.operation;
-    nb::list members;
+    nb::list members, operators;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < job.members.size(); ++i) {
+        if (!job.answers[i].empty()) continue;
         nb::object inputs = inputs_of(engine, *job.members[i]);
         if (inputs.is_valid()) {
             members.append(inputs);
+            operators.append(nb::handle(static_cast<PyObject*>(job.members[i]->operation->python)));
             places.push_back(i);
         } else {
             job.answers[i].failure = failure_of(*job.members[i]);
@@ -157,13 +182,15 @@ void run_python(Engine& engine, Job& job) {
     std::size_t leaves = first.increments ? first.increments->count : first.inputs().size();
     nb::object params = operation.params ? nb::borrow(static_cast<PyObject*>(operation.params))
                                          : nb::object(nb::dict());
+    nb::object run = operation.kind == Operation::cumulative
+                         ? nb::object(operators)
+                         : nb::borrow(static_cast<PyObject*>(operation.python));
     nb::object made;
     if (!places.empty()) {
         Inside inside;
         made = nb::steal(python([&] {
-            return PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind),
-                                         static_cast<PyObject*>(operation.python), params.ptr(),
-                                         members.ptr(), Py_ssize_t(leaves));
+            return PyObject_CallFunction(engine_hooks.run, "iOOOn", int(operation.kind), run.ptr(),
+                                         params.ptr(), members.ptr(), Py_ssize_t(leaves));
         }));
         members = nb::list();
     }
@@ -184,9 +211,17 @@ class PythonHost : public Host {
     void run(Engine& engine, Job& job) override {
         Gil gil;
         Operation::Kind kind = job.members[0]->operation->kind;
-        bool done = (kind == Operation::product && run_products(job)) ||
-                    (kind == Operation::fold && run_sum(engine, job));
-        if (!done) run_python(engine, job);
+        {
+            Under under(*job.members[0]->operation);
+            bool done = (kind == Operation::product && run_products(job)) ||
+                        (kind == Operation::fold && run_sum(engine, job));
+            if (job.batcher && job.batcher->pattern) { // loops may be missing
+                run_pattern(*job.batcher->pattern, job.members, job.answers, job.first,
+                            &python_maker());
+                PyErr_Clear(); // each alone says what was wrong
+            }
+            if (!done) run_python(engine, job);
+        }
         drain();
         log_lost();
     }
@@ -216,7 +251,18 @@ class PythonHost : public Host {
         drain();
     }
 
+    bool untidy() override {
+        return anything_released() || all_lost->any.load(std::memory_order_relaxed);
+    }
+
+    void tidy() override {
+        Gil gil;
+        drain();
+        log_lost();
+    }
+
     void leave() override {
+        if (untidy()) tidy();
         if (!own_state) return;
         python([] { PyEval_RestoreThread(own_state); });
         own_state = nullptr;
@@ -226,7 +272,8 @@ class PythonHost : public Host {
   private:
     void classify(Engine& engine, Job& job, std::size_t i) {
         Future& future = *job.members[i];
-        if (future.operation->kind != Operation::batched) {
+        Under under(*future.operation);
+        if (future.operation->is_ours()) {
             std::vector<Type*> types;
             for (Edge& edge : future.inputs())
                 if (edge.input->type) types.push_back(edge.input->type);
@@ -250,8 +297,9 @@ class PythonHost : public Host {
         auto address = nb::cast<std::size_t>(number);
         job.signatures[i].parts = {reinterpret_cast<const void*>(address), &job_of_user, nullptr,
                                    nullptr};
+        job.signatures[i].options = future.operation->options_number();
         Batcher made;
-        made.kind = Operation::batched;
+        made.kind = future.operation->kind;
         engine.add_batcher(job.signatures[i], std::move(made));
     }
 
@@ -262,8 +310,13 @@ class PythonHost : public Host {
         Future& fold = *job.members[0];
         Type* type = fold.inputs().back().input->type;
         if (!fold.operation->plain_add || !type || type->weak) return false;
-        if (!engine.rows_for_sums(*type)) prepare(engine, *engine.add(), std::array{type, type});
-        if (const Rows* rows = engine.rows_for_sums(*type))
+        std::span<PyObject* const> none;
+        Ref<Operation> add =
+            operation_under(fold.operation->options, engine_hooks.add, nullptr, none);
+        if (!add || add->kind != Operation::elements) return false;
+        uint64_t options = add->options_number();
+        if (!engine.rows_for_sums(*type, options)) prepare(engine, *add, std::array{type, type});
+        if (const Rows* rows = engine.rows_for_sums(*type, options))
             job.answers[0] = run_fold(*rows, *type, fold);
         return !job.answers[0].empty();
     }

@@ -223,17 +223,25 @@ constexpr uint32_t MOST_TRIED = MOST_TOGETHER + 4;
 // What is counted below a node has been computed in part when it counts so many.
 constexpr uint32_t MOST_STALE = 4;
 
+// What is assigned to elements of a Type: an Array's node, or that of the float that a number
+// becomes. Nothing where Python is to be asked.
+Ref<Node> node_to_assign(PyObject* value, PyObject* array) {
+    if (is_array(value)) return Ref<Node>(node_of(value));
+    bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+    if (!number || dtype_of(type_of(array).dtype).kind != 'f') return {};
+    nb::object real = nb::steal(PyNumber_Float(value));
+    if (!real.is_valid()) return PyErr_Clear(), Ref<Node>(); // Python says it in full
+    return Ref<Node>(Operand(real.ptr(), array).get());
+}
+
 // Starts the work of earlier assignments, as assignment/places.py says it.
-bool advance(PyObject* array, PyObject* value) {
+bool advance(PyObject* array, PyObject* value, Node* read) {
     Node* before = reinterpret_cast<ArrayObject*>(array)->node;
     uint32_t pending = before->assignments.load(std::memory_order_relaxed);
-    Ref<Node> read(node_of(value)); // to the end: another thread may rebind it meanwhile
-    if (!read) return false;
     if (pending <= MOST_TRIED && read->assignments.load(std::memory_order_relaxed) < MOST_READ) {
         if (pending < MOST_PENDING) return true;
         if (compute_by_plan(Ref<Node>(before))) {
-            if (read->assignments.load(std::memory_order_relaxed) >= MOST_STALE)
-                recount(read.get());
+            if (read->assignments.load(std::memory_order_relaxed) >= MOST_STALE) recount(read);
             return true;
         }
     }
@@ -274,10 +282,10 @@ bool put(ArrayObject* array, const Params& picks, PyObject* value) {
     if (!part) return false;
     uint64_t far = march(*array->node, *part);
     bool waits = far && may_wait(*array->node, *part, far);
-    if (!waits && !advance(reinterpret_cast<PyObject*>(array), value)) return false;
-    Node* given = node_of(value);
-    if (!given) return false;
-    Node* inputs[] = {array->node, given};
+    PyObject* target = reinterpret_cast<PyObject*>(array);
+    Ref<Node> given = node_to_assign(value, target); // another thread may rebind the value
+    if (!given || (!waits && !advance(target, value, given.get()))) return false;
+    Node* inputs[] = {array->node, given.get()};
     Ref<Node> node = make_node(update_op, inputs, std::move(part));
     if (!node) {
         if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
@@ -295,9 +303,14 @@ bool put(ArrayObject* array, const Params& picks, PyObject* value) {
 bool set_basic_item(PyObject* self, PyObject* key, PyObject* value) {
     auto* array = reinterpret_cast<ArrayObject*>(self);
     Picked picked;
-    if (!is_array(value) || array->window || !index_op) return false;
+    if (array->window || !index_op) return false;
     if (!picked.read(key, type_of(self).shape)) return false;
     const Ref<Params>& pattern = patterns->of(picked);
+    if (!is_array(value)) {
+        if (array->base) return false;
+        Ref<Params> picks = parts->of(*pattern, picked);
+        return put(array, *picks, value);
+    }
     auto* given = reinterpret_cast<ArrayObject*>(value);
     if (array->base) // all of a view
         return given->root != array->root && is_all(*pattern, type_of(self)) &&

@@ -47,7 +47,8 @@ void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
     hooks = {take("infer"),     take("convert"),  take("refuse_scalar"), take("evaluate"),
              take("get_item"),  take("set_item"), take("assign"),        take("advance"),
-             take("scalar_of"), take("origin"),   take("format"),        take("refuse_operand")};
+             take("scalar_of"), take("origin"),   take("format"),        take("refuse_operand"),
+             take("wait")};
 }
 
 nb::dict read_counters() {
@@ -96,6 +97,7 @@ NB_MODULE(_native, module) {
     declare_windows(module);
     declare_functions(module);
     declare_singly(module);
+    declare_submissions(module);
     declare_engine(module);
 
     nb::class_<Options>(module, "Options")

@@ -113,7 +113,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     std::span<Type*> types{many.empty() ? few.data() : many.data(), inputs.size()};
     bool scalars = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        types[i] = inputs[i]->type;
+        types[i] = inputs[i]->type.get();
         scalars |= inputs[i]->is_scalar();
     }
     const Options& options = current_options(); // not to be read once Python has run
@@ -122,22 +122,19 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     bool part = op->part != Op::none;
     const Params* asked = part ? starts_of(*op, *params).pattern : params.get();
     MemoQuery query{op, asked, options.strict, types};
-    Ref<Inference> inference = recall(query);
+    Inferred inferred = recall(query);
     std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
-    if (!inference) {
+    if (!inferred) {
         for (Node* input : inputs) kept.emplace_back(input);
-        inference = infer_shape(query);
-        if (!inference) {
-            inference = infer(query, params.get());
-            if (!inference) return {};
-            remember_dtypes(query, inference);
-        }
-        remember(query, inference);
+        Ref<Inference> said = infer(query, params.get());
+        if (!said) return {};
+        remember(query, said);
+        inferred = {said, said->results[0]};
     }
     if (scalars)
-        if (std::size_t bad = first_scalar_out_of_range(*op, *inference, inputs))
-            return refuse_scalar(op, inputs, *inference, bad - 1);
-    Ref<Node> node = operation_node(op, std::move(params), std::move(inference), inputs);
+        if (std::size_t bad = first_scalar_out_of_range(*op, *inferred.inference, inputs))
+            return refuse_scalar(op, inputs, *inferred.inference, bad - 1);
+    Ref<Node> node = operation_node(op, std::move(params), std::move(inferred), inputs);
     if (remembers) node->origin = origin();
     return node;
 }
@@ -167,8 +164,9 @@ nb::tuple operands_of(const NodeHandle& self) {
 
 nb::tuple types_of(const NodeHandle& self) {
     nb::list types;
-    bool several = self.node->inference && self.node->op && self.node->op->python; // not a part
-    if (!several) return nb::make_tuple(type_to_python(Ref<Type>(self.node->type)));
+    bool part = !self.node->op || !self.node->op->python;
+    if (part || self.node->inference->results.size() == 1)
+        return nb::make_tuple(type_to_python(Ref<Type>(self.node->type)));
     for (const Ref<Type>& type : self.node->inference->results) types.append(type_to_python(type));
     return nb::tuple(types);
 }
@@ -211,6 +209,14 @@ nb::object node_value(const NodeHandle& self, std::size_t index) {
     Ref<Value> value = value_of(self.node.get());
     for (; value && index > 0; --index) value = value->next;
     return value ? nb::cast(ValueHandle{std::move(value)}) : nb::none();
+}
+
+// What a node takes of an array of this Type, as forms have it.
+std::vector<int64_t> picks_of(const NodeHandle& self, nb::handle array) {
+    std::vector<uint64_t> words;
+    Ref<Type> type = type_from_python(array);
+    write_picks(*self.node->op, *self.node->params, *type, words);
+    return {words.begin(), words.end()};
 }
 
 nb::list readers_to_python(const NodeHandle& self) {
@@ -280,6 +286,11 @@ void declare_nodes(nb::module_& module) {
         .def_prop_ro(
             "scalar",
             [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
+        .def_prop_ro("takes_part",
+                     [](const NodeHandle& self) {
+                         return self.node->op && self.node->op->part == Op::taken;
+                     })
+        .def("picks", picks_of, "array"_a)
         .def_prop_ro("origin", node_origin)
         .def(
             "read_in_part",

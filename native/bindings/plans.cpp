@@ -3,12 +3,11 @@
 #include "../counters.h"
 #include "../per_thread.h"
 #include "../singly.h"
+#include "../submission.h"
 
 #include <immintrin.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -158,67 +157,111 @@ class Interpreter : public Surroundings {
 
 class UsualModes { // a foreign library may have set others
   public:
-    UsualModes() { _mm_setcsr(USUAL_MODES); }
+    UsualModes() {
+        constexpr unsigned RAISED = 0x3F; // what has been raised is no mode
+        if ((before_ & ~RAISED) != USUAL_MODES) _mm_setcsr(USUAL_MODES);
+    }
     ~UsualModes() { _mm_setcsr(before_); }
 
   private:
     unsigned before_ = _mm_getcsr();
 };
 
-Ref<BoundPlan> made_from_template(const Walked& walked, std::span<const uint64_t> options,
-                                  const Key& key) {
-    Form form = std::exchange(PerThread<Form>::get(), {}); // with its memory
-    Ref<BoundPlan> plan;
-    if (form.write(walked, options)) plan = plan_from_template(form, walked, key);
-    PerThread<Form>::get() = std::move(form);
-    return plan;
-}
+// What a walk is known by; the next one of the thread has the memory again.
+struct Words {
+    Key key;
+    Form form;
+    bool has_form = false; // of what is known by the form of scalars, and has no plan
+    bool in_use = false;
 
-// Writes the key too. What the last graph with such an end was told apart by is tried first.
-Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Key& key) {
-    Inference* kind = walked.nodes.back().node->inference.get();
-    std::atomic<uint8_t>& last = kind->exact;
+    KnownBy known() const { return {key, has_form ? &form : nullptr}; }
+};
+
+// Writes the words too. What the last graph with such an end was told apart by is tried first. What
+// was `made` for it is there, even if others have used up its runs.
+Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Words& words,
+                       const Ref<BoundPlan>& made) {
+    Key& key = words.key;
+    const Node& end = *walked.nodes.back().node;
+    auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
+    std::size_t kind = number(end.inference.get()) + 5 * number(end.type.get());
+    std::atomic<uint8_t>& last = end.inference->exact;
     auto exact_in = [&](uint8_t exact) {
-        return key.write(walked, options, exact) ? find_plan(key.words, kind) : Ref<BoundPlan>();
+        Ref<BoundPlan> found;
+        if (!key.write(walked, options, exact)) return found;
+        found = find_plan(key.words, kind);
+        return !found && made && made->key == key.words ? made : found;
     };
     uint8_t tried = last.load(std::memory_order_relaxed);
     Ref<BoundPlan> plan = exact_in(tried);
     if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
     if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
-    if (!plan && tried == Key::by_form) plan = made_from_template(walked, options, key);
+    if (!plan && tried == Key::by_form && (words.has_form = words.form.write(walked, options)))
+        plan = plan_from_template(words.form, walked, key);
     last.store(tried, std::memory_order_relaxed);
     return plan;
 }
 
+// The thread's Words; its own where what runs in a replay replays itself.
+class Borrowed {
+  public:
+    Borrowed() : words(shared_.in_use ? own_ : shared_) {
+        words.in_use = true;
+        words.has_form = false;
+        words.key.words.clear();
+    }
+    ~Borrowed() { words.in_use = false; }
+
+  private:
+    Words& shared_ = PerThread<Words>::get();
+    Words own_;
+
+  public:
+    Words& words;
+};
+
+bool replay_left(std::span<Node* const> pending, std::span<const uint64_t> options, bool planned,
+                 std::vector<Ran>* ran);
+
 // Whether all of them have their values now.
 bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> options, bool planned,
-                    std::vector<Ran>* ran) {
+                    std::vector<Ran>* ran, const Ref<BoundPlan>& made = {}) {
     Walked walked = walk_at_rest(pending);
-    Key key = std::exchange(PerThread<Key>::get(), {}); // with its memory
-    key.words.clear();
+    for (uint32_t output : walked.outputs)
+        if (walked.nodes[output].value) // another thread has computed it meanwhile
+            return replay_left(pending, options, planned, ran);
+    Borrowed borrowed;
+    Words& words = borrowed.words;
     UsualModes modes;
     Interpreter interpreter;
     bool done = !planned && is_long(walked) && // its key is not worth writing
-                computed_singly(walked, options, key, interpreter, ran);
-    Ref<BoundPlan> plan = done ? Ref<BoundPlan>() : plan_of(walked, options, key);
+                computed_singly(walked, options, words.known(), interpreter, ran);
+    Ref<BoundPlan> plan = done ? Ref<BoundPlan>() : plan_of(walked, options, words, made);
     if (plan)
-        done = replay(*plan, walked, key, interpreter, ran);
-    else if (!done && !planned && !is_long(walked) && !key.words.empty())
-        done = computed_singly(walked, options, key, interpreter, ran);
-    PerThread<Key>::get() = std::move(key);
+        done = replay(*plan, walked, words.key, interpreter, ran);
+    else if (!done && !planned && !is_long(walked) && !words.key.words.empty())
+        done = computed_singly(walked, options, words.known(), interpreter, ran);
     if (PyErr_Occurred()) nb::raise_python_error();
     return done;
 }
 
-// replay(nodes, options, events, planned) -> whether all have their values now, by a plan where
-// that is asked for.
+bool replay_left(std::span<Node* const> pending, std::span<const uint64_t> options, bool planned,
+                 std::vector<Ran>* ran) {
+    std::vector<Node*> left(pending.begin(), pending.end());
+    std::erase_if(left, [](Node* node) { return bool(value_of(node)); });
+    return left.empty() || replay_pending(left, options, planned, ran);
+}
+
+// replay(nodes, options, events, planned, made) -> whether all have their values now, by a plan
+// where that is asked for.
 bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::object events,
-                  bool planned) {
+                  bool planned, const PlanHandle* made) {
     std::vector<Node*> pending = nodes_from(nodes);
     std::erase_if(pending, [](Node* node) { return !node->op || value_of(node); });
     if (pending.empty()) return true;
     std::vector<Ran> ran;
-    bool done = replay_pending(pending, options, planned, events.is_none() ? nullptr : &ran);
+    bool done = replay_pending(pending, options, planned, events.is_none() ? nullptr : &ran,
+                               made ? made->plan : Ref<BoundPlan>());
     for (const Ran& each : ran) {
         nb::str category(each.kernel ? "kernel" : "call");
         nb::tuple event = nb::make_tuple(*each.label, category, each.begin, each.end);
@@ -235,25 +278,41 @@ PyObject* computed_without_python(PyObject* array, bool waits) {
         Ref<Node> node(node_of(array));
         if (!node) return nullptr;
         if (value_of(node.get())) Py_RETURN_TRUE;
+        Node* pending = node.get();
+        if (!waits && !are_small({&pending, 1})) Py_RETURN_FALSE;
         if (!compute_by_plan(std::move(node))) Py_RETURN_FALSE;
         if (waits) count(Counter::syncs);
         Py_RETURN_TRUE;
     });
 }
 
-// computed(array) -> whether it has its value now; no more is tried than needs no Python.
-PyObject* computed(PyObject*, PyObject* array) { return computed_without_python(array, true); }
+// x.wait(): Python is asked for no more than what it alone can do.
+PyObject* wait(PyObject* array, PyObject*) {
+    PyObject* done = computed_without_python(array, true);
+    if (!done) return nullptr;
+    Py_DECREF(done);
+    return done == Py_True ? Py_NewRef(array)
+                           : PyObject_CallFunctionObjArgs(hooks.wait, array, nullptr);
+}
 
-// replayed(array) -> the same, for who does not wait for it.
+// replayed(array) -> whether it has its value now; no more is tried than needs no Python, and no
+// time.
 PyObject* replayed(PyObject*, PyObject* array) { return computed_without_python(array, false); }
 
 PyMethodDef functions[] = {
-    {"computed", computed, METH_O, "Whether an Array has its value, or has it by a known plan."},
-    {"replayed", replayed, METH_O, "The same, where nobody waits for it."},
+    {"replayed", replayed, METH_O,
+     "Whether an Array has its value, or it is small and a plan known."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 } // namespace
+
+PyMethodDef array_methods[] = {
+    {"wait", wait, METH_NOARGS,
+     "wait($self, /)\n--\n\n"
+     "Compute the values and return the array itself. Raises what the computation raises."},
+    {nullptr, nullptr, 0, nullptr},
+};
 
 void watch_windows() { windows = true; }
 
@@ -266,15 +325,18 @@ bool compute_by_plan(Ref<Node> node) {
 
 Walked walk_at_rest(std::span<Node* const> outputs) {
     for (;;) {
+        uint32_t ended = submissions_ended.load(std::memory_order_acquire);
         Walked walked = walk(outputs);
-        if (!walked.busy) return walked;
+        if (!walked.busy && !walked.submitted) return walked;
         if (walked.busy == this_thread())
             throw std::runtime_error("a signal handler asked for an array that this thread was "
                                      "assigning to; only the other arrays can be read in it");
+        bool busy = walked.busy;
         walked = {};
         {
             nb::gil_scoped_release released;
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
+            constexpr timespec SPAN{0, 20'000'000}, BUSY_SPAN{0, 50'000}; // then signals are due
+            sleep_while(submissions_ended, ended, busy ? &BUSY_SPAN : &SPAN);
         }
         if (PyErr_CheckSignals() != 0) nb::raise_python_error();
     }
@@ -282,17 +344,19 @@ Walked walk_at_rest(std::span<Node* const> outputs) {
 
 // What is known to be told apart already is so from now on.
 uint8_t known_exact(const StructureHandle& structure) {
-    Ref<BoundPlan> sign = find_plan(structure.keys[Key::by_form].words, nullptr);
-    return sign ? sign->exact : uint8_t(Key::by_form);
+    return tenfold::known_exact(structure.keys[Key::by_form].words);
 }
 
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
-    StructureHandle structure{{}, Owned(walked), {}, {}, false, false};
+    StructureHandle structure{{}, Owned(walked), {}, {}, false, false, false};
     structure.has_form = structure.form.write(walked, options);
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(walked, options, uint8_t(exact))) return nb::none();
     for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));
-    structure.singly = goes_singly(walked, options, structure.keys[Key::by_form]);
+    structure.singly =
+        goes_singly(walked, options,
+                    {structure.keys[Key::by_form], structure.has_form ? &structure.form : nullptr});
+    structure.often = !structure.singly && !is_long(walked) && may_go_singly(walked, options);
     return nb::cast(std::move(structure));
 }
 
@@ -303,6 +367,7 @@ void declare_plans(nb::module_& module) {
         return self.computed.at(position);
     });
     structure.def_prop_ro("singly", [](const StructureHandle& self) { return self.singly; });
+    structure.def_prop_ro("often", [](const StructureHandle& self) { return self.often; });
     nb::class_<PlanHandle> plan(module, "BoundPlan");
     declare_templates(module, structure, plan);
     plan.def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
@@ -343,7 +408,7 @@ void declare_plans(nb::module_& module) {
              [](PlanHandle& self, uint32_t position) { self.add(BoundPlan::Mark{position}); })
         .def("keep", keep, "structure"_a);
     module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
-               "planned"_a = false);
+               "planned"_a = false, "made"_a = nb::none());
     module.def(
         "set_watched", [](bool now) { watched = now; }, "now"_a);
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();

@@ -1,6 +1,5 @@
 // Plans and the structures they are for, as Python has them while it writes them.
 #pragma once
-#include "../template.h"
 #include "values.h"
 
 namespace tenfold::bindings {
@@ -12,6 +11,7 @@ struct StructureHandle {
     Form form;
     bool has_form;
     bool singly = false; // whether it is computed node by node while it has no plan
+    bool often = false;  // whether it was, until it had come often
 };
 
 struct PlanHandle {

@@ -58,9 +58,10 @@ void rebind(ArrayObject* array, Ref<Node> node);
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
-        *scalar_of, *origin, *format, *refuse_operand;
+        *scalar_of, *origin, *format, *refuse_operand, *wait;
 };
 extern Hooks hooks;
+extern PyMethodDef array_methods[]; // of Array
 
 struct Options {
     bool strict = false;
@@ -155,6 +156,7 @@ void declare_plans(nb::module_& module);
 void declare_windows(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_singly(nb::module_& module);
+void declare_submissions(nb::module_& module);
 void declare_code(nb::module_& module);
 void declare_engine(nb::module_& module);
 

@@ -3,41 +3,86 @@
 #include "engine.h"
 
 namespace tenfold::bindings {
+namespace {
 
-void prepare(Engine& engine, const Operation& operation, std::span<Type* const> types) {
-    Batcher made;
+// What stands for the inputs while it is found out.
+struct Inputs {
     std::vector<Ref<Node>> nodes;
-    std::vector<Node*> inputs;
-    bool arrays = false, ours = true;
-    for (Type* type : types) {
-        made.types.emplace_back(type);
-        Scalar one{Scalar::integer, 1, 1, 0};
-        if (dtype_of(type->dtype).kind == 'f') one.form = Scalar::real_number;
-        if (dtype_of(type->dtype).kind == 'c') one.form = Scalar::complex_number;
-        if (dtype_of(type->dtype).kind == 'b') one.form = Scalar::boolean;
-        nodes.push_back(type->weak ? scalar_node(one, type) : placeholder_node(Ref<Type>(type)));
-        inputs.push_back(nodes.back().get());
-        if (type->weak) continue;
-        ours &= type->storage == 0 && has_loops_on(type->device);
-        arrays = true;
+    std::vector<Node*> borrowed;
+    bool arrays = false, scalars = false, ours = true;
+
+    explicit Inputs(std::span<Type* const> types) {
+        for (Type* type : types) {
+            Scalar one{Scalar::integer, 1, 1, 0};
+            if (dtype_of(type->dtype).kind == 'f') one.form = Scalar::real_number;
+            if (dtype_of(type->dtype).kind == 'c') one.form = Scalar::complex_number;
+            if (dtype_of(type->dtype).kind == 'b') one.form = Scalar::boolean;
+            nodes.push_back(type->weak ? scalar_node(one, Ref<Type>(type))
+                                       : placeholder_node(Ref<Type>(type)));
+            borrowed.push_back(nodes.back().get());
+            (type->weak ? scalars : arrays) = true;
+            ours &= type->weak || (type->storage == 0 && has_loops_on(type->device));
+        }
     }
-    Ref<Node> node = arrays && ours ? make_node(operation.op, inputs, {}) : Ref<Node>();
+};
+
+// The Array that it makes of them, pending; none where it makes none, or needs values.
+nb::object applied(const Operation& operation, const Inputs& inputs) {
+    if (operation.kind != Operation::general) {
+        Ref<Node> node = make_node(operation.op, inputs.borrowed, {});
+        return node ? nb::steal(new_array(std::move(node))) : nb::object();
+    }
+    if (inputs.scalars) return {}; // they may say how it is computed
+    nb::list arrays;
+    for (const Ref<Node>& node : inputs.nodes) arrays.append(nb::steal(new_array(node)));
+    if (operation.constants) arrays.extend(nb::handle(static_cast<PyObject*>(operation.constants)));
+    return nb::steal(PyObject_Call(static_cast<PyObject*>(operation.python),
+                                   nb::tuple(arrays).ptr(),
+                                   static_cast<PyObject*>(operation.params)));
+}
+
+std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs, uint8_t device) {
+    Node* output = node_of(array.ptr());
+    auto made = std::make_unique<Pattern>();
+    made->walked = walk_at_rest(std::array{output});
+    made->output = made->walked.outputs[0];
+    made->leaves.assign(inputs.nodes.size(), Pattern::NOWHERE);
+    for (uint32_t i = 0; i < made->walked.nodes.size(); ++i) {
+        made->walked.nodes[i].held = i == made->output;
+        for (std::size_t k = 0; k < inputs.nodes.size(); ++k)
+            if (inputs.nodes[k] == made->walked.nodes[i].node) made->leaves[k] = i;
+    }
+    if (!made->fits(device)) return {};
+    made->kept = array.release().ptr();
+    return made;
+}
+
+} // namespace
+
+void prepare(Engine& engine, Operation& operation, std::span<Type* const> types) {
+    Batcher made;
+    made.operation = Ref<Operation>(&operation);
+    for (Type* type : types) made.types.emplace_back(type);
+    Inputs inputs(types);
+    nb::object array;
+    if (inputs.arrays && inputs.ours) array = applied(operation, inputs);
     PyErr_Clear(); // who runs it says what is wrong
+    Node* node = array.is_valid() && is_array(array.ptr()) ? node_of(array.ptr()) : nullptr;
     if (operation.kind == Operation::product) {
         bool matrices = types.size() == 2 && types[0]->dtype == types[1]->dtype && node;
         for (Type* type : types) matrices &= type->shape.size() == 2 && !type->weak;
         if (matrices) made.kind = Operation::product;
-    } else if (node && node->op == operation.op) {
-        bool same = true;
+    } else if (node) {
+        bool same = operation.kind == Operation::elements && node->op == operation.op;
         for (Type* type : types) same &= type->weak || type->shape == node->type->shape;
-        const Loop* loop = same ? contiguous_loop(*node, inputs) : nullptr;
+        const Loop* loop = same ? contiguous_loop(*node, inputs.borrowed) : nullptr;
         PyErr_Clear();
-        if (loop && loop->kernel) {
-            made.kind = Operation::elements;
+        if (loop && loop->kernel)
             made.rows.emplace(Rows{node->inference, Ref<Type>(node->type), loop});
-        }
+        made.pattern = pattern_of(array, inputs, types[0]->device);
+        if (made.is_native()) made.kind = Operation::elements;
     }
-    engine.add_batcher(Engine::signature_of(operation.op, types), std::move(made));
+    engine.add_batcher(Engine::signature_of(operation, types), std::move(made));
 }
 
 } // namespace tenfold::bindings

@@ -23,11 +23,13 @@ PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, fo
 PyObject* make_movement = nullptr;  // movement(op, params, shape)
 uint8_t device = 0;                 // whose loops they are
 
-// How often a graph came, by a hash of its key: two of one hash take a plan a little sooner.
+// How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
+// often Python was asked then; asked in vain so often, it plans what comes often with its shapes.
 struct Sight {
     uint64_t hash = 0;
-    uint16_t times = 0;
+    uint16_t times = 0, asked = 0;
 };
+constexpr uint16_t MOST_ASKED = 64; // twice for a plan
 std::array<Sight, PLACES> sights;
 
 class Maker : public LoopMaker {
@@ -106,26 +108,44 @@ class Maker : public LoopMaker {
     }
 };
 
-Sight& sight_of(std::span<const uint64_t> key) {
-    uint64_t hash = hash_of(key);
+Sight& sight_of(std::span<const uint64_t> words) {
+    uint64_t hash = hash_of(words);
     Sight& sight = sights[hash % PLACES];
-    if (sight.hash != hash) sight = {hash, 0};
+    if (sight.hash != hash) sight = {hash, 0, 0};
     return sight;
+}
+
+// By its form, so that a structure of ever new shapes has a template.
+Sight& sight_of(const KnownBy& known) {
+    if (known.form) {
+        Sight& sight = sight_of(known.form->words);
+        if (sight.asked < MOST_ASKED) return sight;
+    }
+    return sight_of(known.key.words);
 }
 
 } // namespace
 
-bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key) {
+bool may_go_singly(const Walked& walked, std::span<const uint64_t> options) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
     bool usual = make_loop && current_options().singly && !options[1] && !options[2];
-    if (!usual || !fits_singly(walked, device)) return false;
-    return is_long(walked) || sight_of(key.words).times < OFTEN;
+    return usual && fits_singly(walked, device);
 }
 
-bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key,
+bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known) {
+    if (!may_go_singly(walked, options)) return false;
+    return is_long(walked) || sight_of(known).times < OFTEN;
+}
+
+bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
-    if (!goes_singly(walked, options, key)) return false;
-    if (!is_long(walked)) ++sight_of(key.words).times;
+    if (!goes_singly(walked, options, known)) {
+        if (is_long(walked)) return false;
+        Sight& sight = sight_of(known);
+        sight.asked += sight.times >= OFTEN;
+        return false;
+    }
+    if (!is_long(walked)) ++sight_of(known).times;
     Maker maker;
     return compute_singly(walked, current_options().threads, maker, surroundings, ran);
 }
@@ -142,6 +162,13 @@ std::size_t noted_sights() {
 
 } // namespace
 
+void forget_sight(const Form& form) { sight_of(form.words).times = 0; }
+
+LoopMaker& python_maker() {
+    static Maker only;
+    return only;
+}
+
 bool has_loops_on(uint8_t device_of_type) { return make_loop && device_of_type == device; }
 
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs) {
@@ -154,15 +181,8 @@ const Loop* contiguous_loop(const Node& node, std::span<const Node* const> input
         form = form * 3 + 1;
     }
     if (steps.empty() || steps.size() > Loops::OPERANDS) return nullptr;
-    std::atomic<const Loop*>& known = node.inference->loops->loops[form];
-    const Loop* loop = known.load(std::memory_order_acquire);
-    if (loop) return loop;
-    const Loop* made = Maker().make(node, inputs, steps);
-    if (made && !known.compare_exchange_strong(loop, made)) {
-        delete made;
-        return loop;
-    }
-    return made;
+    return there_or_made(node.inference->loops->loops[form],
+                         [&] { return Maker().make(node, inputs, steps); });
 }
 
 void declare_singly(nb::module_& module) {

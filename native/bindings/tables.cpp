@@ -217,7 +217,7 @@ Operand::Operand(PyObject* object, PyObject* peer) {
     if (is_array(object)) {
         node_ = node_of(object);
     } else if (auto scalar = scalar_from(object, weak)) {
-        kept_ = scalar_node(*scalar, weak_types()[weak].get());
+        kept_ = scalar_node(*scalar, weak_types()[weak]);
         node_ = kept_.get();
     } else if (PyObject* converted =
                    PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {

@@ -11,6 +11,9 @@
 namespace tenfold::bindings {
 namespace {
 
+// Templates of a form: for what none of so many is right comes seldom.
+constexpr std::size_t AT_ONCE = 5;
+
 using Registers = std::vector<Template::Register>;
 
 template <std::size_t N>
@@ -59,7 +62,7 @@ bool keep(
     for (const auto& [instruction, lengths] : shapes)
         made->shapes.push_back({instruction, lengths});
     if (!structure.has_form || !made->is_sound()) return false;
-    keep_template(structure.form, std::move(made));
+    if (keep_template(structure.form, std::move(made)) >= AT_ONCE) forget_sight(structure.form);
     return true;
 }
 
@@ -69,11 +72,13 @@ void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structu
                        nb::class_<PlanHandle>& plan) {
     using namespace nb::literals;
     structure
-        .def("wants_template",
-             [](const StructureHandle& self) {
-                 return self.has_form && known_exact(self) == Key::by_form &&
-                        wants_template(self.form);
-             })
+        .def(
+            "wants_template",
+            [](const StructureHandle& self, bool able) {
+                return self.has_form && known_exact(self) == Key::by_form &&
+                       wants_template(self.form, able);
+            },
+            "able"_a)
         .def_prop_ro("lengths", [](const StructureHandle& self) {
             return nb::tuple(nb::cast(self.form.lengths));
         });

@@ -1,7 +1,7 @@
 // Python's handles of Values, Nodes and Types.
 #pragma once
 #include "../library.h"
-#include "../plan.h"
+#include "../template.h"
 #include "../walk.h"
 #include "../workers.h"
 #include "python.h"
@@ -40,10 +40,18 @@ Walked walk_at_rest(std::span<Node* const> outputs);
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options);
 // Of floating-point arithmetic: to nearest, subnormals kept, no trap.
 constexpr unsigned USUAL_MODES = 0x1F80;
-// Of a graph that has no plan: whether it is to be, or was, computed node by node.
-bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key);
-bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const Key& key,
+// By what graphs that come often are known.
+struct KnownBy {
+    const Key& key;
+    const Form* form; // or null
+};
+// Of a graph that has no plan: whether it may be computed node by node; is to be, as it came
+// seldom; was.
+bool may_go_singly(const Walked& walked, std::span<const uint64_t> options);
+bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known);
+bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran);
+void forget_sight(const Form& form); // graphs of this form are counted anew
 // A Launch with the GIL given away; a Python error where it was interrupted.
 Result launch_without_gil(Work& work);
 

@@ -21,24 +21,25 @@ inline const Op* add_op() {
     return op;
 }
 
-inline Ref<Inference> inferred(Type* type) {
+// As Python's rules say it of two operands of this Type.
+inline Inferred inferred(const Ref<Type>& type) {
     auto inference = Ref<Inference>::adopt(new Inference);
     inference->kind = MAP;
-    inference->results.emplace_back(type);
+    inference->results.push_back(type);
     inference->operands = {type->dtype, type->dtype};
-    return inference;
+    return {inference, type};
 }
 
 inline Ref<Node> add(const Ref<Node>& a, const Ref<Node>& b) {
-    Type* types[] = {a->type, b->type};
+    Type* types[] = {a->type.get(), b->type.get()};
     MemoQuery query{add_op(), nullptr, false, types};
-    Ref<Inference> inference = recall(query);
-    if (!inference) {
-        inference = inferred(a->type);
-        remember(query, inference);
+    Inferred known = recall(query);
+    if (!known) {
+        known = inferred(a->type);
+        remember(query, known.inference);
     }
     Node* inputs[] = {a.get(), b.get()};
-    return operation_node(add_op(), {}, inference, inputs);
+    return operation_node(add_op(), {}, std::move(known), inputs);
 }
 
 } // namespace tenfold::testing

@@ -42,7 +42,7 @@ inline Ref<Node> array(const Shape& shape, const Shape& strides = {}) {
 
 inline Ref<Node> scalar(double number) {
     static Ref<Type>& weak = *new Ref<Type>(intern_type({{}, 1, 0, 0, true}));
-    return scalar_node({Scalar::real_number, 0, number, 0}, weak.get());
+    return scalar_node({Scalar::real_number, 0, number, 0}, weak);
 }
 
 // A pending sum; of any operation on elements.
@@ -51,20 +51,20 @@ inline Ref<Node> sum(const Op& op, const std::vector<Ref<Node>>& of) {
     std::vector<Type*> types;
     for (const Ref<Node>& node : of) {
         inputs.push_back(node.get());
-        types.push_back(node->type);
+        types.push_back(node->type.get());
     }
     MemoQuery query{&op, nullptr, false, types};
-    Ref<Inference> inference = infer_shape(query);
-    if (!inference) {
+    Inferred inferred = infer_shape(query);
+    if (!inferred) {
         auto example = Ref<Inference>::adopt(new Inference);
         example->kind = MAP;
         example->results.push_back(number_type({}));
         example->operands.assign(of.size(), 1);
         remember_dtypes(query, example);
-        inference = infer_shape(query);
+        inferred = infer_shape(query);
     }
-    CHECK(inference && inference->loops);
-    return operation_node(&op, {}, inference, inputs);
+    CHECK(inferred && inferred.inference->loops);
+    return operation_node(&op, {}, std::move(inferred), inputs);
 }
 
 inline Op& sums() {

@@ -1,160 +1,66 @@
-// The engine from many threads at once: pushes, waits, cancels, drops, objects with increments, and
-// an end in the middle of it. TENFOLD_PUSHES says how many pushes each thread makes.
+// The engine from many threads at once: pushes, waits, cancels, drops, calls, holds in which
+// somebody waits, objects with increments, limits of batches and of memory, and an end in the
+// middle of it. TENFOLD_PUSHES says how many pushes each thread makes.
 #include <cstdlib>
 #include <random>
 #include <thread>
 
-#include "../engine.h"
-#include "check.h"
+#include "engine_host.h"
 
 using namespace tenfold;
 
 namespace {
 
-constexpr int64_t LENGTH = 5;
-
-int64_t add_numbers(void** buffers, const int64_t* sizes, const double*, void*, int64_t, int64_t) {
-    auto *a = static_cast<double*>(buffers[0]), *b = static_cast<double*>(buffers[1]);
-    auto* sum = static_cast<double*>(buffers[2]);
-    for (int64_t i = 0; i < sizes[0]; ++i) sum[i] = a[i] + b[i];
-    return 0;
-}
-
-Ref<Type> the_type() {
-    int64_t shape[] = {LENGTH};
-    return intern_type({shape, 0, 0, 0, false});
-}
-
-Answer array_of(double number) {
-    Answer answer;
-    answer.value = Ref<Value>::adopt(new Value);
-    answer.value->type = the_type();
-    answer.value->buffers[0].allocation = Allocation::from_pool(LENGTH * sizeof(double));
-    auto* data = static_cast<double*>(answer.value->buffers[0].address());
-    std::fill(data, data + LENGTH, number);
-    return answer;
-}
-
-double number_of(const Future& future) {
-    return *static_cast<double*>(future.value->buffers[0].address());
-}
-
-// A user's operators add up their inputs; one named "fails" fails.
-class NativeHost : public Host {
-  public:
-    void run(Engine& engine, Job& job) override {
-        for (std::size_t i = 0; i < job.members.size(); ++i) {
-            Future& future = *job.members[i];
-            if (future.operation->name == "fails") {
-                job.answers[i].failure = Ref<Failure>::adopt(new Failure);
-                continue;
-            }
-            double sum = future.operation->kind == Operation::in_place ? 1 : 0;
-            for (Edge& edge : future.inputs()) sum += number_of(*edge.input);
-            if (future.operation->kind == Operation::in_place)
-                engine.take(*future.inputs()[0].input);
-            job.answers[i] = array_of(sum);
-        }
-    }
-    void classify(Engine& engine, Job& job) override {
-        job.answers.resize(job.members.size());
-        job.signatures.resize(job.members.size());
-        for (std::size_t i = 0; i < job.members.size(); ++i) {
-            job.signatures[i].parts[0] = this;
-            Batcher batcher;
-            batcher.kind = Operation::batched;
-            engine.add_batcher(job.signatures[i], std::move(batcher));
-        }
-    }
-    void call(Engine&, Job&) override {}
-    void leave() override {}
-};
-
 NativeHost the_host;
 
-Ref<Operation> operation(Operation::Kind kind, bool pure, const char* name = "sum") {
-    static Op& op = declare_op("add");
-    auto made = Ref<Operation>::adopt(new Operation);
-    made->kind = kind;
-    made->pure = pure;
-    made->name = name;
-    made->op = &op;
-    if (kind == Operation::cumulative) {
-        made->plain_run = made->plain_add = true;
-        made->sum = operation(Operation::fold, true);
-        made->sum->plain_add = true;
-    }
-    return made;
+// As Python does before a push, and longer where it is told that nothing will make any room.
+void make_room(Engine& engine) {
+    for (int i = 0; engine.room_for(0, nullptr) == Engine::perhaps && i < 1'000'000; ++i)
+        sched_yield();
 }
 
-void prepare(Engine& engine) {
-    Ref<Operation> add = operation(Operation::elements, true);
-    Ref<Type> type = the_type();
-    auto inference = Ref<Inference>::adopt(new Inference);
-    inference->results.push_back(type);
-    inference->operands = {0, 0};
-    static Loop loop{add_numbers, {}, {{Loop::length, 1, 0}}};
-    Batcher batcher;
-    batcher.kind = Operation::elements;
-    batcher.types = {type, type};
-    batcher.rows.emplace(Rows{std::move(inference), type, &loop});
-    Type* types[] = {type.get(), type.get()};
-    engine.add_batcher(Engine::signature_of(add->op, types), std::move(batcher));
-    engine.set_add(add);
+void hold_and_wait(Engine& engine, const Ref<Operation>& kind, Future* one, bool waits) {
+    engine.hold();
+    Future* inputs[] = {one, one};
+    if (Ref<Future> pushed = engine.push(kind, {}, inputs)) { // else the engine was closed
+        Handle first(std::move(pushed));
+        Future* again[] = {first.get(), one};
+        if ((pushed = engine.push(kind, {}, again))) {
+            Handle second(std::move(pushed));
+            if (waits) second.number();
+        }
+    }
+    engine.let_go();
 }
-
-// A Handle, as Python has them.
-class Handle {
-  public:
-    explicit Handle(Ref<Future> pushed) : future_(std::move(pushed)) {}
-    static Handle of_put(Ref<Future> future) {
-        future->engine->hold_handle(*future);
-        return Handle(std::move(future));
-    }
-    Handle(Handle&& other) = default;
-    Handle& operator=(Handle&& other) {
-        std::swap(future_, other.future_);
-        return *this;
-    }
-    ~Handle() {
-        if (future_) future_->engine->drop_handle(*future_);
-    }
-    Future& operator*() const { return *future_; }
-    Future* get() const { return future_.get(); }
-    double number() const {
-        future_->engine->want(*future_);
-        while (!future_->engine->wait(*future_, 1'000'000'000)) {}
-        return future_->failure ? -1 : number_of(*future_);
-    }
-
-  private:
-    Ref<Future> future_;
-};
 
 void push_at_random(Engine& engine, Handle& shared, int pushes, unsigned seed) {
     std::mt19937 random(seed);
-    Ref<Operation> kinds[] = {
-        operation(Operation::elements, true),     operation(Operation::user, false),
-        operation(Operation::user, true),         operation(Operation::batched, true),
-        operation(Operation::in_place, false),    operation(Operation::cumulative, false),
-        operation(Operation::user, true, "fails")};
+    Ref<Operation> kinds[] = {addition(),
+                              operation(Operation::user, false),
+                              operation(Operation::user, true),
+                              operation(Operation::batched, true),
+                              operation(Operation::in_place, false),
+                              operation(Operation::cumulative, false),
+                              operation(Operation::cumulative, false, "gather"),
+                              operation(Operation::cumulative, false, "merge"),
+                              operation(Operation::user, true, "fails")};
     std::vector<Handle> handles;
     for (int i = 0; i < 4; ++i) handles.push_back(Handle::of_put(engine.put(array_of(i))));
     for (int i = 0; i < pushes; ++i) {
         unsigned what = random() % 32;
-        Ref<Operation> kind = kinds[what < 20 ? 0 : what < 31 ? what % 6 : 6];
+        Ref<Operation> kind = kinds[what < 20 ? 0 : what < 31 ? what % 8 : 8];
         Future* inputs[] = {handles[random() % handles.size()].get(),
                             handles[random() % handles.size()].get()};
         if (what == 30) inputs[0] = shared.get();
+        make_room(engine);
         Ref<Future> made = engine.push(kind, {}, inputs);
-        CHECK(made);
+        if (!made) return; // the engine was closed
         Handle handle(std::move(made));
         if (random() % 64 == 0) handle.number();
         if (random() % 128 == 0) engine.cancel(*handle);
-        if (random() % 512 == 0) {
-            engine.hold();
-            engine.let_go();
-        }
+        if (random() % 128 == 0) engine.call_when_settled(*handle);
+        if (random() % 128 == 0) engine.demand_sum(*handle);
+        if (random() % 512 == 0) hold_and_wait(engine, kinds[random() % 4], inputs[1], i % 2);
         if (handles.size() < 16)
             handles.push_back(std::move(handle));
         else
@@ -163,8 +69,17 @@ void push_at_random(Engine& engine, Handle& shared, int pushes, unsigned seed) {
     }
 }
 
-void many_threads_push_wait_cancel_and_drop(int pushes) {
-    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({3, 0, 50'000, 0}, the_host));
+void flush(Engine& engine) {
+    uint64_t last = engine.want_all();
+    while (Ref<Future> oldest = engine.oldest(last)) {
+        engine.want(*oldest);
+        engine.wait(*oldest, 1'000'000'000);
+    }
+    engine.wait_for_freeing();
+}
+
+void many_threads_push_wait_cancel_and_drop(int pushes, const Limits& limits) {
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine(limits, the_host));
     prepare(*engine);
     {
         Handle shared = Handle::of_put(engine->put(array_of(0)));
@@ -173,13 +88,54 @@ void many_threads_push_wait_cancel_and_drop(int pushes) {
             threads.emplace_back([&, i] { push_at_random(*engine, shared, pushes, i + 1); });
         for (std::thread& thread : threads) thread.join();
     }
-    uint64_t last = engine->want_all();
-    while (Ref<Future> oldest = engine->oldest(last)) {
-        engine->want(*oldest);
-        engine->wait(*oldest, 1'000'000'000);
+    flush(*engine);
+    EngineStatistics now = engine->statistics();
+    CHECK(now.pending == 0 && now.live_objects == 0 && now.live_bytes == 0);
+    for (auto [size, count] : now.sizes) CHECK(limits.batch == 0 || size <= limits.batch);
+    CHECK(engine->stop(60'000'000'000));
+}
+
+void engine_is_closed_while_many_threads_push() {
+    for (int i = 0; i < 20; ++i) {
+        Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
+        prepare(*engine);
+        {
+            Handle shared = Handle::of_put(engine->put(array_of(0)));
+            std::vector<std::thread> threads;
+            for (unsigned k = 0; k < 4; ++k)
+                threads.emplace_back([&, k] { push_at_random(*engine, shared, 100'000, k + 1); });
+            while (engine->statistics().pushed < uint64_t(500 * i)) sched_yield();
+            engine->close();
+            if (i % 2) engine->cancel_all();
+            for (std::thread& thread : threads) thread.join();
+        }
+        flush(*engine);
+        CHECK(engine->statistics().pending == 0 && engine->statistics().live_objects == 0);
+        if (i % 3) CHECK(engine->stop(60'000'000'000));
     }
-    CHECK(engine->statistics().pending == 0);
-    while (engine->statistics().live_objects > 0) std::this_thread::yield(); // as workers let go
+}
+
+// A version must not stand among the increments that it keeps itself.
+void version_is_an_increment_of_its_own_object() {
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
+    prepare(*engine);
+    Ref<Operation> accumulate = operation(Operation::cumulative, false);
+    for (bool waits : {false, true}) {
+        {
+            Handle object = Handle::of_put(engine->put(array_of(1)));
+            double sum = 1;
+            for (int i = 0; i < 5; ++i) {
+                Future* one[] = {object.get(), object.get()};
+                Handle version(engine->push(accumulate, {}, one));
+                Future* itself[] = {object.get(), version.get()};
+                Handle doubled(engine->push(accumulate, {}, itself));
+                sum = 2 * (sum + 1);
+                if (waits) CHECK(doubled.number() == sum);
+            }
+        }
+        flush(*engine);
+        CHECK(engine->statistics().pending == 0 && engine->statistics().live_objects == 0);
+    }
     CHECK(engine->stop(60'000'000'000));
 }
 
@@ -206,7 +162,7 @@ void engines_end_in_the_middle_of_work() {
         Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, the_host));
         prepare(*engine);
         Handle one = Handle::of_put(engine->put(array_of(1)));
-        Ref<Operation> add = operation(Operation::elements, true);
+        Ref<Operation> add = addition();
         Ref<Operation> user = operation(Operation::user, false);
         for (int k = 0; k < 20; ++k) {
             Future* inputs[] = {one.get(), one.get()};
@@ -225,5 +181,10 @@ int main() {
     const char* given = std::getenv("TENFOLD_PUSHES");
     increments_are_added_in_the_order_of_their_pushes();
     engines_end_in_the_middle_of_work();
-    many_threads_push_wait_cancel_and_drop(given ? std::atoi(given) : 3'000);
+    version_is_an_increment_of_its_own_object();
+    engine_is_closed_while_many_threads_push();
+    int pushes = given ? std::atoi(given) : 3'000;
+    many_threads_push_wait_cancel_and_drop(pushes, {3, 0, 50'000, 0});
+    many_threads_push_wait_cancel_and_drop(pushes / 4, {4, 5, 1'000, 100'000});
+    many_threads_push_wait_cancel_and_drop(pushes / 4, {1, 1, 0, 0});
 }

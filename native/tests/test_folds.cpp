@@ -103,7 +103,7 @@ Ref<Node> reduced(const Op& op, const Ref<Node>& of, const Shape& axes, bool kee
         if (!gone || keeps) shape.push_back(gone ? 1 : of->type->shape[i]);
     }
     Node* inputs[] = {of.get()};
-    return operation_node(&op, intern_params(bytes), inferred(number_type(shape).get()), inputs);
+    return operation_node(&op, intern_params(bytes), inferred(number_type(shape)), inputs);
 }
 
 struct Made {

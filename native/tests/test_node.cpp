@@ -106,7 +106,7 @@ static void scalars_are_held_against_their_dtype() {
         op.whole_exponent = exponent;
         Inference inference;
         inference.operands = {dtype, dtype};
-        Ref<Node> x = leaf(1), s = scalar_node(scalar, weak.get());
+        Ref<Node> x = leaf(1), s = scalar_node(scalar, weak);
         Node* inputs[] = {x.get(), s.get()};
         return first_scalar_out_of_range(op, inference, inputs) == 2;
     };

@@ -42,8 +42,8 @@ struct Asked {
     MemoQuery query;
 };
 
-Ref<Inference> infer(const Op& op, std::vector<Ref<Type>> types, Ref<Params> params = {},
-                     bool strict = false) {
+Inferred infer(const Op& op, std::vector<Ref<Type>> types, Ref<Params> params = {},
+               bool strict = false) {
     return infer_shape(Asked(op, std::move(types), std::move(params), strict).query);
 }
 
@@ -71,8 +71,8 @@ Ref<Params> axes(const Shape& axes, bool keeps = false) {
     return intern_params(bytes_of_axes(axes, keeps ? 'T' : 'F'));
 }
 
-bool has_shape(const Ref<Inference>& inference, const Shape& shape) {
-    return inference && inference->results[0]->shape == shape;
+bool has_shape(const Inferred& inferred, const Shape& shape) {
+    return inferred && inferred.type->shape == shape;
 }
 
 } // namespace
@@ -100,13 +100,35 @@ static void operands_are_broadcast() {
 static void result_is_like_the_example() {
     Op& op = fresh_op(Op::broadcast);
     Ref<Inference> said = learn(op, {type({3}, NARROW), weak()}, {}, NARROW);
-    Ref<Inference> made = infer(op, {type({9, 4}, NARROW), weak()});
-    CHECK(has_shape(made, {9, 4}) && made->results[0] == type({9, 4}, NARROW));
-    CHECK(made->kind == MAP && made->operands == said->operands && made->results.size() == 1);
+    Inferred made = infer(op, {type({9, 4}, NARROW), weak()});
+    CHECK(has_shape(made, {9, 4}) && made.type == type({9, 4}, NARROW) && made.inference == said);
     Ref<Inference> other = learn(op, {type({3}, WIDE, 2, 1), weak()});
-    CHECK(infer(op, {type({8}, WIDE, 2, 1), weak()})->results[0] == type({8}, WIDE, 2, 1));
-    CHECK(made->loops && made->loops == said->loops && made->loops != other->loops);
+    CHECK(infer(op, {type({8}, WIDE, 2, 1), weak()}).type == type({8}, WIDE, 2, 1));
+    CHECK(said->loops && said->loops != other->loops);
     CHECK(learn(op, {type({7}, NARROW), weak()}, {}, NARROW)->loops == said->loops);
+}
+
+static void results_of_their_operands_own_type_are_quick() {
+    Op &sum = fresh_op(Op::broadcast), &less = fresh_op(Op::broadcast);
+    auto alike = [](const Op& op, std::vector<Ref<Type>> types) {
+        return infer_alike(Asked(op, std::move(types)).query);
+    };
+    Ref<Inference> said = learn(sum, {type({3}), type({3})});
+    learn(less, {type({3}), type({3})}, {}, NARROW);
+    Ref<Type> own = type({5});
+    infer(sum, {own, own}), infer(less, {own, own}); // the table has been asked, once for a thread
+    Inferred found = alike(sum, {own, own});
+    CHECK(found.inference == said && found.type == own);
+    CHECK(alike(sum, {type({5, 0}), type({5, 0})}));
+    CHECK(!alike(sum, {own, type({1})}) && !alike(sum, {own, type({5}, NARROW)}));
+    CHECK(!alike(less, {own, own}) && !alike(sum, {weak(), weak()}) && !alike(sum, {}));
+    CHECK(!infer_alike(Asked(sum, {own, own}, axes({0})).query));
+    CHECK(!infer_alike(Asked(sum, {own, own}, {}, true).query)); // strict
+    int times = 0;
+    while (alike(sum, {own, own}) && times < 1'000) ++times;
+    CHECK(times > 0 && times < 1'000); // now and then the table is asked, where examples age
+    forget_dtypes();
+    CHECK(!alike(sum, {own, own}) && !infer(sum, {own, own}));
 }
 
 static void what_was_not_seen_is_left_to_the_rules() {
@@ -135,7 +157,7 @@ static void two_devices_are_left_to_the_rules() {
     CHECK(!infer(op, {type({3}), type({3}, WIDE, 1)}));
     CHECK(!infer(op, {type({3}), type({3}, WIDE, 0, 1)})); // and two kinds of storage
     learn(op, {weak(), type({3}, WIDE, 1)});
-    CHECK(infer(op, {weak(), type({5}, WIDE, 1)})->results[0]->device == 0); // what the rules said
+    CHECK(infer(op, {weak(), type({5}, WIDE, 1)}).type->device == 0); // what the rules said
     CHECK(!infer(op, {weak(1), type({5}, WIDE, 1)}));
 }
 
@@ -174,9 +196,7 @@ static void permutations_order_their_axes() {
     learn(op, {type({1, 1})}, order({0}));
     CHECK(!infer(op, {type({7, 7})}, order({0})));
     first->movement = new Movement{Movement::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
-    Ref<Inference> made = infer(op, {type({5, 6, 7})}, order({2, 0, 1}));
-    const Movement* movement = made->movement.load();
-    CHECK(movement && movement != first->movement.load() && movement->steps[0].axis == 1);
+    CHECK(infer(op, {type({5, 6, 7})}, order({2, 0, 1})).inference == first);
 }
 
 static void what_is_taken_has_the_lengths_of_its_picks() {
@@ -194,8 +214,10 @@ static void what_is_taken_has_the_lengths_of_its_picks() {
         return intern_params(bytes);
     };
     CHECK(!infer(op, {type({9, 9})}, picks(2)));
-    learn(op, {type({9, 9})}, picks(2));
-    CHECK(has_shape(infer(op, {type({9, 99})}, picks(30)), {1, 30}));
+    Ref<Inference> said = learn(op, {type({9, 9})}, picks(2));
+    Inferred made = infer(op, {type({9, 99})}, picks(30));
+    CHECK(has_shape(made, {1, 30}));
+    CHECK(made.inference != said && made.inference->results[0] == made.type); // of these picks
     CHECK(!infer(op, {type({9})}, picks(30)) && !infer(op, {type({9, 99}, NARROW)}, picks(30)));
     Movement movement = taken_movement(*picks(2));
     CHECK(movement.kind == Movement::affine && movement.steps.size() == 2);
@@ -295,7 +317,7 @@ static void what_is_not_asked_for_is_forgotten_at_last() {
     for (std::size_t i = 0; i < 3 * CAPACITY; ++i) {
         learn(fresh_op(Op::broadcast), {type({})});
         CHECK(remembered_dtypes() <= CAPACITY);
-        if (i % 1'000 == 0) CHECK(infer(used, {type({int64_t(i)})})->loops == loops);
+        if (i % 1'000 == 0) CHECK(infer(used, {type({int64_t(i)})}).inference->loops == loops);
     }
     CHECK(infer(used, {type({2})}) && !infer(unused, {type({2})}));
     forget_dtypes();
@@ -323,9 +345,9 @@ static void threads_remember_and_infer_at_once() {
     auto work = [&](int64_t seed) {
         for (int64_t i = 0; i < 2'000; ++i) {
             auto dtype = uint16_t(1 + i % 7);
-            Ref<Inference> made = infer(op, {type({i, 1}, dtype), type({seed + 2}, dtype)});
+            Inferred made = infer(op, {type({i, 1}, dtype), type({seed + 2}, dtype)});
             if (made)
-                CHECK(has_shape(made, {i, seed + 2}) && made->loops);
+                CHECK(has_shape(made, {i, seed + 2}) && made.inference->loops);
             else
                 CHECK(learn(op, {type({}, dtype), type({}, dtype)}, {}, dtype)->loops);
             if (i % 499 == 498) forget_dtypes();
@@ -341,6 +363,7 @@ int main() {
     declare_dtype(NARROW, {'f', 4});
     operands_are_broadcast();
     result_is_like_the_example();
+    results_of_their_operands_own_type_are_quick();
     what_was_not_seen_is_left_to_the_rules();
     two_devices_are_left_to_the_rules();
     reductions_drop_or_keep_their_axes();

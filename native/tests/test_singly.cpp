@@ -46,7 +46,7 @@ Op& picks() {
 
 Ref<Node> first_of(const Ref<Node>& node) {
     Node* inputs[] = {node.get()};
-    return operation_node(&picks(), {}, inferred(number_type({1}).get()), inputs);
+    return operation_node(&picks(), {}, inferred(number_type({1})), inputs);
 }
 
 const Shape& strides_of(const Ref<Node>& node) { return value_of(node.get())->strides; }
@@ -126,7 +126,7 @@ static void views_take_no_launch_and_no_memory() {
     Ref<Node> base = array({3, 4});
     auto moved = [&](const Shape& shape, Movement how) {
         Node* inputs[] = {base.get()};
-        Ref<Node> node = operation_node(&op, {}, inferred(number_type(shape).get()), inputs);
+        Ref<Node> node = operation_node(&op, {}, inferred(number_type(shape)), inputs);
         Noting noted;
         Maker maker;
         maker.how = std::move(how);
@@ -154,7 +154,7 @@ static void views_that_need_a_copy_are_computed_otherwise() {
     Ref<Node> base = array({3, 4}, {1, 3});
     Node* inputs[] = {base.get()};
     for (Movement::Kind kind : {Movement::in_order, Movement::other}) {
-        Ref<Node> node = operation_node(&op, {}, inferred(number_type({1}).get()), inputs);
+        Ref<Node> node = operation_node(&op, {}, inferred(number_type({1})), inputs);
         Noting noted;
         Maker maker;
         maker.how.kind = kind;
@@ -322,7 +322,7 @@ static void parts_of_what_is_pending_fit_if_they_are_large() {
     op.part = Op::taken;
     auto part = [&](const Ref<Node>& of, int64_t length) {
         Node* inputs[] = {of.get()};
-        Ref<Node> made = operation_node(&op, {}, inferred(number_type({length}).get()), inputs);
+        Ref<Node> made = operation_node(&op, {}, inferred(number_type({length})), inputs);
         return fits_singly(walked(sum({made, scalar(1)})), 0);
     };
     Ref<Node> x = array({40}), pending = sum({x, x});

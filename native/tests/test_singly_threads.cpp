@@ -38,7 +38,7 @@ Ref<Node> first_of(const Ref<Node>& node) {
         return made;
     }();
     Node* inputs[] = {node.get()};
-    return operation_node(&op, {}, inferred(number_type({1}).get()), inputs);
+    return operation_node(&op, {}, inferred(number_type({1})), inputs);
 }
 
 bool compute(const Ref<Node>& node) {

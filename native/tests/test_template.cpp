@@ -113,7 +113,7 @@ Ref<Node> part(const Ref<Node>& x, int64_t start, int64_t count, std::vector<int
     }
     Ref<Type> type = intern_type({shape, 1, 0, 0, false});
     Node* inputs[] = {x.get()};
-    return operation_node(&op, intern_params(bytes), inferred(type.get()), inputs);
+    return operation_node(&op, intern_params(bytes), inferred(type), inputs);
 }
 
 } // namespace
@@ -124,8 +124,20 @@ static void forms_know_parts_that_are_all_of_an_array() {
     };
     CHECK(form(4, {}) == form(5, {}) && form(4, {1}) == form(5, {1}));
     CHECK(form(4, {}) != form(4, {1}) && form(4, {0}) != form(4, {1}));
-    CHECK(!Form().write(walked(part(leaf(4), 0, 3, {})), {}));
-    CHECK(!Form().write(walked(part(leaf(4), 1, 3, {})), {}));
+}
+
+static void forms_know_what_is_taken_of_an_array_by_its_ends() {
+    auto form = [](int64_t length, int64_t start, int64_t count) {
+        return form_of(part(leaf(length), start, count, {})).words;
+    };
+    CHECK(form(9, 1, 8) == form(20, 1, 19) && form(9, 1, 8) != form(20, 2, 18)); // x[1:]
+    CHECK(form(9, 1, 7) == form(20, 1, 18) && form(9, 1, 7) != form(20, 1, 17)); // x[1:-1]
+    CHECK(form(9, 0, 3) == form(20, 0, 3) && form(9, 0, 3) != form(20, 0, 4));   // x[:3]
+    CHECK(form(9, 6, 3) == form(20, 17, 3) && form(9, 6, 3) != form(20, 6, 3));  // x[-3:]
+    CHECK(form(9, 0, 9) != form(9, 0, 8) && form(9, 4, 0) == form(20, 4, 0));
+    // Of what is computed rules look at the lengths.
+    CHECK(Form().write(walked(part(doubled(4), 0, 4, {1})), {}));
+    CHECK(!Form().write(walked(part(doubled(4), 1, 3, {})), {}));
 }
 
 static void forms_tell_all_but_lengths() {
@@ -158,13 +170,30 @@ static void a_template_makes_plans_for_other_lengths() {
         CHECK(value->type == vector_type(length));
         CHECK(value->buffers[0].allocation->bytes >= std::size_t(length) * 8);
         CHECK(static_cast<double*>(value->buffers[0].address())[length - 1] == 2.0 * (length - 1));
-        Key key;
-        CHECK(key.write(walked(doubled(length)), {}, Key::by_form));
-        CHECK(find_plan(key.words, nullptr) == plan);
     }
     forget_plans();
     forget_templates();
     CHECK(kept_templates() == 0 && !plan_for(doubled(9)));
+}
+
+static void a_plan_is_kept_when_it_is_asked_for_again() {
+    kept_for(4);
+    auto kept = [](int64_t length) {
+        Key key;
+        CHECK(key.write(walked(doubled(length)), {}, Key::by_form));
+        return find_plan(key.words, 0);
+    };
+    Ref<Type> types[] = {vector_type(7), vector_type(9)}; // so that their keys stay what they are
+    const BoundPlan* first = plan_for(doubled(7)).get();
+    Ref<BoundPlan> second = plan_for(doubled(9)), third = plan_for(doubled(7));
+    CHECK(second.get() == first && third != second); // who has one keeps it as it is
+    CHECK(!kept(9) && kept(7) == third && third->owned.types.size() == 2);
+    Ref<BoundPlan> fourth = plan_for(doubled(9));
+    CHECK(kept(9) == fourth && fourth != second && kept(7) == third);
+    CHECK(std::get<BoundPlan::Allocate>(third->instructions[1]).bytes == 56);
+    CHECK(std::get<BoundPlan::Allocate>(second->instructions[1]).bytes == 72);
+    forget_plans();
+    forget_templates();
 }
 
 static void guards_and_inferred_lengths_must_hold() {
@@ -259,7 +288,9 @@ int main() {
     const_cast<Op*>(add_op())->python = &python; // else it picks one of several results
     forms_tell_all_but_lengths();
     forms_know_parts_that_are_all_of_an_array();
+    forms_know_what_is_taken_of_an_array_by_its_ends();
     a_template_makes_plans_for_other_lengths();
+    a_plan_is_kept_when_it_is_asked_for_again();
     guards_and_inferred_lengths_must_hold();
     formulas_without_a_result_make_no_plan();
     what_has_no_place_is_not_sound();

@@ -27,7 +27,7 @@ from tenfold.interop.importing import asarray as asarray
 from tenfold.assignment.savers import assign as assign
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
-from tenfold.interop.reading import eval as eval
+from tenfold.submission import eval as eval
 from tenfold.explain import explain as explain
 from tenfold.interop.importing import from_dlpack as from_dlpack
 from tenfold import linalg as linalg

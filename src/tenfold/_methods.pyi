@@ -123,5 +123,3 @@ class Methods:
 
     def var(self, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
         """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
-    def wait(self) -> Array:
-        """Compute the values and return the array itself. Raises what the computation raises."""

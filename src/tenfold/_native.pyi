@@ -108,6 +108,12 @@ class Node:
     @property
     def origin(self) -> tuple[str, int] | None: ...
     def read_in_part(self, mark: bool = True) -> bool: ...
+    @property
+    def takes_part(self) -> bool:
+        """Whether it is an `index`: its parameters say what is taken of an array."""
+
+    def picks(self, array: Type) -> list[int]:
+        """What it takes of an array of this Type: four numbers for each axis, then the new axes."""
     def value(self, index: int = 0) -> Value | None: ...
     def publish(self, values: Sequence[Value]) -> None: ...
 
@@ -141,6 +147,8 @@ class Array(Methods):
     def size(self) -> int: ...
     @property
     def base(self) -> Array | None: ...
+    def wait(self) -> Array:
+        """Compute the values and return the array itself. Raises what the computation raises."""
     def __add__(self, other: Any, /) -> Array: ...
     def __radd__(self, other: Any, /) -> Array: ...
     def __sub__(self, other: Any, /) -> Array: ...
@@ -267,8 +275,10 @@ class Structure:
     def computed(self, position: int) -> bool:
         """Whether a walked node had its value."""
 
-    def wants_template(self) -> bool:
-        """Whether its form, the structure without lengths, came with others: these are noted."""
+    def wants_template(self, able: bool) -> bool:
+        """Whether who is able to write a template is to: its form, the structure without lengths,
+        was planned for others. Notes the lengths.
+        """
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -277,6 +287,10 @@ class Structure:
     @property
     def singly(self) -> bool:
         """Whether it is computed node by node while it has no plan: seen seldom, and small."""
+
+    @property
+    def often(self) -> bool:
+        """Whether it is no more, since it has come often."""
 
 class Library:
     """A library with threads of its own, by the addresses of the functions that get and set how
@@ -412,6 +426,7 @@ class Engine:
         """
     def flush(self, handle: Handle | None = None, /) -> None:
         """Have what a handle needs run, or everything, and wait until it has."""
+    def _finish(self) -> None: ...
     def _hold(self) -> None: ...
     def _let_go(self) -> None: ...
     def _close(self, cancel: bool, seconds: float, /) -> bool:
@@ -421,37 +436,55 @@ class Engine:
         """What is pending: number, name, state, numbers of the inputs that are pending."""
 
 def set_engine_hooks(**hooks: object) -> None: ...
-def end_engines(seconds: float) -> None:
-    """Cancel what has not started in any engine, and wait for what runs."""
+def end_engines(seconds: float) -> list[tuple[str, bool]]:
+    """Have impure work of all engines end within so many seconds, and cancel the rest: return its
+    names, and whether it runs.
+    """
 
 def trace_engines(now: bool) -> None:
     """Whether engines note what they do from now on."""
 
 def take_engine_trace() -> tuple[
     list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
+    list[tuple[str, str, int, int, int, tuple[int, ...], tuple[int, ...], float]],
     list[tuple[int, int, int, int]],
 ]:
     """Take what was noted: (name, category, begin, end, thread, operators, inputs, depth) of each
-    push and step, and (time, live bytes, live objects, pending) after each step.
+    push, of each operator whose inputs came, and of each step; the same of steps that have not
+    ended, up to now; and (time, live bytes, live objects, pending) after each step.
     """
 
 def inside_operator() -> bool:
     """Whether this thread is running an operator of an engine."""
 
 def replayed(array: Array) -> bool:
-    """As computed, for who does not wait for the value."""
+    """Whether an Array has its value, or has it by a known plan; a large one is left alone."""
 
-def computed(array: Array, /) -> bool:
-    """Whether an Array has its value, or has it by a known plan."""
+def are_small(nodes: Sequence[Node]) -> bool:
+    """Whether they are computed sooner than a thread is woken for it."""
+
+def submit(nodes: Sequence[Node]) -> None:
+    """Let whoever reaches one of the nodes wait until `end_submission`."""
+
+def end_submission(nodes: list[Node]) -> None:
+    """Wake who waits for these nodes; the list is emptied."""
+
+def forget_submissions() -> None:
+    """Let nobody wait any more for what has been submitted."""
+
+def run_submissions_here(here: bool) -> None:
+    """Say whether this thread is computing a submission; it waits for none."""
 
 def replay(
     nodes: Sequence[Node],
     options: Sequence[int],
     events: list[tuple[str, str, int, int]] | None = None,
     planned: bool = False,
+    made: BoundPlan | None = None,
 ) -> bool:
-    """Compute nodes by the plan that is kept for them, or without one, unless one is asked for,
-    node by node where they were seen seldom; False where neither goes, or it failed.
+    """Compute nodes by the plan that is kept for them, or that was just made for them, or without
+    one, unless one is asked for, node by node where they were seen seldom; False where neither
+    goes, or it failed.
 
     Each launch and call is put behind `events`: its name and category, begin and end in ns.
     """

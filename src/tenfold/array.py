@@ -24,7 +24,6 @@ from tenfold.errors import UnsupportedError, message
 from tenfold.explain import explain
 from tenfold.interop import display, dlpack, functions, pickling, reading, ufuncs
 from tenfold.interop.importing import asarray, from_dlpack, to_device
-from tenfold.interop.reading import eval  # noqa: A004  # the settled public name
 from tenfold.ir import declare
 from tenfold.ir.op import Kind, infer, refuse_scalar
 from tenfold.ir.rewriting import ORIGIN
@@ -32,6 +31,7 @@ from tenfold.ops import rounding
 from tenfold.ops.assignment import update
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
+from tenfold.submission import eval  # noqa: A004  # the settled public name
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """Of the array API standard; each contains those before it."""
@@ -165,7 +165,6 @@ PROPERTIES = {
     "mT": property(matrices_transposed, transposed_setter(matrices_transposed)),
 }
 METHODS = {
-    "wait": reading.wait,
     "item": reading.item,
     "tolist": reading.tolist,
     "to_device": to_device,
@@ -205,6 +204,7 @@ def install() -> None:
         origin=_origin,
         format=display.represent,
         refuse_operand=_refuse_operand,
+        wait=reading.wait,
     )
     _native.set_part_ops(index.id, update.id)
     for name, function in METHODS.items():

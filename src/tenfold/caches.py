@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from tenfold import _native
 
@@ -148,7 +148,7 @@ def remembered(name: str, capacity: int) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         made: Any = lru_cache(capacity)(function)
         join(name, _Remembered(made, capacity))
-        return made  # type: ignore[no-any-return]
+        return cast(Function, made)  # lru_cache's own type forgets the parameters
 
     return decorate
 

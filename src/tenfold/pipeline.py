@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold import _native, caches, settings
-from tenfold._native import Array, Node, Value
+from tenfold._native import Array, BoundPlan, Node, Value
 from tenfold.devices import timeline
 from tenfold.devices.device import DEVICES, Written
 from tenfold.devices.timeline import debug
@@ -58,7 +58,8 @@ def _computed(nodes: Sequence[Node], planned: bool) -> Exception | None:
         return None
     if not DEVICES[pending[0].type.device].rewrites:
         return _compute_parts(pending)
-    if _bound(pending, options) and _replayed(pending, options, True):
+    made = _bound(pending, options)
+    if made is not None and _replayed(pending, options, True, made):
         return None
     pending = [node for node in nodes if node.pending]
     return _compute_by_steps(pending) if pending else None
@@ -75,20 +76,22 @@ def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
     return failure
 
 
-def _replayed(nodes: Sequence[Node], options: Sequence[int], planned: bool) -> bool:
-    """Compute nodes by a plan that is known, or without one if that may be; False where neither
-    goes, or a step failed.
+def _replayed(
+    nodes: Sequence[Node], options: Sequence[int], planned: bool, made: BoundPlan | None = None
+) -> bool:
+    """Compute nodes by a plan that is known, or was just made, or without one if that may be; False
+    where neither goes, or a step failed.
     """
     if not timeline.watched():
-        return _native.replay(nodes, options, None, planned)
+        return _native.replay(nodes, options, None, planned, made)
     events: list[tuple[str, str, int, int]] = []
-    done = _native.replay(nodes, options, events, planned)
+    done = _native.replay(nodes, options, events, planned, made)
     timeline.record_all(events)
     return done
 
 
-def _bound(pending: Sequence[Node], options: Sequence[int]) -> bool:
-    """Make a plan known; False for what must be computed step by step.
+def _bound(pending: Sequence[Node], options: Sequence[int]) -> BoundPlan | None:
+    """Make a plan known, and return it; None for what must be computed step by step.
 
     Nothing here outlives the call: what only the nodes hold can be written over in a replay.
     """

@@ -22,11 +22,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from errno import ENOENT
 from pathlib import Path
 from types import TracebackType
 
 from tenfold import _native
-from tenfold.devices.timeline import PUSH, Event, Level, Record, recording
+from tenfold.devices.timeline import PUSH, READY, Event, Level, Record, recording
+from tenfold.submission import settle
 
 
 class Profile:
@@ -57,6 +59,7 @@ class Profile:
         self._record = Record([], [], {})
 
     def __enter__(self) -> Profile:
+        settle()  # what was submitted before is not of this block
         self._recording = recording()
         self._record = self._recording.__enter__()
         self._end = None
@@ -69,6 +72,7 @@ class Profile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        settle()
         self._end = _native.read_counters()
         if self._recording is not None:
             self._recording.__exit__(kind, error, traceback)
@@ -82,6 +86,8 @@ class Profile:
 
     def counters(self) -> dict[str, int]:
         """Return every counter by name."""
+        if self._end is None:
+            settle()
         now = self._end if self._end is not None else _native.read_counters()
         return {name: now[name] - self._begin.get(name, now[name]) for name in now}
 
@@ -107,6 +113,8 @@ class Profile:
         import tempfile
 
         target = Path(path)
+        if not target.parent.is_dir():
+            raise FileNotFoundError(ENOENT, "there is no such folder", str(target.parent))
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "w") as file:
@@ -137,15 +145,16 @@ def _named(thread: int, name: str) -> Traced:
 
 
 def _complete(event: Event) -> Traced:
-    """Return an event with its begin and its duration, in microseconds."""
+    """Return an event with its begin and its duration, in microseconds; a moment without that."""
     found: Traced = {
         "name": event.name,
         "cat": event.category,
-        "ph": "X",
         "ts": event.begin / 1e3,
-        "dur": (event.end - event.begin) / 1e3,
         "tid": event.thread,
     }
+    if event.category == READY:
+        return {**found, "ph": "i", "s": "t", "args": {"operators": event.operators}}
+    found |= {"ph": "X", "dur": (event.end - event.begin) / 1e3}
     if event.operators:
         found["args"] = {"operators": event.operators, **_about(event)}
     return found
@@ -154,13 +163,14 @@ def _complete(event: Event) -> Traced:
 def _about(event: Event) -> Traced:
     if event.category == PUSH:
         return {"inputs": event.inputs}
-    return {"batch": len(event.operators), "depth": event.depth}
+    still = {"running": True} if event.running else {}
+    return {"batch": len(event.operators), "depth": event.depth, **still}
 
 
 def _arrows(event: Event, pushed: set[int]) -> Iterator[Traced]:
     """Yield an arrow's tail in a push, or its head in what ran, for each operator of an event."""
     tail = event.category == PUSH
-    for number in event.operators:
+    for number in () if event.category == READY else event.operators:
         if number in pushed:
             end: Traced = {"ph": "s"} if tail else {"ph": "f", "bp": "e"}
             where: Traced = {"ts": event.begin / 1e3, "tid": event.thread, "id": number}

@@ -17,7 +17,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -398,6 +398,28 @@ def _set(checked: dict[str, Value]) -> Iterator[None]:
     finally:
         _native_context.reset(native_token)
         _context.reset(token)
+
+
+_submitted: Recent[int, tuple[int, bool, Context]] = Recent(64, "options of pushes")
+
+
+def submitted() -> tuple[int, bool, Context]:
+    """Return the settings in force here for what runs later, on another thread: their number,
+    whether batches may be computed as usual, and a context that has them.
+    """
+    number = fingerprint()
+    found = _submitted.get(number)
+    if found is None:
+        context = Context()
+        context.run(_keep, {name: get(name) for name in _TABLE})
+        usual = not get("check_nans") and not get("debug") and get("cpu") == _process["cpu"][0]
+        found = _submitted[number] = (number, usual, context)
+    return found
+
+
+def _keep(values: dict[str, Value]) -> None:
+    _context.set(Block(values))
+    _native_context.set(_native_options())
 
 
 def set_options(**values: Value) -> None:

@@ -40,15 +40,16 @@ class Structure(NamedTuple):
     outputs: int
 
 
-def structure(seed: int) -> Structure:
-    """Return the structure of a seed."""
+def structure(seed: int, *, slices: bool = False) -> Structure:
+    """Return the structure of a seed; with `slices`, of parts of its leaves."""
     source = random.Random(seed)
+    names = [*STEPS, *SLICES, *SLICES] if slices else list(STEPS)
     leaves = [
         Leaf(source.choice(SHAPES), source.choice(DTYPES), source.random() < 0.3)
         for _ in range(source.randint(1, 4))
     ]
     steps = [
-        (source.choice(list(STEPS)), source.random(), source.random(), source.random())
+        (source.choice(names), source.random(), source.random(), source.random())
         for _ in range(source.randint(1, 9))
     ]
     return Structure(leaves, steps, source.randint(1, 3))
@@ -141,17 +142,36 @@ STEPS: Mapping[str, Callable[[Any, Any, Any, float], Any]] = {
 }
 
 
+SLICES: Mapping[str, Callable[[Any, Any, Any, float], Any]] = {
+    "tail": lambda xp, x, y, c: x[1:],
+    "head": lambda xp, x, y, c: x[..., :-1],
+    "inside": lambda xp, x, y, c: x[2:-3] * 2,
+    "backwards": lambda xp, x, y, c: x[::-1],
+    "every second": lambda xp, x, y, c: x[..., ::2],
+    "every third": lambda xp, x, y, c: x[::-3] + 1,
+    "few": lambda xp, x, y, c: x[:5],
+    "last few": lambda xp, x, y, c: x[..., -4:],
+    "one": lambda xp, x, y, c: x[0],
+    "last": lambda xp, x, y, c: x[..., -1],
+    "steps": lambda xp, x, y, c: x[1:] - x[:-1],
+    "beside": lambda xp, x, y, c: x[:, None, 1:] if x.ndim == 2 else x[1:, None],
+    "sum of a part": lambda xp, x, y, c: xp.sum(x[1:], axis=_axis(x, c)),
+}
+
+
 def _results(xp: Any, made: Structure, leaves: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Carry out the steps; one that is refused, or would be large, is left out: return which."""
     found, refused = list(leaves), []
     for number, (name, first, second, choice) in enumerate(made.steps):
         x, y = (found[int(at * len(found))] if at < 0.6 else found[-1] for at in (first, second))
+        if name in SLICES:  # of leaves, but seldom
+            x = found[min(int(first * (len(leaves) + 0.3)), len(found) - 1)]
         try:
             shape = np.broadcast_shapes(x.shape, y.shape)
             if np.prod(shape, dtype=float) > MOST_ELEMENTS or (name == "turned" and x.ndim != 2):
                 refused.append(number)
                 continue
-            found.append(STEPS[name](xp, x, y, choice))
-        except (ValueError, TypeError):
+            found.append({**STEPS, **SLICES}[name](xp, x, y, choice))
+        except (ValueError, TypeError, IndexError):
             refused.append(number)
     return found[len(leaves) :][-made.outputs :] or [found[0] + found[0]], refused

@@ -139,10 +139,10 @@ def test_reductions_go_by_loops_that_serve_all_shapes() -> None:
     make(RANDOM.normal(0, 1, (60, 5))).wait()  # few of them: along another axis
     make(RANDOM.normal(0, 1, (5, 60))).wait()
     with tn.profile() as p:
-        for n in range(2, 30):
+        for n in range(2, 10):
             make(RANDOM.normal(0, 1, (n, 70 - n))).wait()
     assert (p.compiles, p.generic_compiles) == (0, 0)
-    assert p.kernels == 28 * 7
+    assert p.kernels == 8 * 7
 
 
 def test_a_reduction_alone_needs_no_plan() -> None:

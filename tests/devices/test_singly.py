@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.devices import cpu
 from tenfold.profile import Profile
 
 RANDOM = np.random.default_rng(3)
@@ -102,10 +103,52 @@ def test_new_shapes_and_values_compile_nothing() -> None:
 
     make(2, 3.25).wait()
     with tn.profile() as p:
-        for n in range(3, 60):
+        for n in range(3, _native.OFTEN):
             make(n, n / 7).wait()
     assert (p.compiles, p.generic_compiles) == (0, 0)
-    assert p.kernels == 3 * 57
+    assert p.kernels == 3 * (_native.OFTEN - 3)
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The lengths of the graphs that Python has planned."""
+    seen: list[int] = []
+    original: Callable[..., Any] = cpu.plan_of
+
+    def noted(graph: Any, **options: Any) -> Any:
+        seen.append(len(graph))
+        return original(graph, **options)
+
+    monkeypatch.setattr(cpu, "plan_of", noted)
+    tn.trim()
+    yield seen
+    tn.trim()
+
+
+def halved(values: np.ndarray) -> tn.Array:
+    x = tn.asarray(values)
+    return tn.sqrt(x) / (x + 0.5) - x
+
+
+def test_ever_new_shapes_have_a_template_in_the_end(planned: list[int]) -> None:
+    for length in range(1000, 1000 + 2 * _native.OFTEN):
+        halved(RANDOM.uniform(1, 2, length)).wait()
+    assert 0 < len(planned) <= 4  # at most for few and for many elements, each with Sizes as well
+    known = len(planned)
+    for length in range(800, 850):
+        x = RANDOM.uniform(1, 2, length)
+        assert np.array_equal(np.asarray(halved(x)), np.sqrt(x) / (x + 0.5) - x)
+    assert len(planned) == known
+
+
+def test_a_structure_without_templates_is_not_planned_for_ever(planned: list[int]) -> None:
+    _native.use_templates(False)
+    try:
+        for length in range(100, 300):
+            halved(RANDOM.uniform(1, 2, length)).wait()
+    finally:
+        _native.use_templates(True)
+    assert 0 < len(planned) <= 4 * _native.OFTEN
 
 
 def test_what_others_see_is_not_written_over() -> None:

@@ -62,13 +62,44 @@ def test_values_between_are_freed_as_the_work_goes_on(engine: tn.Engine) -> None
 
 
 def test_limit_bounds_what_is_alive_while_others_are_pushed() -> None:
-    """Of what operations of Tenfold make; what Python's return is seen when it is there."""
+    """Of what operations of Tenfold make."""
     size, limit = 100_000, 1_000_000
     with tn.Engine(threads=2, memory_limit=limit) as engine:
         x = engine.put(np.ones(size // 8))
         totals = [engine.push(Total(), engine.push(tn.operators.add, x, n)) for n in range(200)]
         assert [total.get() for total in totals] == [size / 8 * (1 + n) for n in range(200)]
         assert engine.stats()["peak_bytes"] <= limit + 2 * size
+
+
+class Filled(tn.Operator):
+    def run(self, size: int, number: float) -> np.ndarray:
+        return np.full(size // 8, number)
+
+
+def test_limit_bounds_what_operators_of_users_return_by_what_they_returned_before() -> None:
+    size, limit = 100_000, 1_000_000
+    with tn.Engine(threads=2, memory_limit=limit) as engine:
+        totals = [engine.push(Total(), engine.push(Filled(), size, float(n))) for n in range(200)]
+        assert [total.get() for total in totals] == [size / 8 * n for n in range(200)]
+        assert engine.stats()["peak_bytes"] <= limit + 2 * size
+
+
+def test_hundred_thousand_pushes_of_a_users_operator_are_bounded() -> None:
+    limit = 1_000_000
+    with tn.Engine(threads=2, memory_limit=limit) as engine:
+        for number in range(100_000):
+            engine.push(Filled(), 8_000, float(number % 7))
+        engine.flush()
+        assert engine.stats()["live_objects"] == 0
+        assert engine.stats()["peak_bytes"] <= limit
+
+
+def test_what_is_only_guessed_to_have_no_room_is_pushed_where_nothing_runs() -> None:
+    with tn.Engine(threads=1, memory_limit=1_000_000) as engine:
+        engine.push(Filled(), 600_000, 1.0).get()
+        with engine.hold():
+            handles = [engine.push(Filled(), 8, 2.0) for _ in range(100)]
+        assert all(handle.get().tolist() == [2.0] for handle in handles)
 
 
 def test_memory_limit_may_be_text() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -85,7 +84,5 @@ def test_random_programs_of_several_threads_at_once(threads: int) -> None:
         programs = map(random_program, seeds)
         for _ in producers.map(conduct_beside_others, [engine] * len(seeds), programs):
             pass
-        end = time.monotonic() + 10  # what other producers have dropped may be on its way out
-        while engine.stats()["live_objects"] and time.monotonic() < end:
-            time.sleep(0.01)
+        engine.flush()
         assert engine.stats()["live_objects"] == 0

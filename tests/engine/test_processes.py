@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tenfold as tn
-from pooled import twice, twice_by_default
+from pooled import push_and_return, twice, twice_by_default
 
 PATIENCE = 60
 
@@ -49,6 +50,17 @@ def test_engines_work_in_pools_of_processes(method: str) -> None:
     with multiprocessing.get_context(method).Pool(2) as pool:
         for function in (twice, twice_by_default):
             assert pool.map_async(function, [1.0, 2.0, 3.0]).get(PATIENCE) == [2.0, 4.0, 6.0]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_impure_work_runs_at_the_end_of_a_process(method: str, tmp_path: Path) -> None:
+    context: Any = multiprocessing.get_context(method)
+    process = context.Process(target=push_and_return, args=(str(tmp_path / "file"),))
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode == 0
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "written"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -106,6 +118,8 @@ def test_process_ends_though_an_operator_waits_for_ever() -> None:
         """
         import threading
         import tenfold as tn
+        from tenfold.engine import engine
+        engine.EXIT_SECONDS = 0.1
         class Stuck(tn.Operator):
             def run(self): threading.Event().wait()
         handle = tn.Engine(threads=1).push(Stuck())

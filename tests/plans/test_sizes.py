@@ -14,7 +14,7 @@ from tenfold import _native
 from tenfold.ir.formulas import Formulas
 from tenfold.ir.graph import Graph
 from tenfold.ir.measure import Measure
-from tenfold.ir.size import NotSymbolic, largest, smallest, value_of
+from tenfold.ir.size import NotSymbolic, largest, smallest, value_of, values_of
 from tenfold.plan.plan import plan_of
 from tenfold.plan.sized import sized
 
@@ -156,11 +156,25 @@ def test_a_plan_with_sizes_has_the_kernels_of_the_plan() -> None:
 @pytest.mark.parametrize(
     "made",
     [
-        lambda x: tn.reshape(x, (6,)),
         lambda x: x[1:] + 1,
         lambda x: tn.cumulative_sum(x, axis=0, include_initial=True),
         lambda x: tn.flip(x) * 2,
         lambda x: tn.broadcast_to(x, (4, 2, 3)) + 1,
+    ],
+)
+def test_lengths_that_are_no_leafs_follow_from_them(made: Callable[[Any], Any]) -> None:
+    x = tn.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    wanted = made(x)
+    graph = Graph.of([_native.node_of(wanted)])
+    general = sized(graph, dict(zip((2, 3), Measure((2, 3)).lengths, strict=True)))
+    assert values_of(general.nodes[-1].type.shape) == wanted.shape
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: tn.reshape(x, (6,)),
+        lambda x: tn.broadcast_to(x[:1], (4, 3)) + 1,
     ],
 )
 def test_lengths_that_are_no_leafs_are_refused(made: Callable[[Any], Any]) -> None:

@@ -25,7 +25,7 @@ def kernels(dtype: np.dtype, width: int) -> list[Kernel]:
     return [
         SmallProduct(arithmetic, (3, 2, 5), ("row", "any"), axes=2),
         BlockedProduct(Tile.of(dtype, width, 5, 50), axes=1, conjugated=True),
-        DotProduct(arithmetic, beside=True, axes=1),
+        DotProduct(arithmetic, beside=(True, True), axes=1),
     ]
 
 

@@ -36,8 +36,9 @@ LINKS = 12
 def trace_command(file: str, top: int, as_json: bool) -> None:
     """Summarise a timeline that tn.profile() saved.
 
-    Which operators took longest, how long each thread had nothing to do, how many operators were
-    run at once, and the chain of operators that nothing could have shortened but faster work.
+    Which operators took longest, what operators waited for, how long each thread had nothing to
+    do, how many operators were run at once, and the chain of operators that nothing could have
+    shortened but faster work.
     """
     summary = summarise(read_timeline(file))
     if not summary.launches and not summary.pushes:
@@ -56,6 +57,8 @@ def page(summary: Summary, top: int) -> Iterator[Table | Text]:
     pushed = f", {summary.pushes} pushes" if summary.pushes else ""
     yield Text(f"{milliseconds(summary.span)} ms, {summary.launches} launches{pushed}")
     yield busiest(summary, top)
+    if summary.waits:
+        yield waits(summary, top)
     yield tracks(summary)
     if summary.mean_batch is None:
         yield Text("batches: none, for nothing was pushed to an engine")
@@ -74,8 +77,9 @@ def busiest(summary: Summary, top: int) -> Table:
     table = columns("busiest", "launches", "operators", "ms", "share", "mean us", "longest us")
     whole = sum(each.total for each in summary.busiest)
     for each in summary.busiest[:top]:
+        still = ", still running" if each.running else ""
         table.add_row(
-            Text(one_line(each.name)),
+            Text(one_line(each.name) + still),
             f"{each.launches:,}",
             "" if each.operators is None else f"{each.operators:,}",
             milliseconds(each.total),
@@ -88,6 +92,16 @@ def busiest(summary: Summary, top: int) -> Table:
         launches = f"{sum(each.launches for each in others):,}"
         name = f"{len(others)} others"
         table.add_row(name, launches, "", milliseconds(total), share(total, whole), "", "")
+    return table
+
+
+def waits(summary: Summary, top: int) -> Table:
+    """The operators that waited longest: for their inputs, then for their batch or a thread."""
+    table = columns("mean us of an operator", "operators", "for inputs", "for a launch", "running")
+    for each in summary.waits[:top]:
+        times = (each.for_inputs, each.for_launch, each.running)
+        means = (f"{time / each.operators:,.1f}" for time in times)
+        table.add_row(Text(one_line(each.name)), f"{each.operators:,}", *means)
     return table
 
 

@@ -189,6 +189,6 @@ def applied(
 
 
 @cache
-def leaf(dtype: str, shape: tuple[int, ...], place: int = 0) -> tn.Array:  # noqa: ARG001
+def leaf(dtype: str, shape: tuple[int, ...], place: int = 0) -> tn.Array:  # noqa: ARG001  # the key
     """Return an array that has its value: by `place` another for each operand of one operation."""
     return tn.asarray(np.zeros(shape, DTYPES[dtype]))

@@ -31,7 +31,13 @@ from tenfold.devices.bound_numbers import castable, scalar_bytes
 from tenfold.devices.bound_products import BoundProduct, bound_product
 from tenfold.devices.device import Written
 from tenfold.devices.product_forms import Factor
-from tenfold.devices.program import Source, note_use, program_of, uses_left
+from tenfold.devices.program import (
+    WORTH_OPTIMISING,
+    Source,
+    note_use,
+    program_of,
+    uses_left,
+)
 from tenfold.devices.reference import Called
 from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
@@ -60,7 +66,8 @@ def bind(
     try:
         binding = Binding(structure, written, graph, plan, caller)
         binding.write(threads)
-        binding.bound().keep(structure)
+        binding.kept = binding.bound()
+        binding.kept.keep(structure)
         binding.tell_assignments()
     except NotReplayable:
         return None
@@ -96,6 +103,7 @@ class Binding:
         self.published: dict[int, list[int]] = {}
         """Items that nodes have been given already, and the places of these in the walk."""
         self.todo: list[tuple[str, tuple[Any, ...]]] = []
+        self.kept: BoundPlan | None = None
         self.parts = False
         """Whether the plan depends on where parts begin."""
 
@@ -260,7 +268,9 @@ class Binding:
                 over_seen = self._take_over(made.item, self.over[made.item]) or over_seen
             elif made.item not in self.slots:
                 self._allocate(made)
-        program = program_of(launch.kernel, launch.elements)
+        # what came often needs no quickly compiled program that is counted once more
+        worth = WORTH_OPTIMISING if self.structure.often else 0
+        program = program_of(launch.kernel, max(launch.elements, worth))
         self._quickly(launch.kernel)
 
         def run(
@@ -441,11 +451,9 @@ class Binding:
         count = reference.multiply_adds(called, layouts)
         self._add(BoundPlan.launch, programs, 0, buffers, (), found.sizes, [], *work, label)
         self._add(BoundPlan.product, count)
-        held = lapack.held_to(found)
-        if held:
+        if held := lapack.held_to(found):
             self._add(BoundPlan.holding, blas.libraries(), held)
-        more = factorise.counted_more(called)
-        if more:
+        if more := factorise.counted_more(called):
             self._add(BoundPlan.more, slots[0], *more)
         return True
 

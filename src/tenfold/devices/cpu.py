@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Node, Type, Value
+from tenfold._native import BoundPlan, Node, Type, Value
 from tenfold.caches import Recent
 from tenfold.devices import reference, timeline
 from tenfold.devices.accumulate import accumulate
@@ -80,10 +80,10 @@ class Cpu:
         kernels = dict.fromkeys(launch.kernel for launch in launches)
         return [PROGRAMS.compiled(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
 
-    def bind(self, graph: Graph, written: Written) -> bool:
+    def bind(self, graph: Graph, written: Written) -> BoundPlan | None:
         """Plan a graph, and keep what replays the plan for what was written."""
         if get("check_nans") or get("debug") or len(graph) > LONGEST or not replays(graph):
-            return False
+            return None
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
         # what a rule has made may have no node to be given to, once its operand is written over
         for each in (graph, replace(graph, dying=())):
@@ -91,8 +91,8 @@ class Cpu:
             bound = bind(written, each, plan, threads_of, called)
             if bound is not None:
                 generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
-                return True
-        return False
+                return bound.kept
+        return None
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph; what depends on a failure is left alone."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from tenfold._native import BoundPlan
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report
 from tenfold.settings import declare_device
@@ -36,8 +37,10 @@ class Device(Protocol):
         What depends on a node that fails for its values is left pending; the rest is computed.
         """
 
-    def bind(self, graph: Graph, written: Written) -> bool:
-        """Keep what replays the graph for what was written; False where it cannot be replayed."""
+    def bind(self, graph: Graph, written: Written) -> BoundPlan | None:
+        """Keep what replays the graph for what was written, and hand it on; None where it cannot be
+        replayed.
+        """
 
 
 DEVICES: dict[str, Device] = {}

@@ -34,7 +34,7 @@ from tenfold.ir.op import Op
 from tenfold.ir.size import NotSymbolic, is_size, value_of, values_of
 from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan
-from tenfold.plan.sized import SizedNode, SizedType, refuse_items, sized
+from tenfold.plan.sized import SizedNode, SizedType, compare_lengths, refuse_items, sized
 from tenfold.storage import dense
 
 Planner = Callable[[Graph], Plan]
@@ -57,7 +57,8 @@ def generalise(binding: Binding, planner: Planner, threads: Threads) -> bool:
     kept.
     """
     written, structure = binding.written, binding.structure
-    if not binding.lasts or not _follows_from_form(written) or not structure.wants_template():
+    able = binding.lasts and _follows_from_form(written)
+    if not structure.wants_template(able):
         return False
     measure = Measure(structure.lengths)
     lengths = dict(zip(structure.lengths, measure.lengths, strict=True))
@@ -90,6 +91,7 @@ class _General(Binding):
         super().__init__(example.structure, example.written, graph, plan, example.caller)
         self.inferred = [*self._inferred(lengths)]
         """The lengths of all pending nodes of what was written."""
+        compare_lengths([*self.inferred, *lengths.values()])
 
     def _inferred(self, lengths: Mapping[int, int]) -> Iterator[int]:
         for position, node in enumerate(sized(self.written.graph, lengths).nodes):

@@ -89,7 +89,8 @@ def _store_in(named: str, limit: int) -> Store:
     return Store(Path(named), limit << 20)
 
 
-# Where homes are is asked once: every kernel asks for the store.
+# Where homes are is asked once: every kernel asks for the store. The arguments are what
+# `directory` goes by: others, another place.
 @remembered("usual directories of kernels", PLACES)
 def _usual_store(caches: str, home: str | None, limit: int) -> Store | None:  # noqa: ARG001
     place = directory()

@@ -194,21 +194,23 @@ def _conjugated(form: Form, update: Update | None) -> tuple[bool, bool]:
 def _runs_along(form: Form) -> bool:
     """Whether a small product has one row or column, and vectors long enough for packets."""
     shortest = SHORT if (form.m, form.n) == (1, 1) else LONG
-    return 1 in (form.m, form.n) and form.k >= shortest and _lie_beside(form)
+    return 1 in (form.m, form.n) and form.k >= shortest and all(_beside(form))
 
 
-def _lie_beside(form: Form) -> bool:
-    """Whether what is multiplied lies beside each other along k, in both operands."""
-    strides = (form.first[1], form.second[0])
-    return all(stride == form.dtype.itemsize or form.k <= 1 for stride in strides)
+def _beside(form: Form) -> tuple[bool, bool]:
+    """Whether what is multiplied lies beside each other along k, in each operand."""
+    first, second = (
+        stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
+    )
+    return first, second
 
 
 def _vectors(form: Form, width: int) -> ProductStep | None:
     """A product with one row or one column, where vectors can be read along k."""
     if form.m != 1 and form.n != 1:
         return None
-    beside = _lie_beside(form)
-    if (form.m, form.n) != (1, 1) and not (beside and form.k >= SHORT):
+    beside = _beside(form)
+    if (form.m, form.n) != (1, 1) and not (all(beside) and form.k >= SHORT):
         return None
     form = rows_stacked(form)
     axes = len(form.stack.lengths)

@@ -67,9 +67,8 @@ class Reference:
     def __init__(self, name: str = "reference") -> None:
         self.name = name
 
-    def bind(self, _graph: Graph, _written: Written) -> bool:
+    def bind(self, _graph: Graph, _written: Written) -> None:
         """It keeps nothing."""
-        return False
 
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph, node by node; what depends on a failure is left alone."""

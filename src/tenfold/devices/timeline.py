@@ -22,6 +22,8 @@ from tenfold import _native, settings
 
 PUSH = "push"
 """The category of events that hand an operator to an engine and compute nothing."""
+READY = "ready"
+"""The category of moments from which on the inputs of an operator are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Event:
 
     What an engine ran says its operators by their numbers, which grow with its pushes, and their
     mean depth; a push says its one operator, and as `inputs` those whose results that one takes.
+    What is `running` had not ended when the recording did: its end is that of the recording.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Event:
     operators: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     depth: float | None = None
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +104,41 @@ def record_events(
         recorded.threads.update(threads)
 
 
-def take_engines() -> None:
-    """Hand on what engines have noted: pushes, steps, and what was alive after each step."""
-    found, alive = _native.take_engine_trace()
-    if not found and not alive:
-        return
-    events = []
-    for name, category, begun, end, thread, operators, inputs, depth in found:
-        event = Event(name, category, begun, end, thread, operators, inputs, depth)
-        events.append(event)
+def take_engines() -> tuple[list[Event], dict[int, str]]:
+    """Hand on what engines have noted: pushes, steps, and what was alive after each step.
+
+    Returns the steps that have not ended, which come again once they have, and names of threads.
+    """
+    noted, begun, alive = _native.take_engine_trace()
+    events = [_event(*each) for each in noted]
+    running = [_event(*each, running=True) for each in begun]
     levels = [
         Level("engine", time, {"live_bytes": live, "live_objects": objects, "pending": pending})
         for time, live, objects, pending in alive
     ]
-    ran = sorted({event.thread for event in events if event.category != PUSH})
+    ran = sorted(
+        {each.thread for each in (*events, *running) if each.category not in (PUSH, READY)}
+    )
     names = {thread: f"engine thread {number}" for number, thread in enumerate(ran, 1)}
     own = {thread.ident for thread in threading.enumerate()}
-    record_events(events, levels, {t: name for t, name in names.items() if t not in own})
+    names = {thread: name for thread, name in names.items() if thread not in own}
+    record_events(events, levels, names)
+    return running, names
+
+
+def _event(
+    name: str,
+    category: str,
+    begun: int,
+    end: int,
+    thread: int,
+    operators: tuple[int, ...],
+    inputs: tuple[int, ...],
+    depth: float,
+    *,
+    running: bool = False,
+) -> Event:
+    return Event(name, category, begun, end, thread, operators, inputs, depth, running)
 
 
 @contextmanager
@@ -130,7 +152,9 @@ def recording() -> Iterator[Record]:
     try:
         yield record
     finally:
-        take_engines()
+        running, names = take_engines()
+        record.events.extend(running)
+        record.threads.update(names)
         # By identity: two open recorders may hold equal events.
         _recorders[:] = [other for other in _recorders if other is not record]
         _native.set_watched(watched())

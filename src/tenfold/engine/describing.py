@@ -15,6 +15,8 @@ from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from tenfold._native import Handle
+from tenfold.engine.operands import holds
 from tenfold.engine.operators import (
     BatchedOperator,
     CumulativeOperator,
@@ -44,7 +46,12 @@ class Description(NamedTuple):
 
 
 def describe(operator: Any, params: Mapping[str, Any] | None) -> Description:
-    """Describe an operator; raise TypeError for what is none."""
+    """Describe an operator; raise TypeError for what is none, and for a handle as a parameter."""
+    for name, value in (params or {}).items():
+        if isinstance(value, Handle) or (isinstance(value, (list, tuple)) and holds(value, Handle)):
+            rule = f"parameter {name!r} is a handle, or holds one"
+            remedy = "handles are inputs, given by position; parameters are values: handle.get()"
+            raise TypeError(message("push", rule, remedy=remedy))
     if isinstance(operator, Operation):
         return _of_tenfold(operator, params)
     if isinstance(operator, Operator):
@@ -78,7 +85,7 @@ def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Descriptio
     kind, fewest, most = _kind_of(made)
     plain_run = plain_add = False
     if isinstance(operator, CumulativeOperator):
-        plain_run = made.run is CumulativeOperator.run and not params
+        plain_run = _is_plain(made) and not params
         plain_add = type(operator).add is CumulativeOperator.add
     if params:
         _check_names(made.__name__, made.run, params)
@@ -101,7 +108,7 @@ def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
 
 def _looked_up(made: type[Operator]) -> tuple[int, int, int]:
     if issubclass(made, CumulativeOperator):
-        if made.run is CumulativeOperator.run:
+        if _is_plain(made):
             return Kind.CUMULATIVE, 2, 2
         fewest, most = _arity(made.run, 1)
         return Kind.CUMULATIVE, fewest + 1, min(MOST, most + 1)
@@ -111,6 +118,11 @@ def _looked_up(made: type[Operator]) -> tuple[int, int, int]:
     if issubclass(made, BatchedOperator):
         return Kind.BATCHED, 0, MOST
     return Kind.USER, *_arity(made.run, 1)
+
+
+def _is_plain(made: type[Operator]) -> bool:
+    """Return whether an increment is the one input."""
+    return made.run is CumulativeOperator.run and not hasattr(made, "run_batch")
 
 
 def _arity(function: Callable[..., Any], skipped: int = 0) -> tuple[int, int]:
@@ -142,10 +154,11 @@ MOST_SIGNATURES = 65_536
 """Signatures that are remembered; then they are told apart anew."""
 
 
-def signature(operator: BatchedOperator, params: Mapping[str, Any] | None, inputs: Any) -> int:
+def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any) -> int:
     """Return a number for what batches with this push; raise TypeError for what has no hash."""
-    said = operator.signature(*inputs)
-    key = (type(operator), _attributes(operator), _items(params), said)
+    said = operator.signature(*inputs) if hasattr(operator, "signature") else None
+    named = _items(params)
+    key = (type(operator), _attributes(operator), object() if named is None else named, said)
     try:
         number = _numbers.get(key)
     except TypeError:

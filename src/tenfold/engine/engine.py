@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
+import sys
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType, TracebackType
@@ -23,13 +26,15 @@ from typing import Any
 from tenfold import _native, settings
 from tenfold._native import Handle
 from tenfold.devices import forks
-from tenfold.engine import describing, operands, operators, running
-from tenfold.engine.sizes import bytes_from
-from tenfold.ir.op import Op
+from tenfold.engine import describing, operands, operators, running, sizes
+from tenfold.errors import message
 from tenfold.ops.arithmetic import add
 
-LAST_SECONDS = 2.0
-"""How long the end of the interpreter waits for operators that are running."""
+EXIT_SECONDS = 5.0
+"""How long the end of the interpreter waits for impure operators; then it cancels them."""
+
+MOST_THREADS = 1024
+LONGEST_WAIT = 60.0
 
 SHUTDOWN_SECONDS = 1e6
 """How long `shutdown` waits for them: in effect for ever."""
@@ -48,7 +53,7 @@ class Engine(_native.Engine):
     As a context manager it flushes and shuts down at the end; after an exception it cancels what
     has not started.
 
-    Raises ValueError for a number out of range.
+    Raises TypeError for what is no number, and ValueError for one out of range.
 
     >>> import tenfold as tn
     >>> with tn.Engine(threads=2, batch_limit=64) as engine:
@@ -66,17 +71,18 @@ class Engine(_native.Engine):
         batch_wait: float | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        count = int(settings.get("threads")) if threads is None else threads
-        limit = int(settings.get("batch_limit")) if batch_limit is None else batch_limit
-        wait = int(settings.get("batch_wait")) / 1e6 if batch_wait is None else batch_wait
-        memory = settings.get("memory_limit") if memory_limit is None else memory_limit
-        if not 1 <= count <= 1024:
-            raise ValueError(f"Engine: threads is {count}, not from 1 to 1024")
-        if limit < 0 or (limit == 0 and batch_limit is not None):
-            raise ValueError(f"Engine: batch_limit is {batch_limit}, not at least 1")
-        if not 0 <= wait <= 60:
-            raise ValueError(f"Engine: batch_wait is {batch_wait} seconds, not from 0 to 60")
-        super().__init__(count, limit, int(wait * 1e9), bytes_from(memory or None))
+        count, limit = int(settings.get("threads")), int(settings.get("batch_limit"))
+        wait, memory = int(settings.get("batch_wait")) / 1e6, int(settings.get("memory_limit"))
+        if threads is not None:
+            count = sizes.whole("threads", threads, most=MOST_THREADS)
+        if batch_limit is not None:
+            limit = sizes.whole("batch_limit", batch_limit)
+        if batch_wait is not None:
+            wait = sizes.seconds("batch_wait", batch_wait, most=LONGEST_WAIT)
+        if memory_limit is not None:
+            memory = sizes.bytes_from(memory_limit)
+        super().__init__(min(count, MOST_THREADS), limit, int(wait * 1e9), memory)
+        _end_with_process()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -111,23 +117,31 @@ class Engine(_native.Engine):
         """Return what is pending as a graph in DOT: an arrow from each operator to its readers."""
         lines = ["digraph engine {"]
         for number, name, state, inputs in self._pending():
-            lines.append(f'  n{number} [label="{name} {number}\\n{state}"];')
+            shown = name.replace("\\", r"\\").replace('"', r"\"")
+            lines.append(f'  n{number} [label="{shown} {number}\\n{state}"];')
             lines += [f"  n{source} -> n{number};" for source in inputs]
         return "\n".join([*lines, "}"])
 
     def shutdown(self, wait: bool = True) -> None:
         """End the engine: after everything has run, or (`wait=False`) cancelling what has not.
 
-        Handles keep the values that are there. Later pushes raise RuntimeError. A second call does
-        nothing.
+        What runs may push meanwhile, and that runs too. Handles keep the values that are there.
+        Other pushes raise RuntimeError from now on. A second call does nothing.
         """
         if self.closed:
             return
+        if wait and _native.inside_operator():
+            rule = "an operator waits for the end of an engine, which could wait for ever"
+            remedy = "shut it down outside, or with wait=False"
+            raise RuntimeError(message("shutdown", rule, remedy=remedy))
         if wait:
-            self.flush()
+            self._finish()
         self._close(not wait, SHUTDOWN_SECONDS if wait else 0.0)
 
     def __enter__(self) -> Engine:
+        if self.closed:
+            rule = "this engine has been shut down"
+            raise RuntimeError(message("with", rule, remedy="make another Engine"))
         return self
 
     def __exit__(
@@ -136,7 +150,11 @@ class Engine(_native.Engine):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.shutdown(wait=error is None)
+        try:
+            self.shutdown(wait=error is None)
+        except BaseException:  # an interrupt: what pushes for ever ends as well
+            self.shutdown(wait=False)
+            raise
 
 
 def _wait(handle: Handle) -> Generator[Any, None, Any]:
@@ -187,7 +205,39 @@ _native.set_engine_hooks(
     log=running.unobserved,
     wait=_wait,
     object=operators.Object,
-    op=Op,
     add=add,
+    options=settings.submitted,
+    parts=operators.parts,
 )
-atexit.register(_native.end_engines, LAST_SECONDS)
+
+
+def _end() -> None:
+    """End all engines with the interpreter; say what was cancelled."""
+    left = _native.end_engines(EXIT_SECONDS)
+    if left:
+        import logging  # costs milliseconds, and most programs never come here
+
+        counts = Counter(f"{name} (running)" if runs else name for name, runs in left)
+        logging.getLogger("tenfold").warning(
+            "operators were cancelled %g s after the end of the program: %s; flush() waits longer",
+            EXIT_SECONDS,
+            ", ".join(f"{count} x {name}" for name, count in sorted(counts.items())),
+        )
+
+
+_ends_with = 0  # the process of `multiprocessing` whose end has been told to end engines
+
+
+def _end_with_process() -> None:
+    """Have a child of `multiprocessing`, which does not end as programs do, end its engines."""
+    global _ends_with
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None or _ends_with == os.getpid():
+        return
+    from multiprocessing.util import Finalize  # who has such a parent has imported it
+
+    _ends_with = os.getpid()
+    Finalize(None, _end, exitpriority=0)
+
+
+atexit.register(_end)

@@ -10,12 +10,14 @@ made of a foreign one, and computed, is told from above (`surround`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import CoroutineType
 from typing import Any
 
 import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Handle
+from tenfold.errors import message
 
 Import = Callable[[Any], Array]
 Evaluate = Callable[[Sequence[Array]], Exception | None]
@@ -41,7 +43,21 @@ def computed(array: Array) -> Array:
 
 
 def finished(value: Any) -> Any:
-    """Return what an operator returned as the engine keeps it."""
+    """Return what an operator returned as the engine keeps it.
+
+    Raises TypeError for a handle, and for a coroutine, which nobody would await.
+    """
+    if isinstance(value, (Handle, CoroutineType)):
+        what, remedy = "handle", "return what it computes; who needs more pushes on its handle"
+        if isinstance(value, CoroutineType):
+            value.close()
+            what, remedy = "coroutine", "define run without async"
+        raise TypeError(f"it returned a {what}\n  remedy: {remedy}")
+    return kept(value)
+
+
+def kept(value: Any) -> Any:
+    """Return a value as the engine keeps it: Arrays in it have been computed."""
     if isinstance(value, Array):
         return computed(value)
     if isinstance(value, (np.ndarray, np.generic)):
@@ -49,6 +65,10 @@ def finished(value: Any) -> Any:
     if isinstance(value, tuple) and any(isinstance(item, Array) for item in value):
         items = [computed(item) if isinstance(item, Array) else item for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        for item in value:
+            if isinstance(item, Array):
+                computed(item)  # the list stays the same object
     return value
 
 
@@ -57,9 +77,24 @@ def imported(value: Any) -> Any:
 
     Raises TypeError for a list or tuple that has handles in it.
     """
-    if isinstance(value, (list, tuple)) and any(isinstance(item, Handle) for item in value):
-        raise TypeError(
-            "push: an input is a list or tuple that holds handles\n"
-            "  remedy: pass each handle as an input of its own"
-        )
-    return finished(value)
+    if isinstance(value, (list, tuple)) and holds(value, Handle):
+        rule = "a list or tuple that holds handles"
+        raise TypeError(message("put", rule, remedy="push an operator on it; put it without them"))
+    return kept(value)
+
+
+def holds(value: list[Any] | tuple[Any, ...], kinds: type | tuple[type, ...]) -> bool:
+    """Whether a list or tuple, or one in it, has an item of these types.
+
+    >>> holds([1, (2, "a")], str), holds([1, 2], str)
+    (True, False)
+    """
+    todo, seen = [value], {id(value)}
+    while todo:
+        for item in todo.pop():
+            if isinstance(item, kinds):
+                return True
+            if isinstance(item, (list, tuple)) and id(item) not in seen:
+                seen.add(id(item))
+                todo.append(item)
+    return False

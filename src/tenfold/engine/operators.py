@@ -13,11 +13,13 @@ Takes nothing, hands on the classes. An operator is an instance: its attributes 
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from tenfold._native import Array
-from tenfold.engine.operands import finished
+import numpy as np
+
+from tenfold._native import Array, Handle
+from tenfold.engine.operands import finished, holds
 
 
 class Operator:
@@ -84,6 +86,10 @@ class CumulativeOperator(Operator):
     the increment is the one input. `add(self, a, b)` adds two of them, or one to the target; it
     must not change either. Increments are added by a tree in the order of their pushes.
 
+    A class may have `run_batch(self, inputs)`, as a `BatchedOperator` has: then one call of it
+    makes the increments that are ready, of one class with equal attributes and, where it has
+    `signature(self, *inputs)`, of an equal signature.
+
     >>> import tenfold as tn
     >>> class Accumulate(tn.CumulativeOperator): pass
     >>> with tn.Engine() as engine:
@@ -94,9 +100,10 @@ class CumulativeOperator(Operator):
     5050
     """
 
-    def run(self, *inputs: Any, **_params: Any) -> Any:
+    def run(self, *inputs: Any, **params: Any) -> Any:
         """Compute an increment from the inputs."""
-        (increment,) = inputs
+        run_batch = getattr(self, "run_batch", None)
+        (increment,) = inputs if run_batch is None else run_batch([inputs], **params)
         return increment
 
     def add(self, a: Any, b: Any) -> Any:
@@ -139,6 +146,34 @@ class BatchedOperator(Operator):
     def signature(self, *inputs: Any) -> Hashable:
         """Return what pushes must have in common to run together: shapes and dtypes, or types."""
         return tuple((x.shape, x.dtype.str) if isinstance(x, Array) else type(x) for x in inputs)
+
+
+class Gather(Operator):
+    """Puts a list or tuple of inputs together; pushed for an input that holds handles.
+
+    >>> Gather(tuple).run(1, 2)
+    (1, 2)
+    """
+
+    pure = True
+
+    def __init__(self, make: Callable[[Sequence[Any]], Any]) -> None:
+        self.make = make
+
+    def run(self, *inputs: Any, **_params: Any) -> Any:
+        """Return the list, or tuple."""
+        return self.make(inputs)
+
+
+def parts(value: list[Any] | tuple[Any, ...], ours: bool) -> tuple[Gather, tuple[Any, ...]] | None:
+    """Return what puts a list or tuple together, and of what; None where it is put as it is.
+
+    For operations of tenfold (`ours`) its ndarrays are put one by one, as they are elsewhere.
+    """
+    if not holds(value, (Handle, Array, np.ndarray) if ours else Handle):
+        return None
+    make = list if isinstance(value, list) else getattr(type(value), "_make", tuple)
+    return Gather(make), tuple(value)
 
 
 class Object:

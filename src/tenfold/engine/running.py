@@ -43,9 +43,14 @@ Inputs = tuple[Any, ...]
 def run(
     kind: int, operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], leaves: int
 ) -> list[Any]:
-    """Run an operator for each member; of a fold the last `leaves` inputs are increments."""
+    """Run an operator for each member: of increments each its own, alike, which are in a list.
+
+    Of a fold the last `leaves` inputs are increments.
+    """
     if kind == Kind.BATCHED:
-        return _batch(operator, params, members)
+        return _batch(operator, params, members, again=operator.pure)
+    if kind == Kind.CUMULATIVE:
+        return _increments(operator, params, members)
 
     def one(inputs: Inputs) -> Any:
         if kind == Kind.FOLD:
@@ -68,14 +73,25 @@ def _wrapped(value: Any) -> Any:
     return (None, value) if type(value) is tuple else value
 
 
-def _batch(operator: Any, params: Mapping[str, Any], members: Sequence[Inputs]) -> list[Any]:
+def _batch(
+    operator: Any, params: Mapping[str, Any], members: Sequence[Inputs], *, again: bool
+) -> list[Any]:
     """Run a batch; one that fails is run again one by one, once, where that does no harm."""
     try:
         return _results(operator, params, members)
     except BaseException as error:  # noqa: BLE001  # it waits on the handle, whatever it is
-        if not operator.pure or len(members) == 1:
+        if not again or len(members) == 1:
             return [(error,)] * len(members)
     return [_one(operator, params, inputs) for inputs in members]
+
+
+def _increments(
+    operators: Sequence[Any], params: Mapping[str, Any], members: Sequence[Inputs]
+) -> list[Any]:
+    if hasattr(operators[0], "run_batch"):
+        return _batch(operators[0], params, members, again=False)
+    pairs = zip(operators, members, strict=True)
+    return [_caught(partial(operator.run, *inputs, **params)) for operator, inputs in pairs]
 
 
 def _one(operator: Any, params: Mapping[str, Any], inputs: Inputs) -> Any:

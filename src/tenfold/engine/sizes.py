@@ -1,12 +1,16 @@
-"""Sizes: numbers of bytes as people write them.
+"""Sizes: the limits of an engine as people write them.
 
->>> bytes_from("2KiB"), bytes_from(100), bytes_from(None)
-(2048, 100, 0)
+Takes arguments of `tn.Engine`, hands on numbers, or an error that names the argument.
+
+>>> bytes_from("2KiB"), whole("threads", 3)
+(2048, 3)
 """
 
 from __future__ import annotations
 
+import operator
 import re
+from typing import Any
 
 from tenfold.errors import message
 
@@ -14,14 +18,47 @@ UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
 BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
-def bytes_from(size: int | str | None) -> int:
-    """Return a size in bytes; 0 for None. Raise ValueError for what is none."""
-    if size is None:
-        return 0
-    if isinstance(size, int) and size > 0:
-        return int(size)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\s*", str(size), re.ASCII)
-    if not isinstance(size, str) or not found or not float(found[1]):
-        rule = f"memory_limit {size!r} is no size in bytes"
-        raise ValueError(message("Engine", rule, remedy='write a number, or text such as "2GiB"'))
-    return int(float(found[1]) * (UNITS | BINARY_UNITS)[found[2] or ""])
+def whole(name: str, value: Any, most: int = 2**31 - 1) -> int:
+    """Return a whole number from 1 on; raise TypeError for what is none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(_no(name, value, f"whole number, from 1 to {most}"))
+    if not 1 <= number <= most:
+        raise ValueError(f"Engine: {name} is {number}, not from 1 to {most}")
+    return number
+
+
+def seconds(name: str, value: Any, most: float) -> float:
+    """Return a number of seconds; raise TypeError for what is none."""
+    if isinstance(value, (str, bool)) or not hasattr(type(value), "__float__"):
+        raise TypeError(_no(name, value, "number of seconds, such as 50e-6"))
+    if not 0 <= value <= most:
+        raise ValueError(f"Engine: {name} is {value} seconds, not from 0 to {most:g}")
+    return float(value)
+
+
+def bytes_from(size: Any) -> int:
+    """Return a size in bytes. Raise TypeError or ValueError for what is none."""
+    remedy = 'write a number, or text such as "2GiB"; without a limit leave it out'
+    if isinstance(size, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\s*", size, re.ASCII)
+        number = int(float(found[1]) * (UNITS | BINARY_UNITS)[found[2] or ""]) if found else 0
+    else:
+        try:
+            number = operator.index(size)
+        except TypeError:
+            raise TypeError(message("Engine", _rule(size), remedy=remedy)) from None
+    if number <= 0:
+        raise ValueError(message("Engine", _rule(size), remedy=remedy))
+    return number
+
+
+def _rule(size: object) -> str:
+    return f"memory_limit {size!r} is no size in bytes"
+
+
+def _no(name: str, value: object, what: str) -> str:
+    return message("Engine", f"{name} is {value!r}", remedy=f"give a {what}")

@@ -235,7 +235,7 @@ def _beyond_integers(values: np.ndarray[Any, Any], wanted: Any) -> np.ndarray[An
 
 def _overflow(number: int, dtype: Any) -> OverflowError:
     shown = str(number) if abs(number) < 10**30 else f"of {number.bit_length()} bits"
-    remedy = f"name a wider dtype, such as dtype=tn.{FLOAT64}"
+    remedy = f"name a wider dtype, as in tn.asarray(x, dtype=tn.{FLOAT64})"
     return OverflowError(
         message("asarray", f"Python integer {shown} is out of bounds for {dtype}", remedy=remedy)
     )

@@ -65,8 +65,7 @@ def wait(self: Array) -> Array:
     >>> (tn.asarray([1, 2]) + 1).wait()
     Array([2, 3], dtype=int64)
     """
-    if not _native.computed(self):
-        _computed(self)
+    _computed(self)
     return self
 
 
@@ -130,25 +129,3 @@ def to_ndarray(self: Array, dtype: Any = None, copy: bool | None = None) -> np.n
         values.dtype.kind == "c" and kind_of(dtype) not in "cb"
     )
     return cast_values(values, dtype) if known else values.astype(dtype)
-
-
-def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
-    """Have arrays computed together and return at once: the array, or a tuple of several.
-
-    What they share is computed once. An error that depends on values is raised where somebody
-    waits. Raises TypeError for what is no Array.
-
-    >>> import tenfold as tn
-    >>> x = tn.asarray([3.0, 4.0])
-    >>> total, largest = tn.eval(tn.sum(x), tn.max(x))
-    >>> total.item()
-    7.0
-    """
-    if len(arrays) == 1 and _native.replayed(arrays[0]):
-        return arrays[0]
-    for position, given in enumerate(map(type, arrays), 1):
-        if given is not Array:
-            rule = f"argument {position} is {given.__name__}, no Array"
-            raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
-    pipeline.evaluate(arrays)  # a failure is raised afresh to each who waits
-    return arrays[0] if len(arrays) == 1 else arrays

@@ -1,10 +1,11 @@
 """Timelines read from files: what ran, where and when, as `tn.profile().save` writes it.
 
 Takes the path of a file of Chrome trace events (JSON), hands on a frozen `Timeline`, times in
-microseconds. Complete events become slices, counter events levels; what else a file may have is
+microseconds. Complete events become slices, counter events levels, instant events of the category
+`ready` slices without a length: from then on an operator could run. What else a file may have is
 left alone. Of a slice's `args` these are read: `operators` (numbers of the pushed operators that it
 ran, or that it pushed), `batch` (how many those are), `inputs` (operators whose results a push
-takes) and `depth`. Raises InputError, one line, where a file is no timeline.
+takes), and `running` (it had not ended). Raises InputError, one line, where a file is no timeline.
 
     read_timeline("t.json").slices[0].name
 """
@@ -24,6 +25,9 @@ from tenfold.io.errors import InputError, because
 PUSH = "push"
 """The category of slices that hand work to an engine and do none themselves."""
 
+READY = "ready"
+"""The category of moments from which on an operator could run."""
+
 T = TypeVar("T")
 Track = tuple[str, str]
 """Process and thread, as text: files say them as numbers or as names."""
@@ -41,6 +45,7 @@ class Slice:
     operators: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
     batch: int | None = None
+    running: bool = False
 
     @property
     def duration(self) -> float:
@@ -74,7 +79,9 @@ def read_timeline(path: str | os.PathLike[str]) -> Timeline:
         try:
             match _field(event, "ph", str):
                 case "X":
-                    slices.append(_slice(event))
+                    slices.append(_slice(event, _number(event, "dur")))
+                case "i" if event.get("cat") == READY:
+                    slices.append(_slice(event, 0.0))
                 case "M" if event.get("name") == "thread_name":
                     names[_track(event)] = _field(_arguments(event), "name", str)
                 case "C":
@@ -85,8 +92,8 @@ def read_timeline(path: str | os.PathLike[str]) -> Timeline:
     return Timeline(tuple(slices), names, peaks)
 
 
-def _slice(event: dict[str, object]) -> Slice:
-    begin, duration = _number(event, "ts"), _number(event, "dur")
+def _slice(event: dict[str, object], duration: float) -> Slice:
+    begin = _number(event, "ts")
     arguments = _arguments(event)
     operators = _numbers(arguments, "operators")
     return Slice(
@@ -98,6 +105,7 @@ def _slice(event: dict[str, object]) -> Slice:
         operators,
         _numbers(arguments, "inputs"),
         _count(arguments.get("batch")) or len(operators) or None,
+        arguments.get("running") is True,
     )
 
 

@@ -6,6 +6,8 @@ inside another piece of work on the same track, as the expressions of a user's o
 counted for that one again. The critical path is the chain of operators, each needing the one before
 it, whose work takes longest; what needs what is known of pushed operators alone. One launch that
 ran several operators counts whole for each of them, and once where a chain goes through it twice.
+An operator waits for its inputs from its push to when they are there, and from then on for others
+of its batch or a thread until its launch begins.
 
     summarise(read_timeline("t.json")).busiest[0].name
 """
@@ -17,14 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tenfold.io.timeline import PUSH, Slice, Timeline, Track
+from tenfold.io.timeline import PUSH, READY, Slice, Timeline, Track
 
 
 @dataclass(frozen=True)
 class Busy:
     """What all launches of one name took together, without what ran inside them.
 
-    `operators` is None where nobody counted.
+    `operators` is None where nobody counted. So many of them were `running` when the recording
+    ended: of these the time until then is known.
     """
 
     name: str
@@ -32,6 +35,21 @@ class Busy:
     operators: int | None
     total: float
     longest: float
+    running: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Operators of one name that ran, and the times that they took together.
+
+    Of a launch that ran several each counts the whole time.
+    """
+
+    name: str
+    operators: int
+    for_inputs: float
+    for_launch: float
+    running: float
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,7 @@ class Summary:
     launches: int
     pushes: int
     busiest: tuple[Busy, ...]
+    waits: tuple[Wait, ...]
     tracks: tuple[TrackUse, ...]
     batches: tuple[Bar, ...]
     mean_batch: float | None
@@ -79,7 +98,7 @@ class Summary:
 
 def summarise(timeline: Timeline) -> Summary:
     """Return what a timeline says."""
-    work = [each for each in timeline.slices if each.category != PUSH]
+    work = [each for each in timeline.slices if each.category not in (PUSH, READY)]
     pushes = [each for each in timeline.slices if each.category == PUSH]
     begin = min((each.begin for each in timeline.slices), default=0.0)
     span = max((each.end for each in timeline.slices), default=0.0) - begin
@@ -89,6 +108,7 @@ def summarise(timeline: Timeline) -> Summary:
         len(work),
         len(pushes),
         tuple(_busiest(work)),
+        tuple(_waits(timeline)),
         tuple(_tracks(timeline, span)),
         tuple(_bars(sizes)),
         sum(sizes) / len(sizes) if sizes else None,
@@ -105,8 +125,31 @@ def _busiest(work: Sequence[Slice]) -> list[Busy]:
     for name, pairs in named.items():
         counts = [each.batch for each, _ in pairs if each.batch is not None]
         times = [own for _, own in pairs]
-        found.append(Busy(name, len(pairs), sum(counts) or None, sum(times), max(times)))
+        running = sum(each.running for each, _ in pairs)
+        found.append(Busy(name, len(pairs), sum(counts) or None, sum(times), max(times), running))
     return sorted(found, key=lambda each: (-each.total, each.name))
+
+
+def _waits(timeline: Timeline) -> list[Wait]:
+    """Return what operators waited for, the longest first; slices come in order of begin."""
+    pushed: dict[int, float] = {}
+    ready: dict[int, float] = {}
+    named: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for each in timeline.slices:
+        for number in each.operators:
+            if each.category == PUSH:
+                pushed[number] = each.begin
+            elif each.category == READY:
+                ready[number] = each.begin
+            elif number in pushed and number in ready:
+                since = ready[number]
+                times = since - pushed[number], each.begin - since, each.duration
+                named[each.name].append(times)
+    found = [
+        Wait(name, len(times), *(sum(column) for column in zip(*times, strict=True)))
+        for name, times in named.items()
+    ]
+    return sorted(found, key=lambda each: (-each.for_inputs - each.for_launch, each.name))
 
 
 def _own_times(work: Sequence[Slice]) -> list[tuple[Slice, float]]:
@@ -130,7 +173,8 @@ def _holds(outer: Slice, inner: Slice) -> bool:
 def _tracks(timeline: Timeline, span: float) -> Iterable[TrackUse]:
     on: dict[Track, list[Slice]] = defaultdict(list)
     for each in timeline.slices:
-        on[each.track].append(each)
+        if each.category != READY:
+            on[each.track].append(each)
     for track in sorted(on, key=lambda track: (timeline.names.get(track, ""), track)):
         busy = _covered(on[track])
         name = timeline.names.get(track, f"thread {track[1]}")

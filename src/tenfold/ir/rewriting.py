@@ -40,6 +40,8 @@ class Marker:
 
 
 SCALAR, LEAF = Marker("scalar"), Marker("leaf")
+WHOLE_BITS = 64
+"""Of ints that keys have in full."""
 Operator = Op[...] | Marker
 
 
@@ -85,7 +87,7 @@ class Rewriting:
         """The node that a rule is replacing."""
         self.looked = False
         """Whether the value of a scalar has been looked at, beyond what every rule may know of it:
-        with another number the rules might do otherwise."""
+        with another number the rules might do otherwise. What is notable is part of every key."""
         self.measured = False
         """Whether lengths have been looked at: with others the rules might do otherwise. Which axes
         have length 0 or 1, and which are equally long, does not count."""
@@ -254,8 +256,9 @@ class Rewriting:
 
     def scalar(self, at: int) -> Number:
         """Return the number that a Python scalar is."""
-        self.looked = True
         number: Number = self.nodes[at].scalar
+        huge = isinstance(number, int) and number.bit_length() > WHOLE_BITS
+        self.looked = self.looked or huge or not _native.is_notable(number)
         return number
 
     def _append(self, node: Node, op: Operator, inputs: tuple[int, ...]) -> int:

@@ -187,7 +187,8 @@ def whole_axes(shape: Shape) -> tuple[Pick, ...]:
 def indexed(shape: Shape, picks: Sequence[Pick], new: Sequence[int]) -> Shape:
     """Return the shape that `picks`, one for each axis, leave, with axes of length 1 at `new`."""
     assert len(picks) == len(shape), "a pick for every axis"
-    lengths = [pick[1] for pick in picks if not isinstance(pick, int)]
+    # an int, or a Size for one, is no tuple
+    lengths = [pick[1] for pick in picks if isinstance(pick, tuple)]
     for position in new:
         lengths.insert(position, 1)
     return tuple(lengths)

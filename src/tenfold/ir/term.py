@@ -93,7 +93,9 @@ class Term:
     @property
     def params(self) -> Params:
         """The parameters of its operation."""
-        return self.work.nodes[self.at].params
+        node = self.work.nodes[self.at]
+        self.work.measured = self.work.measured or node.takes_part
+        return node.params
 
     @property
     def inputs(self) -> tuple[Term, ...]:

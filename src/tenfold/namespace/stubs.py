@@ -22,6 +22,7 @@ import numpy as np
 import tenfold
 from tenfold._native import Array, Handle
 from tenfold.ir.op import OPS, Operation
+from tenfold.namespace import surface
 
 IMPORTS = {
     "builtins": "import builtins",
@@ -168,6 +169,10 @@ def operators_text() -> str:
     rows = [
         f"{name.replace('.', '_')}: {type(op).__name__}[...]" for name, op in sorted(OPS.items())
     ]
+    for namespace in surface.namespaces():
+        rows += ["", f"class {namespace}:", f'    """The operations of tenfold.{namespace}."""', ""]
+        found = surface.operators_of(namespace)
+        rows += [f"    {name}: {type(op).__name__}[...]" for name, op in sorted(found.items())]
     return _headed("Every public operation itself, by name.", "\n".join(rows) + "\n")
 
 

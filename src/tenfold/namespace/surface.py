@@ -47,11 +47,7 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
 
 def functions(namespace: str = "") -> dict[str, Callable[..., Any]]:
     """Return the public functions of one namespace by name."""
-    return {
-        operation.name: function_of(operation)
-        for operation in OPS.values()
-        if namespace in (operation.namespace, *operation.also)
-    }
+    return {name: function_of(operation) for name, operation in operators_of(namespace).items()}
 
 
 def module(namespace: str, doc: str) -> ModuleType:
@@ -64,13 +60,28 @@ def module(namespace: str, doc: str) -> ModuleType:
 
 
 def operators() -> ModuleType:
-    """Make `tenfold.operators`: every public operation itself, by name (linalg_inv for
-    linalg.inv).
+    """Make `tenfold.operators`: every public operation itself, by name. Those of a submodule stand
+    in one of the same name, and beside the others: `linalg.inv` and `linalg_inv`.
     """
     made = ModuleType("tenfold.operators", "Every public operation as an operator, by name.")
     made.__dict__.update({name.replace(".", "_"): op for name, op in OPS.items()})
+    for namespace in namespaces():
+        doc = f"The operations of tenfold.{namespace} as operators, by name."
+        part = ModuleType(f"tenfold.operators.{namespace}", doc)
+        part.__dict__.update(operators_of(namespace))
+        made.__dict__[namespace] = sys.modules[part.__name__] = part
     sys.modules[made.__name__] = made
     return made
+
+
+def namespaces() -> list[str]:
+    """Return the public submodules that operations stand in."""
+    return sorted({op.namespace for op in OPS.values() if op.namespace})
+
+
+def operators_of(namespace: str) -> dict[str, Operation[...]]:
+    """Return the operations of one namespace by name."""
+    return {op.name: op for op in OPS.values() if namespace in (op.namespace, *op.also)}
 
 
 def install_methods() -> None:

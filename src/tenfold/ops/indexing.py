@@ -45,7 +45,7 @@ def _strides(
     left = [
         stride * pick[2]
         for stride, pick in zip(strides, picks, strict=True)
-        if not isinstance(pick, int)
+        if isinstance(pick, tuple)
     ]
     for position in new:
         left.insert(position, 0)
@@ -55,10 +55,10 @@ def _strides(
 def _reads(
     shape: object, picks: tuple[Pick, ...], new: tuple[int, ...]
 ) -> tuple[tuple[int | None, int, int], ...]:
-    kept = sum(not isinstance(pick, int) for pick in picks)
+    kept = sum(isinstance(pick, tuple) for pick in picks)
     axes = iter([axis for axis in range(kept + len(new)) if axis not in new])
     return tuple(
-        (None, 0, pick) if isinstance(pick, int) else (next(axes), pick[2], pick[0])
+        (next(axes), pick[2], pick[0]) if isinstance(pick, tuple) else (None, 0, pick)
         for pick in picks
     )
 

@@ -15,17 +15,17 @@ compute shapes with what stands in `ir/shape.py` alone. Raises NotSymbolic for w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tenfold._native import Node
+from tenfold._native import Node, Type
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op, Params
-from tenfold.ir.shape import Shape, product, whole_axes
-from tenfold.ir.size import NotSymbolic, is_size, values_of
+from tenfold.ir.shape import Pick, Shape, product
+from tenfold.ir.size import NotSymbolic, is_size, value_of, values_of
 from tenfold.ops.indexing import index
 from tenfold.plan.items import Item
 
@@ -80,7 +80,8 @@ def sized(graph: Graph, lengths: Mapping[int, int]) -> Graph:
         params = node.params
         if node.pending:
             types = tuple([nodes[i].type for i in inputs])
-            params = _sized_params(node, types)
+            if node.op is index:
+                params = _sized_picks(node, graph.nodes[inputs[0]].type, types[0].shape)
             type_ = _inferred(node, types, params)
         else:
             shape = tuple([lengths.get(length, length) for length in node.type.shape])
@@ -103,15 +104,38 @@ def _refuse_layout(node: Node) -> None:
         raise NotSymbolic
 
 
-def _sized_params(node: Node, types: tuple[SizedType, ...]) -> Params:
-    """The parameters of an operation, with the Sizes of an array of which all is taken."""
-    if node.op is not index or not types:
-        return node.params
+WORDS = 4
+"""Of each axis, of which native code tells what is taken (`native/part.cpp`)."""
+
+
+def _sized_picks(node: Node, array: Type, shape: Shape) -> Params:
+    """The parameters of an index, as formulas of the lengths of what it reads."""
     picks, new = node.params
-    shape = types[0].shape
-    if picks != whole_axes(values_of(shape)):
+    words = node.picks(array)
+    each = [words[at : at + WORDS] for at in range(0, WORDS * len(shape), WORDS)]
+    found = tuple([_pick(length, *four) for length, four in zip(shape, each, strict=True)])
+    if tuple([_valued(pick) for pick in found]) != picks:
         raise NotSymbolic
-    return whole_axes(shape), new
+    return found, new
+
+
+def _pick(length: int, kind: int, place: int, step: int, number: int) -> Pick:
+    """What is taken of an axis: from a place, counted from the end or not, all that is left, all
+    but a number, or a number.
+    """
+    leaves_axis, backwards, stretch = kind & 1, kind & 2, kind >> 2
+    start = length - place if backwards else place
+    if not leaves_axis:
+        return start
+    room = length - start if step > 0 else start + 1
+    return start, (-(-room // abs(step)), room - number, number)[stretch], step
+
+
+def _valued(pick: Pick) -> Pick:
+    if isinstance(pick, tuple):
+        start, count, step = pick
+        return value_of(start), value_of(count), step
+    return value_of(pick)
 
 
 def _inferred(node: Node, types: tuple[SizedType, ...], params: Params) -> SizedType:
@@ -125,16 +149,27 @@ def _inferred(node: Node, types: tuple[SizedType, ...], params: Params) -> Sized
     ((shape, dtype),) = results
     if dtype != node.type.dtype or operands != node.operands:
         raise NotSymbolic
-    if values_of(shape) != node.type.shape or not all(map(_is_length, shape)):
+    if values_of(shape) != node.type.shape:
         raise NotSymbolic
-    if op.kind is Kind.VIEW and not _permutes(op, types[0].shape, params):
+    views = op.kind is Kind.VIEW and op is not index
+    if views and not _permutes(op, types[0].shape, params):
         raise NotSymbolic
     return _typed(node, shape)
 
 
-def _is_length(number: int) -> bool:
-    """Whether a length is 0, 1 or that of a leaf: of others nobody knows which are equal."""
+def is_length(number: int) -> bool:
+    """Whether a length is 0, 1 or that of a leaf."""
     return number.is_length if is_size(number) else number in (0, 1)
+
+
+def compare_lengths(lengths: Iterable[int]) -> None:
+    """Note which lengths are equal, and which are 0 or 1: of those of leaves the form says so, with
+    others it is a guard. Rules of graphs may tell shapes apart by it.
+    """
+    distinct: list[int] = [0, 1]
+    for length in sorted(lengths, key=is_length, reverse=True):
+        if not any(length == other for other in distinct):
+            distinct.append(length)
 
 
 def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
@@ -152,4 +187,4 @@ def refuse_items(items: tuple[Item, ...]) -> None:
         raise NotSymbolic
 
 
-__all__ = ["SizedNode", "SizedType", "refuse_items", "sized"]
+__all__ = ["SizedNode", "SizedType", "compare_lengths", "refuse_items", "sized"]

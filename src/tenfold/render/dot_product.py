@@ -7,7 +7,7 @@ layouts they may depend, as those of every product. A matrix times a vector is a
 products, one for each row. Products along further axes that are contracted are added one by one.
 
 >>> from tenfold.dtypes import FLOAT32
->>> print(DotProduct(Arithmetic(FLOAT32, 64), beside=True, axes=1))
+>>> print(DotProduct(Arithmetic(FLOAT32, 64), beside=(True, True), axes=1))
 dot product x1 . x2 of float32, stack of 1 axes, elements beside each other
 """
 
@@ -39,6 +39,12 @@ ACCUMULATED = 256
 """The bytes of wide scalars that are accumulated beside each other."""
 FEW = 8
 """The scalars of the packets that follow."""
+LAYOUTS = {
+    (True, True): "elements beside each other",
+    (True, False): "any stride of x2",
+    (False, True): "any stride of x1",
+    (False, False): "any strides",
+}
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,8 @@ class DotProduct:
     """The packet code of products of vectors; `axes` are those of the stack."""
 
     arithmetic: Arithmetic
-    beside: bool
-    """Whether the elements of both vectors lie beside each other."""
+    beside: tuple[bool, bool]
+    """Whether the elements of each vector lie beside each other."""
     axes: int = 0
     conjugated: bool = False
     sums: int = 0
@@ -55,7 +61,7 @@ class DotProduct:
 
     def __str__(self) -> str:
         factor = "conj(x1)" if self.conjugated else "x1"
-        layout = "elements beside each other" if self.beside else "any strides"
+        layout = LAYOUTS[self.beside]
         return (
             f"dot product {factor} . x2 of {self.arithmetic.dtype}, "
             f"stack of {self.axes} axes, {layout}{summed(self.sums)}"
@@ -82,7 +88,11 @@ class _Writer:
         self.sums = read_sums(text, kernel.sums, 3 * kernel.axes)
         self.length, *strides = given(text, "%sizes", 3 * (kernel.axes + kernel.sums), 3)
         itemsize = self.arithmetic.dtype.itemsize
-        self.strides: Sequence[str | int] = (itemsize, itemsize) if kernel.beside else strides
+        self.strides: Sequence[str | int] = [
+            itemsize if beside else stride
+            for beside, stride in zip(kernel.beside, strides, strict=True)
+        ]
+        self.wide = all(kernel.beside)
 
     def module(self) -> str:
         """Write everything."""
@@ -118,10 +128,10 @@ class _Writer:
         part of the first factor.
         """
         arithmetic, parts = self.arithmetic, self.arithmetic.parts
-        lanes = ACCUMULATED // arithmetic.wide.itemsize if self.kernel.beside else FEW
+        lanes = ACCUMULATED // arithmetic.wide.itemsize if self.wide else FEW
         sums = [zeros(arithmetic.wide, lanes)] * parts
         pointers, sums, done = self._stretch(pointers, sums, "0", lanes)
-        if self.kernel.beside:
+        if self.wide:
             sums = [self._folded(value, lanes, FEW) for value in sums]
             pointers, sums, done = self._stretch(pointers, sums, done, FEW)
         sums = [self._folded(value, FEW, parts) for value in sums]
@@ -170,7 +180,7 @@ class _Writer:
     def _load(self, place: str, stride: str | int, lanes: int) -> str:
         """Load a packet of scalars of elements that are `stride` bytes apart, and widen it."""
         text, arithmetic = self.text, self.arithmetic
-        if self.kernel.beside or lanes == arithmetic.parts:
+        if isinstance(stride, int) or lanes == arithmetic.parts:
             return arithmetic.load(text, place, lanes)
         type_, scalar = type_text(arithmetic.memory, lanes), type_text(arithmetic.memory, 1)
         packet = zeros(arithmetic.memory, lanes)

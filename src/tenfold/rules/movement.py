@@ -45,7 +45,8 @@ def with_new(match: Match, term: Term, new: tuple[int, ...]) -> Term:
 
 def takes_all(match: Match) -> bool:
     """Whether an index takes every element where it is."""
-    return not match.root.params[1] and _is_whole(match.root)
+    _, new = match.root.work.nodes[match.root.at].params
+    return not new and _is_whole(match.root)
 
 
 def stays(match: Match) -> bool:
@@ -69,7 +70,8 @@ def fewer(match: Match) -> bool:
 def _is_whole(root: Term) -> bool:
     """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
     nodes = root.work.nodes
-    return bool(root.params[0] == whole_axes(nodes[root.inputs[0].at].type.shape))
+    picks, _ = nodes[root.at].params
+    return bool(picks == whole_axes(nodes[root.inputs[0].at].type.shape))
 
 
 def _index_of_index(match: Match) -> Term | None:

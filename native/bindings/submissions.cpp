@@ -1,0 +1,44 @@
+// Submissions as Python makes them: see submission.h.
+#include "../submission.h"
+
+#include "values.h"
+
+namespace tenfold::bindings {
+namespace {
+
+// submit(nodes): from now on whoever reaches one of them waits for the end of the submission.
+void submit(nb::list nodes) {
+    uint32_t number = last_submission.load() + 1;
+    if (number == 0) ++number;
+    last_submission.store(number);
+    for (Node* node : nodes_from(nodes)) node->submitted.store(number, std::memory_order_relaxed);
+}
+
+// end(nodes): the list is emptied, so that nobody counts what has been computed any more.
+void end(nb::list nodes) {
+    for (Node* node : nodes_from(nodes)) node->submitted.store(0, std::memory_order_relaxed);
+    PyObject* list = nodes.ptr();
+    PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr);
+    tell_of_ended_submissions();
+}
+
+// Those there are will never be run: whoever waits computes for himself.
+void forget() {
+    oldest_submission.store(last_submission.load() + 1);
+    tell_of_ended_submissions();
+}
+
+} // namespace
+
+void declare_submissions(nb::module_& module) {
+    using namespace nb::literals;
+    module.def(
+        "are_small", [](nb::handle nodes) { return are_small(nodes_from(nodes)); }, "nodes"_a);
+    module.def("submit", submit, "nodes"_a);
+    module.def("end_submission", end, "nodes"_a);
+    module.def("forget_submissions", forget);
+    module.def(
+        "run_submissions_here", [](bool here) { submissions_run_here = here; }, "here"_a);
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,139 @@
+"""Submission: arrays that are computed while the program goes on.
+
+`eval` computes small arrays at once: that takes less than waking a thread for it. Large ones it
+submits to an engine of their own, which computes one submission after the other, in their order;
+who needs a value of one that has not ended waits for it (`native/submission.h`).
+
+>>> import tenfold as tn
+>>> x = eval(tn.ones((1000, 1000)) * 2)  # returns at once
+>>> tn.sum(x).item()
+2000000.0
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from contextvars import Context, copy_context
+from typing import Any
+
+from tenfold import _native, pipeline
+from tenfold._native import Array, Node
+from tenfold.devices import forks
+from tenfold.engine.engine import Engine
+from tenfold.engine.operators import Operator
+from tenfold.errors import message
+from tenfold.storage.gate import GATE
+
+MOST = 64
+"""Submissions that may wait; who comes with one more computes it himself."""
+
+
+def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
+    """Have arrays computed together and return at once: the array, or a tuple of several.
+
+    What they share is computed once. Large arrays are computed by another thread meanwhile, under
+    the options of this place, and in the order of the calls. An error that depends on values is
+    raised where somebody waits. Raises TypeError for what is no Array.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([3.0, 4.0])
+    >>> total, largest = tn.eval(tn.sum(x), tn.max(x))
+    >>> total.item()
+    7.0
+    """
+    if len(arrays) == 1 and _native.replayed(arrays[0]):
+        return arrays[0]
+    for position, given in enumerate(map(type, arrays), 1):
+        if given is not Array:
+            rule = f"argument {position} is {given.__name__}, no Array"
+            raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
+    nodes = [node for node in map(_native.node_of, arrays) if node.pending]
+    if nodes and not (_is_at_once(nodes) or _queue.takes(nodes)):
+        pipeline.compute(nodes)  # a failure is raised afresh to each who waits
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def _is_at_once(nodes: list[Node]) -> bool:
+    """Compute what is to be computed here and now; whether it was."""
+    here = _native.are_small(nodes) or _native.inside_operator() or GATE.used
+    if here:
+        pipeline.compute(nodes)
+    return here
+
+
+class Evaluation(Operator):
+    """What is submitted: nodes, and the context whose options they are computed under."""
+
+    def __init__(self, nodes: list[Node], context: Context) -> None:
+        self.nodes, self.context = nodes, context
+
+    def run(self) -> None:
+        """Compute the nodes; whoever waits for them is told, and asks why if there is no value."""
+        _native.run_submissions_here(True)
+        try:
+            self.context.run(pipeline.compute, self.nodes)
+        finally:
+            _native.run_submissions_here(False)
+            _native.end_submission(self.nodes)
+            _queue.ended()
+
+
+class Queue:
+    """Submissions that have not ended, and the engine that runs them."""
+
+    def __init__(self) -> None:
+        self._lock = forks.lock()  # protects all below
+        self._engine: Engine | None = None
+        self._waiting = 0
+        self._open = True
+
+    def takes(self, nodes: list[Node]) -> bool:
+        """Submit nodes; False where there are too many already, or the interpreter ends."""
+        with self._lock:
+            if not self._open or self._waiting >= MOST:
+                return False
+            if self._engine is None:
+                self._engine = Engine(threads=1)
+            _native.submit(nodes)
+            self._waiting += 1
+            try:
+                self._engine.push(Evaluation(nodes, copy_context()))  # rules too, not options alone
+            except BaseException:  # nobody must wait for what will not run
+                self._waiting -= 1
+                _native.end_submission([*nodes])
+                raise
+        return True
+
+    def ended(self) -> None:
+        """One has ended."""
+        with self._lock:
+            self._waiting -= 1
+
+    def settle(self) -> None:
+        """Wait for the end of all."""
+        engine = self._engine
+        if engine is not None and self._waiting and not _native.inside_operator():
+            engine.flush()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork nothing of the parent's will be computed by others."""
+        self._engine, self._waiting = None, 0
+        _native.forget_submissions()
+
+    def close(self) -> None:
+        """From now on everybody computes for himself; what has not begun nobody needs."""
+        self._open = False
+        if self._engine is not None:
+            self._engine.shutdown(wait=False)
+        _native.forget_submissions()
+
+
+def settle() -> None:
+    """Wait until all that was submitted has ended: for who counts what runs."""
+    _queue.settle()
+
+
+_queue = Queue()
+os.register_at_fork(after_in_child=_queue.begin_anew)
+atexit.register(_queue.close)
