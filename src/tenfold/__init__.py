@@ -44,7 +44,9 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
     Object,
     Operator,
 )
+from tenfold.functions import groups as _groups  # noqa: E402  # as above
 from tenfold.functions.custom import op  # noqa: E402  # as above
+from tenfold.functions.function import function  # noqa: E402  # as above
 from tenfold.functions.operator import operator  # noqa: E402  # as above
 from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
 
@@ -78,6 +80,7 @@ __all__ = [
     "eval",
     "explain",
     "from_dlpack",
+    "function",
     "linalg",
     "op",
     "operator",

@@ -23,6 +23,7 @@ from tenfold.devices.device import Written, declare
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained, RunError, UnsupportedError
 from tenfold.ir.graph import Graph
+from tenfold.ir.tracing import note_wait
 from tenfold.ir.op import Kind, Op
 from tenfold.ops.cast import cast_values
 from tenfold.settings import get
@@ -128,11 +129,12 @@ def _present(node: Node) -> Values:
 
 
 def no_values() -> Failure:
-    """Return the failure, to be raised, of a leaf without values: a rule's placeholder."""
+    """Return the failure, to be raised, of a leaf without values: what stands for an argument."""
+    note_wait()
     return Failure(
         UnsupportedError(
             "wait",
-            "an array of a rule that is being traced has no values",
+            "an array of what is being traced has no values",
             remedy="choose by values with tn.where, not with Python's if",
         )
     )

@@ -91,7 +91,7 @@ def _leaf(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
     if not results:
         raise UnsupportedError(
             "pickle",
-            "an array of a rule that is being traced has no values",
+            "an array of what is being traced has no values",
             remedy="pickle what the traced function returns",
         )
     return node.type.device, results

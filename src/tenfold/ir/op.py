@@ -261,6 +261,8 @@ class Op(Operation[P]):
     position, from the params."""
     multiply_adds: Callable[..., int] | None = None
     """The multiply-adds of a call with these Types and params, for products and solves."""
+    body: Callable[[Sequence[Array]], tuple[Array, ...]] | None = None
+    """For a call of a traced function: its results, in the operations it is made of."""
     result_type: Callable[..., Any] | None = None
     """The named tuple of its results, where there are several with names."""
     id: int = field(init=False)
