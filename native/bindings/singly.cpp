@@ -21,7 +21,7 @@ constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
 PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
 PyObject* make_movement = nullptr;  // movement(op, params, shape)
-PyObject* make_group = nullptr;     // group(op, params, types, inputs, members)
+PyObject* make_group = nullptr;     // group(op, params, inputs, members)
 uint8_t device = 0;                 // whose loops they are
 
 // How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
@@ -113,18 +113,16 @@ class Grouper : public GroupMaker {
   public:
     std::vector<Ref<Value>> compute(const Node& like, std::span<const Column> inputs,
                                     std::size_t members) override {
-        nb::list types, given;
-        for (const Ref<Node>& input : inputs_of(const_cast<Node*>(&like)))
-            types.append(type_to_python(input->type));
+        nb::list given;
         for (const Column& column : inputs) {
             nb::object value = column.scalar ? nb::steal(scalar_to_python(*column.scalar))
                                              : nb::cast(ValueHandle{column.value});
             given.append(nb::make_tuple(value, column.stacked));
         }
         nb::object params = nb::steal(params_to_python(like.params.get()));
-        nb::object made = nb::steal(PyObject_CallFunction(
-            make_group, "OOOOn", like.op->python, params.ptr(), nb::tuple(types).ptr(),
-            nb::tuple(given).ptr(), Py_ssize_t(members)));
+        nb::object made =
+            nb::steal(PyObject_CallFunction(make_group, "OOOn", like.op->python, params.ptr(),
+                                            nb::tuple(given).ptr(), Py_ssize_t(members)));
         if (!made.is_valid()) nb::raise_python_error();
         std::vector<Ref<Value>> results;
         if (made.is_none()) return results;

@@ -27,6 +27,7 @@ for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
 for _device in ("reference", "cpu"):
     importlib.import_module(f"tenfold.devices.{_device}")
+importlib.import_module("tenfold.functions.groups")  # native code computes groups by it
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
@@ -44,7 +45,6 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
     Object,
     Operator,
 )
-from tenfold.functions import groups as _groups  # noqa: E402  # as above
 from tenfold.functions.custom import op  # noqa: E402  # as above
 from tenfold.functions.function import function  # noqa: E402  # as above
 from tenfold.functions.operator import operator  # noqa: E402  # as above

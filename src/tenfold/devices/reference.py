@@ -23,8 +23,8 @@ from tenfold.devices.device import Written, declare
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained, RunError, UnsupportedError
 from tenfold.ir.graph import Graph
-from tenfold.ir.tracing import note_wait
 from tenfold.ir.op import Kind, Op
+from tenfold.ir.tracing import note_wait
 from tenfold.ops.cast import cast_values
 from tenfold.settings import get
 from tenfold.storage import dense

@@ -41,7 +41,7 @@ def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
         failure = pipeline.compute([node for node in made if node.pending])
         if failure is not None:
             raise failure
-        return tuple([dense.export(node.value()) for node in made])
+        return tuple([dense.export(value) for node in made if (value := node.value())])
 
     def bind(*inputs: Array) -> Call:
         return Call(inputs, (device,))

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import fields, is_dataclass
+from itertools import count
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,13 +33,15 @@ from tenfold.functions.trees import Structure, flatten
 from tenfold.ir.op import Op
 from tenfold.settings import get
 
+P = ParamSpec("P")
+R = TypeVar("R")
 MOST = 256
 """Traces of one function that are kept; the one not used for longest goes first."""
 TRACING = object()
 """What stands for a trace while it is made."""
 
 
-def function(given: Callable[..., Any]) -> Function:
+def function(given: Callable[P, R]) -> Callable[P, R]:
     """Make calls of a Python function of arrays operations of their own: `@tn.function`.
 
     The function is traced once for each signature: run on stand-ins for the arrays among its
@@ -59,7 +63,8 @@ def function(given: Callable[..., Any]) -> Function:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    return Function(checked_function("tn.function", given))
+    made: Any = Function(checked_function("tn.function", given)).caller
+    return made
 
 
 def exact(value: Any) -> Any:
@@ -87,28 +92,34 @@ class Call:
             now.append(node)
         return now
 
+    def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
+        """Make the node of a call."""
+        form = self.traced.structure
+        if not form.leaves:
+            return form.unflatten(())
+        arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+        inputs = (*arrays, *map(_native.array_of, captured))
+        made = _native.apply(self.op.id, inputs, self.op.bind(*inputs).params)
+        return form.unflatten((made,) if form.leaves == 1 else made)
+
 
 class Function:
-    """A function whose calls are operations; see `tn.function`."""
+    """The calls of a function that native code does not remember; see `native/bindings/calls.cpp`.
+
+    `caller` is what the user has.
+    """
 
     def __init__(self, given: Callable[..., Any]) -> None:
-        self._function = given
+        self.function, self.name = given, given.__name__
         self._signature = inspect.signature(given)
         self._calls: Recent[Hashable, Any] = Recent(MOST)
-        functools.update_wrapper(self, given)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def __repr__(self) -> str:
-        return f"<tn.function {self._function.__qualname__}>"
+        self.caller = _native.caller(self)
+        functools.update_wrapper(self.caller, given)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Make the node of a call."""
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        leaves, structure = flatten((bound.args, bound.kwargs))
-        leaves = [self._leaf(leaf) for leaf in leaves]
+        """Trace the function, if it is not for such arguments, and make the node of a call."""
+        given, structure = self._flat(args, kwargs)
+        leaves = [self._leaf(leaf) for leaf in given]
         key = self._key(leaves, structure)
         call = self._calls.get(key)
         captured = call.captured() if type(call) is Call else None
@@ -117,11 +128,36 @@ class Function:
             if call is None:
                 return self._as_written(leaves, structure)
             captured = call.captured()
-        arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
-        inputs = (*arrays, *map(_native.array_of, captured))
-        op, form = call.op, call.traced.structure
-        made = _native.apply(op.id, inputs, op.bind(*inputs).params) if form.leaves else ()
-        return form.unflatten((made,) if form.leaves == 1 else made)
+        if all(leaf is own for leaf, own in zip(given, leaves, strict=True)):
+            self._remember(call, args, kwargs)
+        return call.apply(leaves, captured)
+
+    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Structure]:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return flatten((bound.args, bound.kwargs))
+
+    def _remember(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let native code make the nodes of calls like this one."""
+        numbers = count()
+        own = {name: numbered(value, numbers) for name, value in [("", args), *kwargs.items()]}
+        leaves, _ = self._flat(own.pop(""), own)
+        order = [leaf.number for leaf in leaves if isinstance(leaf, Place)]
+        made = call.traced
+        arrays = len(made.inputs) - len(made.captured)
+        if len(order) != arrays or not made.structure.leaves:  # a default is an array
+            return
+        _native.remember_call(
+            self.caller,
+            args,
+            kwargs,
+            call.op.id,
+            call.op.bind().params,
+            order,
+            [(each.node, each.source) for each in made.captured],
+            [*made.read],
+            form_of(made.structure),
+        )
 
     def _leaf(self, leaf: Any) -> Any:
         if isinstance(leaf, (np.ndarray, np.generic)):
@@ -133,7 +169,7 @@ class Function:
         except TypeError:
             rule = f"an argument is a {type(leaf).__name__}: no array, and it could change unseen"
             remedy = "pass arrays, and numbers, texts or other values that have a hash"
-            raise TypeError(message(self._function.__name__, rule, remedy=remedy)) from None
+            raise TypeError(message(self.name, rule, remedy=remedy)) from None
         return leaf
 
     def _key(self, leaves: list[Any], structure: Structure) -> Hashable:
@@ -145,16 +181,15 @@ class Function:
 
     def _traced(self, key: Hashable, leaves: list[Any], structure: Structure, before: Any) -> Any:
         """Trace the function for a signature; None where it is to run as it is written."""
-        name = self._function.__name__
         if before is TRACING:
             rule = "it calls itself with arguments of equal Types, so it would never end"
             remedy = "let a Python value that changes, such as a tree, end the recursion"
-            raise RunError(name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
+            raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
         if before is Waits:
             return None
         self._calls[key] = TRACING
         try:
-            call: Any = Call(self._function, traced(self._function, leaves, structure))
+            call: Any = Call(self.function, traced(self.function, leaves, structure))
         except Waits:
             self._calls[key] = Waits
             return None
@@ -171,4 +206,49 @@ class Function:
             for leaf in leaves
         ]
         args, kwargs = structure.unflatten(own)
-        return self._function(*args, **kwargs)
+        return self.function(*args, **kwargs)
+
+
+class Place:
+    """What stands for an array: which one it is, in the order in which native code meets them."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def numbered(value: Any, numbers: Iterator[int]) -> Any:
+    """Return a tree of arguments with a Place for each array."""
+    if isinstance(value, Array):
+        return Place(next(numbers))
+    if type(value) in (tuple, list):
+        return type(value)([numbered(part, numbers) for part in value])
+    if type(value) is dict:
+        return {key: numbered(part, numbers) for key, part in value.items()}
+    fields = fields_of(type(value))
+    if fields is None:
+        return value
+    if isinstance(value, tuple):
+        return type(value)(*[numbered(part, numbers) for part in value])
+    made = object.__new__(type(value))
+    for name in fields:
+        object.__setattr__(made, name, numbered(getattr(value, name), numbers))
+    return made
+
+
+def fields_of(type_: type) -> tuple[str, ...] | None:
+    """Return the fields of what is a tree of arguments: () for a named tuple, None for a leaf."""
+    if issubclass(type_, tuple) and hasattr(type_, "_fields"):
+        return ()
+    return tuple([item.name for item in fields(type_)]) if is_dataclass(type_) else None
+
+
+def form_of(structure: Structure) -> Any:
+    """Return a structure as native code reads it: None for a leaf, else (type, keys, children)."""
+    if structure.type is None:
+        return None
+    if structure.type is type(None):
+        return (None, (), ())
+    return structure.type, structure.keys, tuple([form_of(each) for each in structure.children])
+
+
+_native.set_fields(fields_of)

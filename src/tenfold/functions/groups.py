@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native, pipeline
-from tenfold._native import Array, Node, Type, Value
+from tenfold._native import Node, Type, Value
 from tenfold.caches import remembered
 from tenfold.errors import UnsupportedError
 from tenfold.functions.batching import Entry, batched
@@ -42,19 +42,16 @@ class Exact:
         return hash(self.key)
 
 
-def group(
-    op: Op[...], params: Params, types: tuple[Type, ...], columns: Columns, members: int
-) -> list[Value] | None:
+def group(op: Op[...], params: Params, columns: Columns, members: int) -> list[Value] | None:
     """Compute one operation for many members; None where each is to be computed by itself.
 
     Each column is a scalar, a Value that all share, or one of a row for each.
     """
     flags = tuple([stacked for _, stacked in columns])
     scalars = tuple([None if isinstance(x, Value) else Exact(x) for x, _ in columns])
-    weak = tuple([type_.dtype if type_.weak else None for type_ in types])
     given = tuple([x.type if isinstance(x, Value) else None for x, _ in columns])
     try:
-        made = expression(op, params, given, flags, scalars, weak, members)
+        made = expression(op, params, given, flags, scalars)
         if made is None:
             return None
         graph, inputs, rows = made
@@ -63,7 +60,7 @@ def group(
         outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
         pending = [node for node in outputs if node.pending]
         failure = pipeline.compute(pending) if pending else None
-    except Exception:  # whatever it is, whoever computes it alone says it better
+    except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
         return None
     if failure is not None:
         return None
@@ -77,8 +74,6 @@ def expression(
     given: tuple[Type | None, ...],
     flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
-    weak: tuple[Any, ...],
-    members: int,
 ) -> tuple[Graph, tuple[Node, ...], tuple[bool, ...]] | None:
     """Return the expression of a group, its placeholders, and which results have a row for each."""
     ones: list[Any] = []

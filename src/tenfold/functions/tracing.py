@@ -61,13 +61,17 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
     `structure` is that of (args, kwargs). Raises Waits where it asks for a value, TypeError for a
     result that is no array, RunError where it changes an array that it was not given.
     """
-    arguments = [_stand_in(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves]
-    inputs = [_native.node_of(leaf) for leaf in arguments if isinstance(leaf, Array)]
+    types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
     trace = Trace()
     seen: list[Any] = []
     token = TRACE.set(trace)
     before = _native.watch_arrays(seen)
     try:
+        arguments = [
+            leaf if type_ is None else _native.placeholder(type_)
+            for leaf, type_ in zip(leaves, types, strict=True)
+        ]
+        inputs = [_native.node_of(leaf) for leaf in arguments if isinstance(leaf, Array)]
         args, kwargs = structure.unflatten(arguments)
         result = function(*args, **kwargs)
     except Exception as error:
@@ -83,10 +87,6 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
     name = getattr(function, "__name__", "function")
     nodes = tuple([_node_of_result(name, output) for output in outputs])
     return _closed(name, nodes, form, inputs, seen)
-
-
-def _stand_in(array: Array) -> Array:
-    return _native.placeholder(_native.node_of(array).type)
 
 
 def _node_of_result(name: str, output: Any) -> Node:

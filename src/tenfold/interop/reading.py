@@ -18,8 +18,8 @@ from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message
-from tenfold.ops.cast import cast_values
 from tenfold.ir.tracing import note_wait
+from tenfold.ops.cast import cast_values
 from tenfold.storage import dense
 
 
