@@ -248,6 +248,7 @@ void forget_views(ArrayObject* root) {
 }
 
 void rebind(ArrayObject* array, Ref<Node> node) {
+    if (watcher) note(as_object(array), array->node);
     release(std::exchange(array->node, node.detach()));
     ++array->version;
     forget_views(array); // they would keep the value before from being written over

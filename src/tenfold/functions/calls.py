@@ -25,13 +25,14 @@ def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
     results = tuple([(node.type.shape, node.type.dtype) for node in traced.outputs])
     device = traced.outputs[0].type.device if traced.outputs else "cpu"
     graph = Graph.of(traced.outputs)
+    inputs = traced.inputs  # not what was captured: an op is for ever
 
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
         return Inferred(results, tuple(type_.dtype for type_ in types))
 
     def body(given: Sequence[Array]) -> tuple[Array, ...]:
         nodes = [_native.node_of(array) for array in given]
-        made = substituted(graph, dict(zip(traced.inputs, nodes, strict=True)))
+        made = substituted(graph, dict(zip(inputs, nodes, strict=True)))
         return tuple([_native.array_of(node) for node in made])
 
     def reference(*operands: Any) -> tuple[np.ndarray, ...]:
@@ -43,8 +44,8 @@ def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
             raise failure
         return tuple([dense.export(value) for node in made if (value := node.value())])
 
-    def bind(*inputs: Array) -> Call:
-        return Call(inputs, (device,))
+    def bind(*given: Array) -> Call:
+        return Call(given, (device,))
 
     return Op(
         name=getattr(function, "__name__", "function"),

@@ -63,7 +63,7 @@ def function(given: Callable[P, R]) -> Callable[P, R]:
     >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
     [0.0, 0.0]
     """
-    made: Any = Function(checked_function("tn.function", given)).caller
+    made: Callable[P, R] = Function(checked_function("tn.function", given)).caller
     return made
 
 
@@ -121,13 +121,14 @@ class Function:
         given, structure = self._flat(args, kwargs)
         leaves = [self._leaf(leaf) for leaf in given]
         key = self._key(leaves, structure)
-        call = self._calls.get(key)
-        captured = call.captured() if type(call) is Call else None
-        if captured is None:
-            call = self._traced(key, leaves, structure, call)
+        found = self._calls.get(key)
+        call = found if isinstance(found, Call) else None
+        captured = call.captured() if call else None
+        if call is None or captured is None:
+            call = self._traced(key, leaves, structure, found)
             if call is None:
                 return self._as_written(leaves, structure)
-            captured = call.captured()
+            captured = [each.node for each in call.traced.captured]
         if all(leaf is own for leaf, own in zip(given, leaves, strict=True)):
             self._remember(call, args, kwargs)
         return call.apply(leaves, captured)
@@ -179,7 +180,9 @@ class Function:
         ]
         return structure, tuple(known), get("strict_dtypes"), get("device")
 
-    def _traced(self, key: Hashable, leaves: list[Any], structure: Structure, before: Any) -> Any:
+    def _traced(
+        self, key: Hashable, leaves: list[Any], structure: Structure, before: Any
+    ) -> Call | None:
         """Trace the function for a signature; None where it is to run as it is written."""
         if before is TRACING:
             rule = "it calls itself with arguments of equal Types, so it would never end"
@@ -189,7 +192,7 @@ class Function:
             return None
         self._calls[key] = TRACING
         try:
-            call: Any = Call(self.function, traced(self.function, leaves, structure))
+            call = Call(self.function, traced(self.function, leaves, structure))
         except Waits:
             self._calls[key] = Waits
             return None

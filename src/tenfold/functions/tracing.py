@@ -83,8 +83,10 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
         TRACE.reset(token)
     if trace.waited:  # and the function went on
         raise Waits
-    outputs, form = flatten(result)
     name = getattr(function, "__name__", "function")
+    if result is None:
+        raise _no_array(name, None)
+    outputs, form = flatten(result)
     nodes = tuple([_node_of_result(name, output) for output in outputs])
     return _closed(name, nodes, form, inputs, seen)
 
@@ -95,11 +97,14 @@ def _node_of_result(name: str, output: Any) -> Node:
 
         output = asarray(output)
     if not isinstance(output, Array):
-        shown = "nothing" if output is None else type(output).__name__
-        rule = f"it returned {shown}, no array"
-        remedy = "return arrays, or tuples, lists, dicts or dataclasses of them"
-        raise TypeError(message(name, rule, remedy=remedy))
+        raise _no_array(name, output)
     return _native.node_of(output)
+
+
+def _no_array(name: str, output: Any) -> TypeError:
+    shown = "nothing" if output is None else type(output).__name__
+    remedy = "return arrays, or tuples, lists, dicts or dataclasses of them"
+    return TypeError(message(name, f"it returned {shown}, no array", remedy=remedy))
 
 
 def _closed(
@@ -115,7 +120,8 @@ def _closed(
         (array, node) for array, node in looked_at if node is not None and id(array) not in made
     ]
     for array, node in seen:
-        if _native.kept_node(array) not in (node, None):
+        now = _native.kept_node(array)
+        if now is not None and now != node:
             _native.rebind(array, node)
             rule = "it changes an array that it was not given"
             remedy = "return the new value, and assign it where the function is called"
