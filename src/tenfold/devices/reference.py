@@ -127,12 +127,16 @@ def _present(node: Node) -> Values:
     return tuple(found)
 
 
+TRACED = "an array that is being traced has no values"
+"""What is wrong with reading a placeholder, and what is made of one."""
+
+
 def no_values() -> Failure:
-    """Return the failure, to be raised, of a leaf without values: a rule's placeholder."""
+    """Return the failure, to be raised, of a leaf without values: a placeholder."""
     return Failure(
         UnsupportedError(
             "wait",
-            "an array of a rule that is being traced has no values",
+            TRACED,
             remedy="choose by values with tn.where, not with Python's if",
         )
     )

@@ -40,6 +40,17 @@ class Structure:
             raise ValueError(message("unflatten", rule))
         return _built(self, iter(given))
 
+    def paths(self) -> list[str]:
+        """Return for each leaf how it is reached from the tree, as in `[0]['h'].c`."""
+        if self.type is None:
+            return [""]
+        found: list[str] = []
+        for place, child in enumerate(self.children):
+            key = self.keys[place] if self.keys else place
+            step = f"[{key!r}]" if self.type in (tuple, list, dict) else f".{key}"
+            found.extend(step + path for path in child.paths())
+        return found
+
     def __str__(self) -> str:
         inside = [str(child) for child in self.children]
         if self.type is None:
