@@ -203,6 +203,33 @@ def test_operations_of_users_have_batched_forms() -> None:
             assert_equal_bits(np.asarray(one)[number], other)
 
 
+@tn.op(
+    shape=lambda x, *, rows: (rows, *x.shape[1:]),
+    reference=lambda x, *, rows: np.sort(x, axis=0)[:rows],
+    batch=lambda x, *, rows: tn.sort(x, axis=1)[:, :rows],
+)
+def smallest_rows(x: Any, *, rows: int) -> Any:
+    """The smallest of each column."""
+
+
+def test_a_batch_rule_of_a_user_makes_all_members_at_once() -> None:
+    x = numbers(3, 5, 2)
+    found = tn.vmap(lambda member: smallest_rows(member + 0, rows=2))(tn.asarray(x))
+    graph = Graph.of([_native.node_of(found)])
+    assert {node.name for node in graph.nodes} == {"leaf", "add", "sort", "index"}
+    for number, member in enumerate(x):
+        assert_equal_bits(np.asarray(found)[number], smallest_rows(member, rows=2))
+
+
+def test_a_batch_rule_of_another_shape_is_refused() -> None:
+    wrong = tn.op(shape=(2,), reference=lambda x: x[:2], batch=lambda x: x, name="firsts")
+    firsts = wrong(lambda x: None)
+    with pytest.raises(ShapeError, match=r"firsts: its batch rule .* shape \(4, 2\)"):
+        tn.vmap(firsts)(tn.ones((4, 3)))
+    with pytest.raises(ValueError, match="batch= is for operations with shape="):
+        tn.op(batch=lambda x: x, name="more")(lambda x: x + 1)
+
+
 def test_an_operator_without_a_batch_rule_maps_over_no_members() -> None:
     assert tn.vmap(extremes)(tn.zeros((0, 3))).shape == (0, 2)
 

@@ -92,6 +92,8 @@ def _made(node: Node, given: Sequence[Entry], length: int) -> Entry:
         result = _by_facts(members, node)
         if result is NotImplemented:
             result = _one_by_one(members, node)
+        elif node.op.opaque:
+            _check_result(result, node, length)
         return Entry(result, batched=True)
     finally:
         ORIGIN.reset(token)
@@ -129,6 +131,16 @@ def _folded(members: Members, node: Node) -> Array:
         return reshape(found, (members.length, *node.type.shape))
     made: Array = members.call((x,), (tuple(axis + 1 for axis in axes), keepdims, *rest))
     return made
+
+
+def _check_result(result: Any, node: Node, length: int) -> None:
+    """Raise ShapeError for what a user's batch rule cannot have meant."""
+    wanted, dtype = (length, *node.type.shape), node.type.dtype
+    if not isinstance(result, Array) or (result.shape, result.dtype) != (wanted, dtype):
+        given = [result] if isinstance(result, Array) else []
+        rule = f"its batch rule did not return an array of shape {wanted} and dtype {dtype}"
+        remedy = "return the results of all members, one behind the other on the first axis"
+        raise ShapeError(node.name, rule, given, remedy)
 
 
 def _one_by_one(members: Members, node: Node) -> Any:

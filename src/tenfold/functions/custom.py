@@ -52,6 +52,7 @@ def op(
     name: str | None = None,
     cost: float = 1.0,
     accuracy: int = 0,
+    batch: Callable[..., Array] | None = None,
     public: bool = False,
 ) -> Any:
     """Declare an operation of your own: `@tn.op`, or `@tn.op(...)` with what is to be said of it.
@@ -66,6 +67,9 @@ def op(
     `dtypes` is the dtype rule of an elementwise operation: the name of one of tenfold's
     ("floating", "numeric", ...) or a function from Types to (operand dtypes, result dtype). `cost`
     is that of one element in additions, `accuracy` its error bound in units in the last place.
+    `batch` says an operation of any other form for many members at once (`tn.vmap`): a function of
+    the arrays with one more axis in front and of the parameters, whose result has that axis too;
+    without it the members are computed one by one.
     `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`.
 
     A bad declaration raises TypeError or ValueError. A failure of `reference`, or a result of
@@ -90,7 +94,11 @@ def op(
             rule = f"tenfold has the name {facts['name']!r} already"
             raise refused(ValueError, "tn.op", rule, "choose another with name=")
         if shape is not None:
-            made = _general(checked, reference, shape, dtype, dtypes, facts)
+            made = _general(checked, reference, shape, dtype, dtypes, {**facts, "batch": batch})
+        elif batch is not None:
+            rule = "batch= is for operations with shape="
+            remedy = "leave it out: what is elementwise needs none"
+            raise refused(ValueError, "tn.op", rule, remedy)
         else:
             made = _elementwise(checked, reference, _dtype_rule(dtypes, dtype), facts)
         if public:

@@ -22,13 +22,13 @@ from contextlib import contextmanager
 
 from tenfold.devices.reference import TRACED
 from tenfold.errors import UnsupportedError
-from tenfold.settings import options
+from tenfold.settings import within
 
 
 @contextmanager
 def tracing(operation: str, remedy: str) -> Iterator[None]:
     """Raise UnsupportedError with the user's line where the block asks for values there are not."""
-    with options(pending_depth=0):
+    with within(pending_depth=0):
         try:
             yield
         except UnsupportedError as error:

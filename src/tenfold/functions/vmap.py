@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         outputs, written = flatten(result)
         arrays = _results(outputs, written)
         made = batched([_native.node_of(x) for x in arrays], stand_ins)
-        places = _result_axes(out_axes, written)
+        places = _spread("out_axes", out_axes, written)
         return written.unflatten(map(_placed, made, places, [length] * len(made)))
 
     return mapped
@@ -113,51 +113,56 @@ def _spread(name: str, prefix: Any, structure: Structure) -> list[Any]:
 def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: Structure) -> list[Entry]:
     """Return for each leaf its array with the members in front, or what all share as it is."""
     found = []
-    for leaf, axis, path in zip(leaves, axes, structure.paths(), strict=True):
+    for at, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
             found.append(Entry(leaf, batched=False))
             continue
         try:
             x = leaf if isinstance(leaf, Array) else asarray(leaf)
         except (TypeError, ValueError):
-            rule = f"{_name(path)} is a {type(leaf).__name__}, no array"
+            rule = f"{_name(structure, at)} is a {type(leaf).__name__}, no array"
             remedy = "share it with None in in_axes"
             raise DTypeError("tn.vmap", rule, remedy=remedy) from None
-        where = _normal(axis, x.ndim, f"in_axes of {_name(path)}", [x])
+        where = _normal(axis, x.ndim, x, partial(_whose, structure, at))
         found.append(Entry(moveaxis(x, where, 0) if where else x, batched=True))
     return found
 
 
-def _normal(axis: Any, ndim: int, what: str, operands: Sequence[Array]) -> int:
+def _whose(structure: Structure, at: int) -> str:
+    return f"in_axes of {_name(structure, at)}"
+
+
+def _normal(axis: Any, ndim: int, x: Array, whose: Callable[[], str]) -> int:
     """Return an axis counted from 0, or raise an error that says whose it is."""
     try:
         if isinstance(axis, bool):
             raise TypeError
         return normalize_axis(operator.index(axis), ndim)
     except Explained:
-        rule = f"{what}: axis {axis} of an array of {ndim} axes"
+        rule = f"{whose()}: axis {axis} of an array of {ndim} axes"
         remedy = f"{-ndim} to {ndim - 1}" if ndim else "None: it has no members"
-        raise ShapeError("tn.vmap", rule, operands, remedy=f"give {remedy}") from None
+        raise ShapeError("tn.vmap", rule, [x], remedy=f"give {remedy}") from None
     except TypeError:
-        rule = f"{what}: {axis!r} is no axis"
-        raise TypeError(message("tn.vmap", rule, operands, "give an int or None")) from None
+        rule = f"{whose()}: {axis!r} is no axis"
+        raise TypeError(message("tn.vmap", rule, [x], "give an int or None")) from None
 
 
-def _name(path: str) -> str:
-    """Return the path of a leaf of (args, kwargs) as the user would write it."""
+def _name(structure: Structure, at: int) -> str:
+    """Return a leaf of (args, kwargs) as the user would write it."""
+    path = structure.paths()[at]
     return f"args{path[3:]}" if path.startswith("[0]") else f"kwargs{path[3:]}"
 
 
 def _length(entries: Sequence[Entry], structure: Structure) -> int:
-    lengths: dict[int, str] = {}
-    for entry, path in zip(entries, structure.paths(), strict=True):
+    lengths: dict[int, int] = {}
+    for at, entry in enumerate(entries):
         if entry.batched:
-            lengths.setdefault(entry.value.shape[0], _name(path))
+            lengths.setdefault(entry.value.shape[0], at)
     if not lengths:
         remedy = "give an axis of one argument at least in in_axes"
         raise ShapeError("tn.vmap", "no argument is mapped", remedy=remedy)
     if len(lengths) > 1:
-        found = ", ".join(f"{name} has {length}" for length, name in lengths.items())
+        found = ", ".join(f"{_name(structure, at)} has {n}" for n, at in lengths.items())
         remedy = "mapped axes are equally long; share an argument with None in in_axes"
         raise ShapeError("tn.vmap", f"the numbers of members differ: {found}", remedy=remedy)
     return next(iter(lengths))
@@ -181,17 +186,13 @@ def _results(outputs: Sequence[Any], structure: Structure) -> list[Array]:
         remedy = "return an array, or a tuple, list, dict or dataclass of arrays"
         raise DTypeError("tn.vmap", "the function returned None", remedy=remedy)
     found = []
-    for output, path in zip(outputs, structure.paths(), strict=True):
+    for at, output in enumerate(outputs):
         if not isinstance(output, (Array, np.ndarray, np.generic, bool, int, float, complex)):
             rule = f"the function returned a {type(output).__name__}, no array"
-            rule += f", at {path}" if path else ""
+            rule += f", at {structure.paths()[at]}" if structure.children else ""
             raise DTypeError("tn.vmap", rule, remedy="return arrays and numbers")
         found.append(output if isinstance(output, Array) else asarray(output))
     return found
-
-
-def _result_axes(out_axes: Any, structure: Structure) -> list[Any]:
-    return _spread("out_axes", out_axes, structure)
 
 
 def _placed(entry: Entry, axis: Any, length: int) -> Array:
@@ -203,7 +204,7 @@ def _placed(entry: Entry, axis: Any, length: int) -> Array:
             raise ShapeError("tn.vmap", rule, [x], remedy="give the axis where members are to lie")
         return x
     ndim = x.ndim + (not entry.batched)
-    where = _normal(axis, ndim, "out_axes", [x])
+    where = _normal(axis, ndim, x, lambda: "out_axes")
     if not entry.batched:
         x = _native.apply(broadcast_to.id, (x,), ((length, *x.shape), 1))
     return moveaxis(x, 0, where) if where else x
