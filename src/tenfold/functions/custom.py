@@ -67,9 +67,7 @@ def op(
     `dtypes` is the dtype rule of an elementwise operation: the name of one of tenfold's
     ("floating", "numeric", ...) or a function from Types to (operand dtypes, result dtype). `cost`
     is that of one element in additions, `accuracy` its error bound in units in the last place.
-    `batch` says an operation of any other form for many members at once (`tn.vmap`): a function of
-    the arrays with one more axis in front and of the parameters, whose result has that axis too;
-    without it the members are computed one by one.
+    `batch`, with `shape`, makes the results of many members of arrays with another axis in front.
     `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`.
 
     A bad declaration raises TypeError or ValueError. A failure of `reference`, or a result of
@@ -95,11 +93,8 @@ def op(
             raise refused(ValueError, "tn.op", rule, "choose another with name=")
         if shape is not None:
             made = _general(checked, reference, shape, dtype, dtypes, {**facts, "batch": batch})
-        elif batch is not None:
-            rule = "batch= is for operations with shape="
-            remedy = "leave it out: what is elementwise needs none"
-            raise refused(ValueError, "tn.op", rule, remedy)
         else:
+            _refuse_batch(batch)
             made = _elementwise(checked, reference, _dtype_rule(dtypes, dtype), facts)
         if public:
             _publish(made)
@@ -121,6 +116,12 @@ def _general(
     if made.public:
         register(made)
     return made
+
+
+def _refuse_batch(batch: Any) -> None:
+    if batch is not None:
+        rule, remedy = "batch= is for operations with shape=", "leave it out: elements need none"
+        raise refused(ValueError, "tn.op", rule, remedy)
 
 
 def _elementwise(
