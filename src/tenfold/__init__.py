@@ -48,6 +48,7 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
 from tenfold.functions.custom import op  # noqa: E402  # as above
 from tenfold.functions.function import function  # noqa: E402  # as above
 from tenfold.functions.operator import operator  # noqa: E402  # as above
+from tenfold.functions.vmap import vmap  # noqa: E402  # as above
 from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
 
 operands.surround(asarray, pipeline.evaluate)
@@ -91,6 +92,7 @@ __all__ = [
     "set_options",
     "testing",
     "trim",
+    "vmap",
     "wrap",
     *info.PUBLIC,
     *dtypes.DTYPES,

@@ -40,6 +40,7 @@ from tenfold import rules as rules
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
+from tenfold.functions.vmap import vmap as vmap
 from tenfold.assignment.windows import wrap as wrap
 e: float
 inf: float
@@ -765,6 +766,7 @@ __all__ = [
     "vecdot",
     "view_as_complex",
     "view_as_real",
+    "vmap",
     "where",
     "wrap",
     "zeros",

@@ -19,11 +19,11 @@ from moves import called
 from tenfold import _native
 from tenfold._native import Type
 from tenfold.dtypes import DTYPES, INT64, kind_of
-from tenfold.errors import Explained
+from tenfold.errors import Explained, ShapeError
 from tenfold.functions.batching import Entry, batched
 from tenfold.functions.trees import flatten
 from tenfold.ir.graph import Graph
-from tenfold.ir.op import OPS, Op, Operation, Sample
+from tenfold.ir.op import OPS, Kind, Op, Operation, Sample
 from tenfold.testing import assert_close, assert_equal_bits
 
 INDEXED = ("gather", "take", "take_along_axis", "put_at", "add_at", "segment_sum")
@@ -138,3 +138,37 @@ def test_batched_form_is_the_stack_of_the_members(
         if any(chosen):
             for length in (3, 1, 0) if dtype == "float64" else (3,):
                 check(operation, sample, dtype, chosen, length)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, op in OPS.items() if isinstance(op, Op) and op.public]
+)
+def test_every_operation_of_the_table_has_a_batch_rule(name: str) -> None:
+    op = OPS[name]
+    assert isinstance(op, Op)
+    facts = (op.shapes, op.reduces, op.scanning, op.batch_params, op.batch)
+    assert any(facts) or op.kind == Kind.VALUE
+
+
+def test_stand_ins_of_different_lengths_are_refused() -> None:
+    x, y = (_native.placeholder(Type((2,), DTYPES["float64"], "cpu")) for _ in range(2))
+    stand_ins = {
+        _native.node_of(each): Entry(tn.zeros((length, 2)), batched=True)
+        for each, length in ((x, 3), (y, 4))
+    }
+    with pytest.raises(ShapeError, match="batch axes of lengths 3, 4 meet"):
+        batched([_native.node_of(x + y)], stand_ins)
+
+
+def test_what_all_members_share_is_written_once() -> None:
+    x, y = (_native.placeholder(Type((2,), DTYPES["float64"], "cpu")) for _ in range(2))
+    stand_ins = {
+        _native.node_of(x): Entry(tn.ones((3, 2)), batched=True),
+        _native.node_of(y): Entry(tn.asarray([2.0, 3.0]), batched=False),
+    }
+    shared, both, constant = batched(
+        [_native.node_of(each) for each in (tn.exp(y), x * y, tn.ones((4,)))], stand_ins
+    )
+    assert (shared.batched, both.batched, constant.batched) == (False, True, False)
+    assert (shared.value.shape, both.value.shape, constant.value.shape) == ((2,), (3, 2), (4,))
+    assert_equal_bits(shared.value, np.exp(np.array([2.0, 3.0])))

@@ -128,13 +128,17 @@ def _present(node: Node) -> Values:
     return tuple(found)
 
 
+TRACED = "an array that is being traced has no values"
+"""What is wrong with reading a placeholder, and what is made of one."""
+
+
 def no_values() -> Failure:
-    """Return the failure, to be raised, of a leaf without values: what stands for an argument."""
+    """Return the failure, to be raised, of a leaf without values: a placeholder."""
     note_wait()
     return Failure(
         UnsupportedError(
             "wait",
-            "an array of what is being traced has no values",
+            TRACED,
             remedy="choose by values with tn.where, not with Python's if",
         )
     )

@@ -33,7 +33,7 @@ from tenfold.ops.create import zeros
 from tenfold.ops.indexing import viewed
 from tenfold.ops.joining import stack
 from tenfold.ops.members import Members
-from tenfold.ops.reshaping import reshape
+from tenfold.ops.reshaping import broadcast_to, reshape
 
 
 class Entry(NamedTuple):
@@ -89,12 +89,32 @@ def _made(node: Node, given: Sequence[Entry], length: int) -> Entry:
     try:
         if not any(flags):
             return Entry(members.call(members.operands, node.params), batched=False)
-        result = _by_facts(members, node)
+        result = _of_call(members, node) if node.op.body else _by_facts(members, node)
         if result is NotImplemented:
             result = _one_by_one(members, node)
+        elif node.op.opaque:
+            _check_result(result, node, length)
         return Entry(result, batched=True)
     finally:
         ORIGIN.reset(token)
+
+
+def _of_call(members: Members, node: Node) -> Any:
+    """Batch what a traced function is made of."""
+    ones, stand_ins = [], {}
+    for operand, shared, type_ in zip(members.operands, members.batched, node.inputs, strict=True):
+        one = _native.placeholder(type_.type)
+        ones.append(one)
+        stand_ins[_native.node_of(one)] = Entry(operand, shared)
+    made = [_native.node_of(result) for result in node.op.body(ones)]
+    rows = tuple([_in_front(entry, members.length) for entry in batched(made, stand_ins)])
+    return rows if len(rows) > 1 else rows[0]
+
+
+def _in_front(entry: Entry, length: int) -> Array:
+    shape = (length, *entry.value.shape)
+    made: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
+    return made
 
 
 def _by_facts(members: Members, node: Node) -> Any:
@@ -129,6 +149,16 @@ def _folded(members: Members, node: Node) -> Array:
         return reshape(found, (members.length, *node.type.shape))
     made: Array = members.call((x,), (tuple(axis + 1 for axis in axes), keepdims, *rest))
     return made
+
+
+def _check_result(result: Any, node: Node, length: int) -> None:
+    """Raise ShapeError for what a user's batch rule cannot have meant."""
+    wanted, dtype = (length, *node.type.shape), node.type.dtype
+    if not isinstance(result, Array) or (result.shape, result.dtype) != (wanted, dtype):
+        given = [result] if isinstance(result, Array) else []
+        rule = f"its batch rule did not return an array of shape {wanted} and dtype {dtype}"
+        remedy = "return the results of all members, one behind the other on the first axis"
+        raise ShapeError(node.name, rule, given, remedy)
 
 
 def _one_by_one(members: Members, node: Node) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Type
-from tenfold.functions.tracing import Traced, substituted
+from tenfold.functions.traced import Traced, substituted
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Call, Inferred, Kind, Op
 from tenfold.storage import dense

@@ -28,7 +28,7 @@ from tenfold.caches import Recent
 from tenfold.errors import RunError, message
 from tenfold.functions.calls import call_op
 from tenfold.functions.opaque import checked_function
-from tenfold.functions.tracing import Traced, Waits, traced
+from tenfold.functions.traced import Traced, Waits, traced
 from tenfold.functions.trees import Structure, flatten
 from tenfold.ir.op import Op
 from tenfold.settings import get

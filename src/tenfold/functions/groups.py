@@ -17,7 +17,7 @@ from tenfold._native import Node, Type, Value
 from tenfold.caches import remembered
 from tenfold.errors import UnsupportedError
 from tenfold.functions.batching import Entry, batched
-from tenfold.functions.tracing import substituted
+from tenfold.functions.traced import substituted
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op, Params
 from tenfold.storage import dense

@@ -18,8 +18,6 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from tenfold.errors import message
-
 
 @dataclass(frozen=True, slots=True)
 class Structure:
@@ -33,12 +31,21 @@ class Structure:
     """How many leaves it has."""
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """Return the tree with these leaves; ValueError if they are too few or too many."""
+        """Return the tree with these leaves, as many as it has."""
         given = list(leaves)
-        if len(given) != self.leaves:
-            rule = f"{len(given)} leaves for a structure of {self.leaves}: {self}"
-            raise ValueError(message("unflatten", rule))
+        assert len(given) == self.leaves, f"{len(given)} leaves for {self}"
         return _built(self, iter(given))
+
+    def paths(self) -> list[str]:
+        """Return for each leaf how it is reached from the tree, as in `[0]['h'].c`."""
+        if self.type is None:
+            return [""]
+        found: list[str] = []
+        for place, child in enumerate(self.children):
+            key = self.keys[place] if self.keys else place
+            step = f"[{key!r}]" if self.type in (tuple, list, dict) else f".{key}"
+            found.extend(step + path for path in child.paths())
+        return found
 
     def __str__(self) -> str:
         inside = [str(child) for child in self.children]

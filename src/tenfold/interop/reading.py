@@ -16,6 +16,7 @@ import numpy as np
 
 from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
+from tenfold.devices.reference import TRACED
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message
 from tenfold.ir.tracing import note_wait
@@ -43,7 +44,7 @@ def _computed(array: Array, operation: str | None = None) -> Value:
         note_wait()
         raise UnsupportedError(
             operation or "wait",
-            "an array of what is being traced has no values",
+            TRACED,
             [array],
             remedy="choose by values with tn.where, not with Python's if",
         )

@@ -73,7 +73,7 @@ def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
 
 def product_members(members: Members, *params: Any) -> Array:
     """One product whose stack begins with the batch axis. A first operand that all members share
-    goes second: the planner makes one tall matrix of what meets one matrix.
+    goes second where the members have one column: the planner makes one matrix of what meets one.
     """
     assert members.op.contraction is not None, "a product"
     types = tuple(
@@ -84,7 +84,8 @@ def product_members(members: Members, *params: Any) -> Array:
     if conjugated and kind_of(first.dtype) == "c":
         first = conj(first)
     given = replace(members, operands=(first, second))
-    batched, order = members.batched, (0, 1) if members.batched[0] else (1, 0)
+    batched, columns = members.batched, product(types[1].shape[axis] for axis in kept[1])
+    order = (1, 0) if columns == 1 and not batched[0] else (0, 1)
     stacks = [members.ndim(at) - len(gone[at]) - len(kept[at]) for at in (0, 1)]
     missing = [max(stacks) - stacks[at] if batched[at] else 0 for at in (0, 1)]
     xs = [given.spread(at, 0, missing[at]) for at in (0, 1)]
@@ -100,12 +101,12 @@ def product_members(members: Members, *params: Any) -> Array:
 
 
 def _matmul_members(members: Members) -> Array:
-    """Matrices of which no more than one operand is shared are a stack of products, and vectors
-    beside a shared matrix the rows of one; all else as other products.
+    """Matrices are a stack of products, and vectors beside one shared matrix the rows of another;
+    all else, and single columns beside a shared matrix, as in other products.
     """
     x1, x2 = members.operands
     first, second = members.ndim(0), members.ndim(1)
-    if min(first, second) > 1 and members.batched[0]:
+    if min(first, second) > 1 and (members.batched[0] or x2.shape[-1] > 1):
         axes = max(first, second)
         made: Array = members.call((members.aligned(0, axes), members.aligned(1, axes)))
     elif (first, second) == (1, 2) and members.batched == (True, False):
