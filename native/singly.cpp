@@ -209,7 +209,6 @@ class Singly : public OneByOne {
     // An operand that was made here, and is read for the last time, gives its own.
     Ref<Value> memory_for(uint32_t position, const Type& type, std::vector<int64_t> strides) {
         const WalkedNode& entry = walked_.nodes[position];
-        auto bytes = std::size_t(type.size()) * dtype_of(type.dtype).bytes;
         Ref<Allocation> memory;
         for (uint32_t input : walked_.inputs(entry)) {
             const WalkedNode& below = walked_.nodes[input];
@@ -222,14 +221,8 @@ class Singly : public OneByOne {
                 value.buffers[0].offset == 0)
                 memory = own;
         }
-        if (!memory) memory = Allocation::from_pool(bytes);
-        if (!memory) return {};
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = entry.node->type;
-        value->buffers[0].allocation = std::move(memory);
-        value->part = !strides.empty();
-        value->strides = std::move(strides);
-        return value;
+        if (!memory) memory = Allocation::from_pool(type.bytes());
+        return Value::in(std::move(memory), entry.node->type, std::move(strides));
     }
 
     bool launched(const Loop& loop, const Lying& lying, std::span<const Value* const> arrays,

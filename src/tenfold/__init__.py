@@ -51,7 +51,7 @@ from tenfold.functions.operator import operator  # noqa: E402  # as above
 from tenfold.functions.vmap import vmap  # noqa: E402  # as above
 from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
 
-operands.surround(asarray, pipeline.evaluate)
+operands.surround(asarray, pipeline.evaluate, pipeline.plan_of)
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
