@@ -1,7 +1,7 @@
 """What bench/batching.py measures: trees, loops, calls, graphs, adaptive steps, and reads between.
 
 What is measured of trees, graphs and adaptive steps are the examples themselves, so importing this
-puts their folders on the path.
+puts their folder on the path.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ import sys
 from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-sys.path[:0] = [str(EXAMPLES / folder) for folder in ("trees", "graphs", "programs")]
+sys.path.insert(0, str(EXAMPLES))

@@ -16,10 +16,10 @@ import numpy as np
 from engine_work.rows import Turn, at_least, medians, milliseconds, ratio, row
 from kernel_work import THREADS
 from kernel_work.measure import Row
-from message_passing import Layer, beginnings, layers, message_passing, numpy_message_passing
-from real_graphs import Graph, graphs
 
 import tenfold as tn
+from graphs.message_passing import Layer, beginnings, layers, message_passing, numpy_message_passing
+from graphs.real_graphs import Graph, graphs
 
 GRAPHS, LAYERS, HIDDEN = 1_000, 2, 32
 FASTER = 8.0

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 from engine_work.rows import Turn, at_least, medians, milliseconds, ratio, row
 from kernel_work.measure import Row
-from syntax_trees import Tree, labels, trees
-from tree_lstm import Weights, weights
 
 from batching_work import tree_peers
+from trees.syntax_trees import Tree, labels, trees
+from trees.tree_lstm import Weights, weights
 
 TREES, HIDDEN = 256, 512
 SHARE = 0.9

@@ -1,6 +1,6 @@
 """A thousand differential equations with steps that adapt, beside a NumPy loop for each.
 
-Takes the number of rounds; hands on a row. Every system of examples/programs needs another number
+Takes the number of rounds; hands on a row. Every system of examples/per_sample needs another number
 of steps, which depends on the errors of those before.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from adaptive_steps import Solution, numpy_solve, solved, systems
 from engine_work.rows import at_least, medians, milliseconds, ratio, row
 from kernel_work.measure import Row
+
+from per_sample.adaptive_steps import Solution, numpy_solve, solved, systems
 
 SYSTEMS = 1_000
 FASTER = 5.0

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 from engine_work.rows import at_most, is_so, row
 from kernel_work.measure import Row
-from syntax_trees import Tree, labels, trees
-from tree_lstm import Encoder, tree_lstm, weights
 
 import tenfold as tn
+from trees.syntax_trees import Tree, labels, trees
+from trees.tree_lstm import Encoder, tree_lstm, weights
 
 TREES, HIDDEN, DEPTH = 256, 32, 4
 WORSE = 1.2

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from kernel_work import THREADS
-from syntax_trees import Tree
-from tree_lstm import Weights, numpy_tree_lstm, tree_lstm
 
 import tenfold as tn
+from trees.syntax_trees import Tree
+from trees.tree_lstm import Weights, numpy_tree_lstm, tree_lstm
 
 Forest = Sequence[Tree]
 Runner = Callable[[Forest], Sequence[Any]]

@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 from engine_work.rows import Turn, at_least, at_most, medians, milliseconds, ratio, row
 from kernel_work.measure import Row
-from syntax_trees import Tree, labels, trees
-from tree_lstm import Weights, weights
 
 import tenfold as tn
 from batching_work import tree_peers
+from trees.syntax_trees import Tree, labels, trees
+from trees.tree_lstm import Weights, weights
 
 TREES, HIDDEN, FEW = 512, 128, 4
 SIZES = (1, 16, 64, 256, 512)

@@ -5,19 +5,23 @@ what it gets: `relu(own + sum of tanh(here + there))`, where `own`, `here` and `
 node's state, the receiver's and the sender's, times a matrix each. How much work a node is depends
 on its degree, and how many there are on the graph.
 
-Run: python examples/graphs/message_passing.py --help
+Run, from examples/: python -m graphs.message_passing --help
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
-from real_graphs import Graph
 
 import tenfold as tn
+from comparison import compare, computed
+from graphs.real_graphs import Graph
+from graphs.real_graphs import graphs as real_graphs
 
 
 @dataclass(frozen=True)
@@ -84,3 +88,29 @@ def numpy_message_passing(layers: Sequence[Layer]) -> Passing:
         return states
 
     return run
+
+
+@click.command()
+@click.option("--count", default=100, show_default=True, type=click.IntRange(1), help="Graphs.")
+@click.option("--hidden", default=32, show_default=True, type=click.IntRange(1))
+@click.option("--picture", type=click.Path(path_type=Path), help="Draw the batches (SVG).")
+def main(count: int, hidden: int, picture: Path | None) -> None:
+    """Pass messages in two layers, and compare with NumPy."""
+    graphs, given = real_graphs(count), layers(2, hidden)
+    states = beginnings(graphs, hidden)
+    own, other = message_passing(given), numpy_message_passing(given)
+    arrays = [[*map(tn.asarray, each)] for each in states]
+
+    def tenfold() -> Sequence[tn.Array]:
+        ends = map(own, graphs, arrays)
+        return computed([state for each in ends for state in each])
+
+    def numpy() -> Sequence[np.ndarray]:
+        return [*np.concatenate([*map(other, graphs, states)])]
+
+    nodes = sum(map(len, graphs))
+    compare(f"{count:,} graphs of {nodes:,} nodes in all", tenfold, numpy, picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 
 FOREIGN = {"test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages"}
@@ -51,7 +51,7 @@ class Graph:
 
 def graphs(count: int) -> list[Graph]:
     """Return so many graphs; each comes again and again if there are fewer."""
-    found = [*social_graphs(), *import_graphs()]
+    found = [*islice(chain(social_graphs(), import_graphs()), count)]
     return [*islice(cycle(found), count)]
 
 
@@ -67,33 +67,32 @@ def social_graphs() -> Iterator[Graph]:
 
 def import_graphs() -> Iterator[Graph]:
     """Give for each module of the library the graph around it."""
-    imports = imports_of_the_library()
-    for module in sorted(imports):
-        near = {module, *imports[module]}
-        near |= {far for each in imports[module] for far in imports[each]}
-        graph = Graph.of((a, b) for a in near for b in imports[a] & near)
+    for module in files():
+        near = {module, *imports(module)}
+        near |= {far for each in imports(module) for far in imports(each)}
+        graph = Graph.of((a, b) for a in near for b in imports(a) & near)
         if len(graph) >= LEAST:
             yield graph
 
 
 @cache
-def imports_of_the_library() -> dict[str, set[str]]:
-    """Return for each module of the library the others of it that it imports."""
+def files() -> dict[str, Path]:
+    """Return the file of each module of the library, by dotted name."""
     root = Path(sysconfig.get_path("stdlib"))
-    files = {name_of(path.relative_to(root)): path for path in sorted(root.rglob("*.py"))}
-    named = {name: {*imported(path)} for name, path in files.items() if not foreign(name)}
-    return {name: others & named.keys() - {name} for name, others in named.items()}
+    found = {name_of(path.relative_to(root)): path for path in sorted(root.rglob("*.py"))}
+    return {name: path for name, path in found.items() if FOREIGN.isdisjoint(name.split("."))}
+
+
+@cache
+def imports(module: str) -> set[str]:
+    """Return the other modules of the library that one imports."""
+    return {name for name in imported(files()[module]) if name in files()} - {module}
 
 
 def name_of(path: Path) -> str:
     """Return the dotted name of a module."""
     parts = path.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def foreign(name: str) -> bool:
-    """Whether a module is not of the library itself."""
-    return not FOREIGN.isdisjoint(name.split("."))
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -4,19 +4,23 @@ The formulas are those of Tai, Socher, Manning, "Improved Semantic Representatio
 Tree-Structured Long Short-Term Memory Networks" (2015), equations 2 to 8. A node multiplies its
 state by all that its parent will want of it, `u @ h`: the parent's gates are sums then.
 
-Run: python examples/trees/tree_lstm.py --help
+Run, from examples/: python -m trees.tree_lstm --help
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
-from syntax_trees import Tree
 
 import tenfold as tn
+from comparison import compare, computed
+from trees.syntax_trees import Tree, labels
+from trees.syntax_trees import trees as syntax_trees
 
 Encoder = Callable[[Tree], Any]
 """From a tree to the state of its root."""
@@ -146,3 +150,47 @@ def numpy_sigmoid(x: np.ndarray) -> np.ndarray:
     np.exp(y, out=y)
     y += 1
     return np.reciprocal(y, out=y)
+
+
+def numpy_recursive_network(weights: Weights) -> Encoder:
+    """Return the same recursive network written for NumPy."""
+    n = weights.u.shape[1]
+    w, u, b = weights.w[:n], weights.u[:n], weights.b[:n]
+
+    def encode(tree: Tree) -> np.ndarray:
+        total = w @ weights.embedding[tree.label]
+        total += b
+        if tree.children:
+            total += u @ sum(map(encode, tree.children))
+        return np.tanh(total)
+
+    return encode
+
+
+MODELS = {
+    "tree-lstm": (tree_lstm, numpy_tree_lstm),
+    "recursive": (recursive_network, numpy_recursive_network),
+}
+
+
+@click.command()
+@click.option("--count", default=128, show_default=True, type=click.IntRange(1), help="Trees.")
+@click.option("--hidden", default=128, show_default=True, type=click.IntRange(1))
+@click.option("--model", default="tree-lstm", show_default=True, type=click.Choice([*MODELS]))
+@click.option("--picture", type=click.Path(path_type=Path), help="Draw the batches (SVG).")
+def main(count: int, hidden: int, model: str, picture: Path | None) -> None:
+    """Encode syntax trees of the standard library, and compare with NumPy."""
+    forest = syntax_trees(count)
+    given = weights(labels(forest), hidden)
+    own, other = (make(given) for make in MODELS[model])
+    nodes, depth = sum(tree.size for tree in forest), max(tree.depth for tree in forest)
+    compare(
+        f"{count:,} trees of {nodes:,} nodes, at most {depth} deep, {model}",
+        lambda: computed([own(tree) for tree in forest]),
+        lambda: [other(tree) for tree in forest],
+        picture,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -6,17 +6,20 @@ pair of Runge-Kutta formulas" (1989). A program is an ordinary loop which writes
 `yield` what it must see, and decides by its value. All programs write a step, then all of these are
 computed together, and so on.
 
-Run: python examples/programs/adaptive_steps.py --help
+Run, from examples/: python -m per_sample.adaptive_steps --help
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import click
 import numpy as np
 
 import tenfold as tn
+from comparison import compare
 
 TOLERANCE = 1e-3
 COUPLING = 0.5
@@ -159,3 +162,27 @@ def together(programs: Iterable[Program]) -> list[Solution]:
 def solved(systems: Sequence[System]) -> list[Solution]:
     """Integrate all systems together."""
     return together(map(solve, systems))
+
+
+def states(solutions: Iterable[Solution]) -> list[np.ndarray]:
+    """Return position and velocity of each."""
+    return [np.stack([each.position, each.velocity]) for each in solutions]
+
+
+@click.command()
+@click.option("--count", default=200, show_default=True, type=click.IntRange(1))
+@click.option("--picture", type=click.Path(path_type=Path), help="Draw the batches (SVG).")
+def main(count: int, picture: Path | None) -> None:
+    """Integrate systems, and compare with NumPy, which takes one after the other."""
+    given = systems(count)
+    steps = [solution.steps for solution in solved(given)]
+    compare(
+        f"{count:,} systems of {min(steps)} to {max(steps)} steps",
+        lambda: states(solved(given)),
+        lambda: states(map(numpy_solve, given)),
+        picture,
+    )
+
+
+if __name__ == "__main__":
+    main()
