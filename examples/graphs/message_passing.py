@@ -55,14 +55,13 @@ def layers(count: int, hidden: int, seed: int = 9) -> list[Layer]:
 def message_passing(layers: Sequence[Layer]) -> Passing:
     """Return the layers in Tenfold: loops over nodes and neighbours, which compute nothing."""
     matrices = [[*map(tn.asarray, (each.own, each.here, each.there))] for each in layers]
-    zero = tn.zeros(layers[0].own.shape[0], dtype=tn.float32)
 
     @tn.function
     def receive(own: tn.Array, here: tn.Array, there: list[tn.Array]) -> tn.Array:
         total = own
         for each in there:
             total = total + tn.tanh(here + each)
-        return tn.maximum(total, zero)
+        return tn.maximum(total, 0)
 
     def run(graph: Graph, states: Sequence[tn.Array]) -> Sequence[tn.Array]:
         for own, here, there in matrices:

@@ -12,7 +12,7 @@ Run, from examples/: python -m per_sample.adaptive_steps --help
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -23,10 +23,20 @@ from comparison import compare
 
 TOLERANCE = 1e-3
 COUPLING = 0.5
-GROWTH = 0.2, 5.0
-"""A step is at least and at most so many times the last one."""
+FIRST, SAFETY, GROWTH = 0.01, 0.9, (0.2, 5.0)
+"""The first step, and how many times as long as the last one a step may be."""
 
 Program = Generator[tn.Array, None, "Solution"]
+
+
+@dataclass(slots=True)
+class State:
+    """Where a ring is at a time, and how long its next step shall be."""
+
+    position: tn.Array
+    velocity: tn.Array
+    time: tn.Array
+    size: tn.Array
 
 
 @dataclass(frozen=True)
@@ -58,22 +68,22 @@ def systems(count: int, n: int = 16, end: float = 1.5, seed: int = 3) -> list[Sy
 
 
 @tn.function
-def step(
-    position: tn.Array, velocity: tn.Array, stiffness: tn.Array, size: tn.Array
-) -> tuple[tn.Array, tn.Array, tn.Array]:
-    """Return the ring after a step of this size, and its error by what is tolerated."""
+def step(state: State, stiffness: tn.Array, end: tn.Array) -> tuple[State, tn.Array]:
+    """Return the state after a step, and its error by what is tolerated."""
+    left = end - state.time
+    size = tn.minimum(state.size, left)
 
     def slope(x: tn.Array, v: tn.Array) -> tuple[tn.Array, tn.Array]:
         pull = tn.roll(x, 1) + tn.roll(x, -1) - 2 * x
         return v, stiffness * (1 - x * x) * v - x + COUPLING * pull
 
     def moved(*slopes: tuple[float, tuple[tn.Array, tn.Array]]) -> tuple[tn.Array, tn.Array]:
-        x, v = position, velocity
+        x, v = state.position, state.velocity
         for share, (dx, dv) in slopes:
             x, v = x + size * share * dx, v + size * share * dv
         return x, v
 
-    one = slope(position, velocity)
+    one = slope(state.position, state.velocity)
     two = slope(*moved((1 / 2, one)))
     three = slope(*moved((3 / 4, two)))
     x, v = moved((2 / 9, one), (1 / 3, two), (4 / 9, three))
@@ -82,65 +92,23 @@ def step(
         -5 / 72 * one[part] + 1 / 12 * two[part] + 1 / 9 * three[part] - 1 / 8 * four[part]
         for part in (0, 1)
     )
-    worst = [tn.max(tn.abs(size * error)) for error in errors]
-    return x, v, tn.maximum(*worst) / TOLERANCE
+    error = tn.maximum(*(tn.max(tn.abs(size * each)) for each in errors)) / TOLERANCE
+    time = tn.where(size == left, end, state.time + size)
+    growth = tn.clip(SAFETY * error ** (-1 / 3), *GROWTH)
+    return State(x, v, time, size * growth), error
 
 
 def solve(system: System) -> Program:
-    """Integrate one system: its steps, and what each says of the next one."""
-    position, velocity = tn.asarray(system.position), tn.asarray(system.velocity)
-    stiffness = tn.asarray(system.stiffness)
-    time, size, steps = 0.0, 0.01, 0
-    while time < system.end:
-        size = min(size, system.end - time)
-        x, v, error = step(position, velocity, stiffness, tn.asarray(size))
+    """Integrate one system: a step that is too rough is done again, and shorter."""
+    stiffness, end = tn.asarray(system.stiffness), tn.asarray(system.end)
+    beginning = (system.position, system.velocity, 0.0, FIRST)
+    state, steps = State(*map(tn.asarray, beginning)), 0
+    while float(state.time) < system.end:
+        after, error = step(state, stiffness, end)
         yield error
         steps += 1
-        found = float(error)
-        if found <= 1:
-            time, position, velocity = time + size, x, v
-        size *= factor(found)
-    return Solution(position, velocity, steps)
-
-
-def numpy_solve(system: System) -> Solution:
-    """Integrate one system in NumPy: the last slope of a step is the first of the next one."""
-    n, stiffness, identity = len(system.position), system.stiffness, np.eye(len(system.position))
-    ring = COUPLING * (np.roll(identity, 1, 0) + np.roll(identity, -1, 0) - 2 * identity) - identity
-    weights = np.array([-5 / 72, 1 / 12, 1 / 9, -1 / 8])
-    shares = (np.array([1 / 2]), np.array([0, 3 / 4]), np.array([2 / 9, 1 / 3, 4 / 9]))
-    state, slopes = np.array([system.position, system.velocity]), np.empty((4, 2 * n))
-
-    def slope(state: np.ndarray, out: np.ndarray) -> None:
-        x, v = state
-        out[:n] = v
-        change = x * x
-        np.subtract(1, change, out=change)
-        change *= v
-        change *= stiffness
-        np.add(change, ring @ x, out=out[n:])
-
-    slope(state, slopes[0])
-    time, size, steps = 0.0, 0.01, 0
-    while time < system.end:
-        size = min(size, system.end - time)
-        for k, share in enumerate(shares, 1):
-            moved = state + (size * share @ slopes[:k]).reshape(2, n)
-            slope(moved, slopes[k])
-        worst = weights @ slopes
-        found = size / TOLERANCE * float(np.abs(worst, out=worst).max())
-        steps += 1
-        if found <= 1:
-            time, state = time + size, moved
-            slopes[0] = slopes[3]
-        size *= factor(found)
-    return Solution(*state, steps)
-
-
-def factor(error: float) -> float:
-    """Return how many times as large the next step is."""
-    least, most = GROWTH
-    return min(most, max(least, 0.9 * error ** (-1 / 3))) if error else most
+        state = after if float(error) <= 1 else replace(state, size=after.size)
+    return Solution(state.position, state.velocity, steps)
 
 
 def together(programs: Iterable[Program]) -> list[Solution]:
@@ -162,6 +130,41 @@ def together(programs: Iterable[Program]) -> list[Solution]:
 def solved(systems: Sequence[System]) -> list[Solution]:
     """Integrate all systems together."""
     return together(map(solve, systems))
+
+
+def numpy_solve(system: System) -> Solution:
+    """Integrate one system in NumPy: the last slope of a step is the first of the next one."""
+    n, stiffness, identity = len(system.position), system.stiffness, np.eye(len(system.position))
+    ring = COUPLING * (np.roll(identity, 1, 0) + np.roll(identity, -1, 0) - 2 * identity) - identity
+    weights = np.array([-5 / 72, 1 / 12, 1 / 9, -1 / 8])
+    shares = (np.array([1 / 2]), np.array([0, 3 / 4]), np.array([2 / 9, 1 / 3, 4 / 9]))
+    state, slopes = np.array([system.position, system.velocity]), np.empty((4, 2 * n))
+
+    def slope(state: np.ndarray, out: np.ndarray) -> None:
+        x, v = state
+        out[:n] = v
+        change = x * x
+        np.subtract(1, change, out=change)
+        change *= v
+        change *= stiffness
+        np.add(change, ring @ x, out=out[n:])
+
+    slope(state, slopes[0])
+    time, size, steps = 0.0, FIRST, 0
+    while time < system.end:
+        left = system.end - time
+        size = min(size, left)
+        for k, share in enumerate(shares, 1):
+            moved = state + (size * share @ slopes[:k]).reshape(2, n)
+            slope(moved, slopes[k])
+        worst = weights @ slopes
+        error = size / TOLERANCE * float(np.abs(worst, out=worst).max())
+        steps += 1
+        if error <= 1:
+            time, state = system.end if size == left else time + size, moved
+            slopes[0] = slopes[3]
+        size *= min(max(SAFETY * error ** (-1 / 3), GROWTH[0]), GROWTH[1])
+    return Solution(*state, steps)
 
 
 def states(solutions: Iterable[Solution]) -> list[np.ndarray]:

@@ -61,7 +61,7 @@ def tree_lstm(weights: Weights) -> Encoder:
     w, u, b = map(tn.asarray, (weights.w, weights.u, weights.b))
     embedding = {label: tn.asarray(x) for label, x in weights.embedding.items()}
     n = weights.u.shape[1]
-    absent = tn.zeros(4 * n, dtype=w.dtype), tn.zeros(n, dtype=w.dtype)
+    absent = tuple(tn.zeros(length, dtype=w.dtype).wait() for length in (4 * n, n))
 
     @tn.function
     def cell(wx: tn.Array, below: list[tuple[tn.Array, tn.Array]]) -> tuple[tn.Array, tn.Array]:
@@ -87,8 +87,9 @@ def padded(below: list[Any], absent: Any) -> list[Any]:
 
     So nodes of five children are batched with those of eight, and few signatures suffice.
     """
-    missing = (1 << (len(below) - 1).bit_length()) - len(below) if below else 0
-    return below + [absent] * missing
+    count = len(below)
+    missing = (1 << (count - 1).bit_length()) - count if count else 0
+    return below + [absent] * missing if missing else below
 
 
 def recursive_network(weights: Weights) -> Encoder:
@@ -96,7 +97,7 @@ def recursive_network(weights: Weights) -> Encoder:
     n = weights.u.shape[1]
     w, u, b = map(tn.asarray, (weights.w[:n], weights.u[:n], weights.b[:n]))
     embedding = {label: tn.asarray(x) for label, x in weights.embedding.items()}
-    absent = tn.zeros(n, dtype=w.dtype)
+    absent = tn.zeros(n, dtype=w.dtype).wait()
 
     @tn.function
     def cell(wx: tn.Array, below: list[tn.Array]) -> tn.Array:
