@@ -20,6 +20,8 @@ from trees.tree_lstm import Encoder, tree_lstm, weights
 TREES, HIDDEN, DEPTH = 256, 32, 4
 WORSE = 1.2
 """Times as many launches as without the read."""
+BOUND = 1e-5
+"""Between states, of which BLAS multiplies by other batches."""
 
 
 def reads(_: int, quick: bool) -> Iterator[Row]:
@@ -36,11 +38,11 @@ def reads(_: int, quick: bool) -> Iterator[Row]:
         {},
         at_most(WORSE, counts[True] / counts[False], "x the launches without the read"),
         is_so("the others are pending after it", after[True] > counts[True] / 2),
-        is_so("the same values", values[True] == values[False]),
+        is_so("the same values", np.allclose(values[True], values[False], rtol=0, atol=BOUND)),
     )
 
 
-def launched(forest: list[Tree], encode: Encoder, read: bool) -> tuple[int, list[list[float]], int]:
+def launched(forest: list[Tree], encode: Encoder, read: bool) -> tuple[int, np.ndarray, int]:
     """Launches, values of the roots, and how many launches came after the read."""
     half = len(forest) // 2
     with tn.profile() as p:
@@ -52,4 +54,4 @@ def launched(forest: list[Tree], encode: Encoder, read: bool) -> tuple[int, list
             roots += [encode(tree) for tree in forest[half:]]
             tn.eval(*roots)
             roots[-1].wait()
-    return p.launches, [np.round(root, 4).tolist() for root in roots], rest.launches
+    return p.launches, np.array([*map(np.asarray, roots)]), rest.launches
