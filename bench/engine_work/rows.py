@@ -27,6 +27,12 @@ def at_most(limit: float, found: float, unit: str) -> Row:
     return {"required": f"<= {limit:g} {unit}", "found": found, "met": found <= limit}
 
 
+def at_least(limit: float, found: float | None, unit: str) -> Row:
+    """Untold where nothing was found: the other library is not installed."""
+    met = None if found is None else found >= limit
+    return {"required": f">= {limit:g} {unit}", "found": found, "met": met}
+
+
 def is_so(text: str, met: bool) -> Row:
     return {"required": text, "found": None, "met": met}
 

@@ -3,6 +3,7 @@
 #include "python.h"
 
 #include <cstring>
+#include <optional>
 
 namespace tenfold::bindings {
 namespace {
@@ -170,12 +171,34 @@ PyObject* compare(PyObject* self, PyObject* other, int operation) {
     return binary(positions[operation], self, other);
 }
 
+constexpr char INTEGER[] = "int", FLOAT[] = "float", INDEX[] = "index", BOOL[] = "bool";
+
 template <const char* Form> PyObject* to_python(PyObject* self) {
     return PyObject_CallFunction(hooks.scalar_of, "Os", self, Form);
 }
-constexpr char INTEGER[] = "int", FLOAT[] = "float", INDEX[] = "index", BOOL[] = "bool";
+
+// The only element of a computed array, where it lies in the pool's memory as C has it: programs
+// that decide by values ask for thousands.
+std::optional<double> element_of(PyObject* self) {
+    Node* node = type_of(self).size() == 1 ? node_of(self) : nullptr;
+    if (!node) PyErr_Clear(); // Python finds it again
+    Ref<Value> value = node ? value_of(node) : Ref<Value>();
+    if (!value || value->type->storage || value->buffers[0].allocation->owner) return {};
+    const DType& dtype = dtype_of(value->type->dtype);
+    const void* at = value->buffers[0].address();
+    if (dtype.kind == 'b') return *static_cast<const bool*>(at);
+    if (dtype.kind == 'f' && dtype.bytes == 8) return *static_cast<const double*>(at);
+    if (dtype.kind == 'f' && dtype.bytes == 4) return *static_cast<const float*>(at);
+    return {};
+}
+
+PyObject* to_float(PyObject* self) {
+    std::optional<double> element = element_of(self);
+    return element ? PyFloat_FromDouble(*element) : to_python<FLOAT>(self);
+}
 
 int truth(PyObject* self) {
+    if (std::optional<double> element = element_of(self)) return *element != 0;
     PyObject* value = to_python<BOOL>(self);
     if (!value) return -1;
     int result = PyObject_IsTrue(value);
@@ -222,7 +245,7 @@ PyType_Slot number_slots[] = {
     SLOT(inplace_rshift, in_place_slot<RIGHT>),
     SLOT(bool, truth),
     SLOT(int, to_python<INTEGER>),
-    SLOT(float, to_python<FLOAT>),
+    SLOT(float, to_float),
     SLOT(index, to_python<INDEX>),
     {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
     {0, nullptr},

@@ -103,3 +103,36 @@ def test_strict_sync_refuses_an_implicit_wait_and_names_the_remedy() -> None:
         assert tn.eval(x) is x
         assert x.tolist() == [2]
         assert (x + 1).wait().item() == 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_computed_number_is_read(dtype: str, shape: tuple[int, ...], value: int) -> None:
+    x = tn.asarray(np.full(shape, value, dtype=dtype))
+    for array in (x, tn.logical_or(x, x), +x if dtype != "bool" else x):
+        for _ in range(2):  # the first one computes it
+            assert (float(array), bool(array)) == (float(value), bool(value))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.0, 5e-324])
+def test_special_numbers_are_read_as_they_are(value: float) -> None:
+    x = (tn.asarray([[value]]) * 1.0).wait()
+    assert np.array(float(x)).tobytes() == np.array(value).tobytes()
+    assert bool(x) == bool(value)
+
+
+def test_a_number_of_a_view_follows_its_base() -> None:
+    x = tn.asarray([1.0, 2.0])
+    element = x[1:]
+    assert float(element) == 2.0
+    x[1] = 5.0
+    assert float(element) == 5.0
+
+
+def test_a_number_of_a_window_is_the_memory_s() -> None:
+    memory = np.array([1.0])
+    x = tn.wrap(memory)
+    assert float(x) == 1.0
+    memory[0] = 3.0
+    assert (float(x), bool(x)) == (3.0, True)
