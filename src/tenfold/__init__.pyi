@@ -30,6 +30,7 @@ from tenfold import errors as errors
 from tenfold.submission import eval as eval
 from tenfold.explain import explain as explain
 from tenfold.interop.importing import from_dlpack as from_dlpack
+from tenfold.functions.function import function as function
 from tenfold import linalg as linalg
 from tenfold.functions.custom import op as op
 from tenfold.functions.operator import operator as operator
@@ -645,6 +646,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "function",
     "gather",
     "gelu",
     "greater",

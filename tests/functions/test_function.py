@@ -1,4 +1,4 @@
-"""tn.function: what it is given and returns, what it captures, when it is traced, and its errors."""
+"""tn.function: arguments and results, what is captured, when it is traced, and errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_function_is_traced_once_for_arrays_of_equal_types() -> None:
     assert f.runs == 3
 
 
-Pair = namedtuple("Pair", "a b")  # noqa: PYI024  # a named tuple without types is one too
+Pair = namedtuple("Pair", "a b")  # one without types, too
 
 
 @dataclass
@@ -321,10 +321,11 @@ def test_failure_names_the_function_and_later_calls_are_right() -> None:
 
 
 def test_function_goes_with_its_last_owner() -> None:
-    w = vector(1.0)
-    f = tn.function(lambda x: x + w)
-    f(vector(2.0)).wait()
-    seen = weakref.ref(w)
-    del f, w
+    def used() -> weakref.ref[tn.Array]:
+        w = vector(1.0)
+        tn.function(lambda x: x + w)(vector(2.0)).wait()
+        return weakref.ref(w)
+
+    seen = used()
     gc.collect()
     assert seen() is None
