@@ -167,6 +167,34 @@ def test_assignments_inside_reach_no_argument() -> None:
     assert_equal_bits(x, before)
 
 
+def test_no_result_is_a_name_of_an_argument() -> None:
+    x, w = tn.asarray(numbers(3, 4)), tn.asarray(numbers(4))
+    before, shared = np.asarray(x).copy(), np.asarray(w).copy()
+    program = tn.vmap(lambda row, w: (row, w), in_axes=(0, None), out_axes=(0, None))
+    for same in (*program(x, w), tn.vmap(lambda row: row[1:], in_axes=1)(x)):
+        same += 1
+
+    def changed(row: tn.Array, w: tn.Array) -> tn.Array:
+        w *= row
+        return w
+
+    assert_equal_bits(tn.vmap(changed, in_axes=(0, None))(x, w), before * shared)
+    assert_equal_bits(x, before)
+    assert_equal_bits(w, shared)
+
+
+def test_a_shared_python_number_stays_weak() -> None:
+    x = tn.asarray(numbers(3, 4, dtype="float32"))
+    assert tn.vmap(lambda row, s: row * s, in_axes=(0, None))(x, 2.0).dtype == tn.float32
+
+
+def test_members_on_the_reference_device_stay_there() -> None:
+    x = tn.asarray(numbers(3, 4), device="reference")
+    found = tn.vmap(lambda row: tn.sum(tn.exp(row)[tn.argsort(row)][:2]))(x)
+    wanted = [tn.sum(tn.sort(tn.exp(x[i]))[:2]).item() for i in range(3)]
+    assert (found.device, found.tolist()) == ("reference", wanted)
+
+
 @tn.op(reference=np.hypot, dtypes="real_floating")
 def distance(x: Any, y: Any) -> Any:
     """Length of (x, y)."""

@@ -26,6 +26,7 @@ from tenfold.functions.tracing import tracing
 from tenfold.functions.trees import Structure, flatten, spread
 from tenfold.interop.importing import asarray
 from tenfold.ir.shape import normalize_axis
+from tenfold.ops.indexing import captured
 from tenfold.ops.movement import moveaxis
 from tenfold.ops.reshaping import broadcast_to
 
@@ -111,14 +112,18 @@ def _spread(name: str, prefix: Any, structure: Structure) -> list[Any]:
 
 
 def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: Structure) -> list[Entry]:
-    """Return for each leaf its array with the members in front, or what all share as it is."""
+    """Return for each leaf its array with the members in front, or what all share.
+
+    No array is the caller's own: the function may assign to what it is given.
+    """
     found = []
     for at, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
-            found.append(Entry(leaf, batched=False))
+            shared = captured(leaf) if isinstance(leaf, Array) else leaf
+            found.append(Entry(shared, batched=False))
             continue
         try:
-            x = leaf if isinstance(leaf, Array) else asarray(leaf)
+            x = captured(leaf) if isinstance(leaf, Array) else asarray(leaf)
         except (TypeError, ValueError):
             rule = f"{_name(structure, at)} is a {type(leaf).__name__}, no array"
             remedy = "share it with None in in_axes"
