@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 from tenfold.functions.trees import flatten
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import Op
 from tenfold.testing import assert_close, assert_equal_bits
 
 MEMBERS = 3
@@ -85,6 +88,7 @@ READS: dict[str, tuple[Program, list[np.ndarray]]] = {
     "broadcast_to": (lambda x: tn.broadcast_to(x, (3, 4, 2), axis=1), [floats(4, 1)]),
     "argmax of all": (lambda x: (tn.argmax(x), tn.argmin(x, keepdims=True)), [floats(3, 4)]),
     "statistics": (lambda x: (tn.mean(x), tn.std(x, axis=0), tn.softmax(x)), [floats(37, 3)]),
+    "signs": (lambda x: tn.sign(x) * tn.linalg.slogdet(x).sign, [floats(3, 3)]),
     "parts": (lambda x: tn.linalg.eigh(x @ x.T).eigenvalues * 0 + 1, [floats(3, 3)]),
 }
 WRITES: dict[str, tuple[Program, list[np.ndarray]]] = {
@@ -175,6 +179,27 @@ def test_solves_of_members_are_the_stack_of_theirs(
     check(lambda a, b: tn.linalg.solve(a, b), [matrices, floats(*second)], close=True)
     lower = np.tril(matrices)
     check(lambda a, b: tn.linalg.triangular_solve(a, b), [lower, floats(*second)], close=True)
+
+
+@pytest.mark.parametrize("order", [None, 1, np.inf])
+def test_norms_of_members_are_the_stack_of_theirs(order: Any) -> None:
+    check(lambda x: tn.linalg.norm(x, ord=order), [floats(5, 4)], close=True)
+    check(lambda x: tn.linalg.norm(x, ord=order, keepdims=True), [floats(5, 4)], close=True)
+    check(lambda x: tn.linalg.norm(x, ord=order, axis=0), [floats(5, 4)], close=True)
+
+
+def test_a_shared_matrix_goes_second_where_the_members_have_one_column() -> None:
+    matrix = tn.asarray(floats(8, 8)[0])
+
+    def first_operand(program: Program, *shape: int) -> tuple[int, ...]:
+        graph = Graph.of([_native.node_of(tn.vmap(program)(tn.ones(shape)))])
+        (found,) = [node for node in graph.nodes if isinstance(node.op, Op) and node.op.contraction]
+        return found.inputs[0].type.shape
+
+    assert first_operand(lambda x: matrix @ x, 9, 8) == (9, 8)
+    assert first_operand(lambda x: tn.einsum("ij,j->i", matrix, x), 9, 8) == (9, 8)
+    assert first_operand(lambda x: matrix @ x, 9, 8, 1) == (9, 8, 1)
+    assert first_operand(lambda x: matrix @ x, 9, 8, 4) == (8, 8)
 
 
 def test_an_index_out_of_range_fails_in_whichever_member_it_is() -> None:
