@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.errors import DTypeError, RunError, ShapeError, UnsupportedError
 from tenfold.ir.graph import Graph
 from tenfold.testing import assert_equal_bits
 
@@ -181,6 +181,41 @@ def test_no_result_is_a_name_of_an_argument() -> None:
     assert_equal_bits(tn.vmap(changed, in_axes=(0, None))(x, w), before * shared)
     assert_equal_bits(x, before)
     assert_equal_bits(w, shared)
+
+
+def test_a_change_of_an_array_that_was_not_given_is_refused_and_taken_back() -> None:
+    total, x = tn.asarray(numbers(2)), tn.asarray(numbers(3, 2))
+    before = np.asarray(total).copy()
+
+    def adds(row: tn.Array) -> tn.Array:
+        nonlocal total
+        total += row
+        return row * 2
+
+    for mapped, given in ((tn.vmap(adds), x), (tn.vmap(tn.vmap(adds)), x[None])):
+        with pytest.raises(RunError, match="changes an array that it was not given") as caught:
+            mapped(given)
+        assert "remedy: return the new value" in str(caught.value)
+        assert_equal_bits(total, before)
+
+    def fails(row: tn.Array) -> tn.Array:
+        total[0] = row[1]
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        tn.vmap(fails)(x)
+    assert_equal_bits(total, before)
+
+
+def test_a_traced_function_is_told_what_a_map_inside_reads() -> None:
+    w, x = tn.asarray(numbers(2)), tn.asarray(numbers(3, 2))
+    inside = tn.function(lambda x: tn.vmap(lambda row: tn.sum(w * row))(x))
+    around = tn.vmap(tn.function(lambda row: tn.sum(w * row)))
+    for factor in (1, 2):
+        w *= factor
+        for program in (inside, around):
+            wanted = [np.asarray(tn.sum(w * x[i])) for i in range(3)]
+            assert_equal_bits(program(x), np.array(wanted))
 
 
 def test_a_shared_python_number_stays_weak() -> None:

@@ -1,7 +1,7 @@
 """Tracing: a user's function runs once on arrays that have no values yet.
 
-Takes the function's name, hands on a block in which nothing is computed for being deep, and in
-which asking for a value is an error that names the line.
+Takes the name of who traces, hands on a block in which nothing is computed for being deep, and in
+which it is an error to ask for a value, or to change an array that was not made in the block.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -17,25 +17,53 @@ tenfold.errors.UnsupportedError: tn.vmap: <doctest ...>:2 asks for a value, and 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from tenfold import _native
+from tenfold._native import Array, Node
 from tenfold.devices.reference import TRACED
-from tenfold.errors import UnsupportedError
+from tenfold.errors import RunError, UnsupportedError
 from tenfold.settings import within
 
 
 @contextmanager
 def tracing(operation: str, remedy: str) -> Iterator[None]:
-    """Raise UnsupportedError with the user's line where the block asks for values there are not."""
-    with within(pending_depth=0):
-        try:
+    """Raise UnsupportedError with the user's line where the block asks for values there are not,
+    RunError where it has changed an array of others, which has its value back then.
+    """
+    seen: list[tuple[Array, Node | None]] = []
+    before = _native.watch_arrays(seen)
+    try:
+        with within(pending_depth=0):
             yield
-        except UnsupportedError as error:
-            if error.rule != TRACED:
-                raise
-            rule = f"{_line_of(error)} asks for a value, and an array that is traced has none"
-            raise UnsupportedError(operation, rule, remedy=remedy) from error
+    except UnsupportedError as error:
+        if error.rule != TRACED:
+            raise
+        rule = f"{_line_of(error)} asks for a value, and an array that is traced has none"
+        raise UnsupportedError(operation, rule, remedy=remedy) from error
+    finally:
+        _native.watch_arrays(before)
+        changed = _put_back(seen)
+        if before is not None:
+            before.extend(seen)  # a trace around this one is told as well
+    if changed:
+        rule = "the function changes an array that it was not given"
+        remedy = "return the new value, and assign it where the function is called"
+        raise RunError(operation, rule, changed[:1], remedy)
+
+
+def _put_back(seen: Sequence[tuple[Array, Node | None]]) -> list[Array]:
+    """Give arrays that were looked at, and not made, their values back; return those changed."""
+    made = {id(array) for array, node in seen if node is None}  # the list keeps them alive
+    changed = []
+    for array, node in seen:
+        if node is not None and id(array) not in made:
+            now = _native.kept_node(array)
+            if now is not None and now != node:
+                _native.rebind(array, node)
+                changed.append(array)
+    return changed
 
 
 def _line_of(error: BaseException) -> str:

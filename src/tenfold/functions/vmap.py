@@ -76,8 +76,8 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
         axes = _given_axes(in_axes, structure, len(args))
         entries = _entries(leaves, axes, structure)
         length = _length(entries, structure)
-        members, stand_ins = _placeholders(entries)
         with tracing("tn.vmap", BY_VALUES):
+            members, stand_ins = _placeholders(entries)
             own_args, own_kwargs = structure.unflatten(members)
             result = function(*own_args, **own_kwargs)
         outputs, written = flatten(result)
@@ -112,15 +112,11 @@ def _spread(name: str, prefix: Any, structure: Structure) -> list[Any]:
 
 
 def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: Structure) -> list[Entry]:
-    """Return for each leaf its array with the members in front, or what all share.
-
-    No array is the caller's own: the function may assign to what it is given.
-    """
+    """Return for each leaf its array with the members in front, or what all share as it is."""
     found = []
     for at, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
-            shared = captured(leaf) if isinstance(leaf, Array) else leaf
-            found.append(Entry(shared, batched=False))
+            found.append(Entry(leaf, batched=False))
             continue
         try:
             x = captured(leaf) if isinstance(leaf, Array) else asarray(leaf)
@@ -174,13 +170,18 @@ def _length(entries: Sequence[Entry], structure: Structure) -> int:
 
 
 def _placeholders(entries: Sequence[Entry]) -> tuple[list[Any], dict[Any, Entry]]:
-    """Return what one member's call is given, and what stands in for its placeholders."""
+    """Return what one member's call is given, and what stands in for its placeholders.
+
+    No array is the caller's own: the function may assign to what it is given.
+    """
     members, stand_ins = [], {}
     for entry in entries:
         given = entry.value
         if entry.batched:
             given = _native.placeholder(Type(given.shape[1:], given.dtype, given.device))
             stand_ins[_native.node_of(given)] = entry
+        elif isinstance(given, Array):
+            given = captured(given)
         members.append(given)
     return members, stand_ins
 
