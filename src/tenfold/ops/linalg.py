@@ -26,7 +26,7 @@ from tenfold.ir.declare import array, as_stack, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops import diagonals
-from tenfold.ops.stacked_solves import solve_members
+from tenfold.ops.stacked_solves import stacked_solves
 
 
 class QRResult(NamedTuple):
@@ -258,7 +258,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     multiply_adds=_solve_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.solve,),
-    batch=solve_members,
+    batch=stacked_solves,
     samples=[
         Sample(((3, 3), (3,))),
         Sample(((3, 3), (3, 2))),

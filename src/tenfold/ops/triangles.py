@@ -14,7 +14,7 @@ from tenfold.ir.declare import array, as_stack, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import product
 from tenfold.ops.linalg import computed_in, matrices, refuse_singular, solve_rule, solve_shapes
-from tenfold.ops.stacked_solves import solve_members
+from tenfold.ops.stacked_solves import solves_as_one
 
 
 class LUResult(NamedTuple):
@@ -78,7 +78,7 @@ def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> i
     remedy="a triangular matrix with 0 on its diagonal has no inverse: drop that row",
     multiply_adds=_multiply_adds,
     namespace="linalg",
-    batch=solve_members,
+    batch=solves_as_one,
     samples=[
         Sample(((3, 3), (3,))),
         Sample(((3, 3), (3, 2)), {"upper": True}),
