@@ -16,13 +16,14 @@ from pathlib import Path
 import click
 from engine_work.additions import additions
 from engine_work.launches import launches
+from engine_work.products import products
 from engine_work.sums import sums
 from engine_work.trees import trees
 from kernel_work.peers import load_all
 from kernel_work.report import facts, show
 
 PEERS = ["numpy", "torch"]
-NAMES = ["additions", "sums", "launches", "trees"]
+NAMES = ["additions", "sums", "launches", "products", "trees"]
 
 
 @click.command()
@@ -36,7 +37,8 @@ def main(only: Sequence[str], rounds: int, quick: bool, file: Path | None) -> No
     report = {**facts(found, rounds, 1.0), "quick": quick}
     begin = time.perf_counter()
     report["rows"] = [*additions(rounds, quick, found)] if "additions" in wanted else []
-    for name, rows in (("sums", sums), ("launches", launches), ("trees", trees)):
+    others = (("sums", sums), ("launches", launches), ("products", products), ("trees", trees))
+    for name, rows in others:
         report["rows"] += rows(rounds, quick) if name in wanted else []
     report["compile"] = None
     report["seconds"] = time.perf_counter() - begin

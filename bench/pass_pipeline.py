@@ -18,7 +18,7 @@ import numpy as np
 import tenfold as tn
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.devices.compiling import target_machine
+from tenfold.devices.compiling import processor
 from tenfold.devices.device import DEVICES
 from tenfold.ir.graph import Graph
 from tenfold.render.llvm import render
@@ -57,7 +57,11 @@ def launched(array: tn.Array) -> tuple[object, object, list[int], list[Value]]:
 
 def compiled(text: str, passes: bool) -> tuple[int, float, object]:
     """The address of the kernel, the milliseconds it took, and what keeps it there."""
-    machine = target_machine(llvm, "native", 2)
+    name, features = processor("native")
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(
+        cpu=name, features=features, opt=2, reloc="pic", codemodel="small"
+    )
     begun = time.perf_counter()
     module = llvm.parse_assembly(text)
     module.verify()

@@ -16,7 +16,7 @@ void Engine::account(int64_t objects, int64_t bytes) {
 // With the Lock, as the next two. What is changed in place takes no more than it did.
 void Engine::expect(Future& future) {
     if (const Type* type = future.type) {
-        future.bytes = std::size_t(type->size()) * dtype_of(type->dtype).bytes;
+        future.bytes = type->bytes();
         expected_ += future.bytes;
     } else if (future.operation->kind != Operation::in_place) {
         future.guessed = true;

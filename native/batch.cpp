@@ -49,18 +49,6 @@ class Line {
     int64_t units_;
 };
 
-std::size_t bytes_of(const Type& type) {
-    return std::size_t(type.size()) * dtype_of(type.dtype).bytes;
-}
-
-Ref<Value> new_value(const Ref<Type>& type, Ref<Allocation> memory) {
-    if (!memory) return {};
-    auto value = Ref<Value>::adopt(new Value);
-    value->type = type;
-    value->buffers[0].allocation = std::move(memory);
-    return value;
-}
-
 } // namespace
 
 std::size_t SignatureHash::operator()(const Signature& signature) const {
@@ -94,7 +82,7 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
     items[arrays] = dtype_of(type->dtype).bytes;
     Line line(*rows.loop, items, type->size());
     UsualModes modes;
-    std::size_t bytes = bytes_of(*type);
+    std::size_t bytes = type->bytes();
     std::vector<void*> memory(members.size());
     pool_allocate(bytes, memory);
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -115,7 +103,7 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
             if (dtype_of(as.dtype).kind == 'c') numbers[count++] = number_bits(*input.scalar, as);
         }
         if (!memory[i]) continue;
-        Ref<Value> value = new_value(type, Allocation::of_pool(memory[i], bytes));
+        Ref<Value> value = Value::in(Allocation::of_pool(memory[i], bytes), type);
         if (!usual) continue;
         buffers[at] = value->buffers[0].address();
         if (!line.run(buffers.data(), numbers.data())) continue;
@@ -161,9 +149,7 @@ class Folding {
     // The sum stands where a sum stood before.
     Ref<Value> add(const Ref<Value>& left, const Ref<Value>& right) {
         bool own_left = made(left), own_right = !own_left && made(right);
-        Ref<Value> sum = own_left    ? left
-                         : own_right ? right
-                                     : new_value(type_, Allocation::from_pool(bytes_of(*type_)));
+        Ref<Value> sum = own_left ? left : own_right ? right : Value::of(type_);
         if (!sum) return {};
         if (!made(sum)) made_.push_back(sum.get());
         std::array<void*, 3> buffers{left->buffers[0].address(), right->buffers[0].address(),

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "future.h"
-#include "singly.h"
+#include "products.h"
 
 namespace tenfold {
 
@@ -35,6 +34,7 @@ struct Batcher {
     // Of what the GIL is not needed for: how most lie, and how any do.
     std::optional<Rows> rows;
     std::unique_ptr<Pattern> pattern;
+    std::unique_ptr<Products> products;
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
     std::vector<Ref<Future>> members; // some may have been dropped, or cancelled
@@ -42,8 +42,10 @@ struct Batcher {
     uint64_t depths = 0;
     bool listed = false; // among those that have members
 
-    bool is_native() const { return rows || pattern; }
-    const Ref<Type>& type() const { return rows ? rows->type : pattern->type(); }
+    bool is_native() const { return rows || pattern || products; }
+    const Ref<Type>& type() const {
+        return rows ? rows->type : pattern ? pattern->type() : products->type;
+    }
     // Whether a number can enter the operation there; if not, Python says what is wrong.
     bool takes(std::size_t position, const Scalar& scalar) const;
 };

@@ -198,6 +198,7 @@ class Engine {
     void become_ready(Future& future);
     void make_ready(Future& future);
     Batcher* classified(Future& future);
+    bool is_full(const Batcher& batcher) const;
     void join(Batcher& batcher, Future& future);
     void leave_batcher(Future& future);
     uint32_t urgency(const Future& future) const;

@@ -217,8 +217,8 @@ namespace {
 
 Traced traced_step(const Job& job) {
     const Operation& operation = *job.members[0]->operation;
-    bool kernel =
-        job.kind == Job::rows || (operation.kind == Operation::fold && operation.plain_add);
+    bool kernel = (job.kind == Job::rows && operation.kind != Operation::product) ||
+                  (operation.kind == Operation::fold && operation.plain_add);
     const char* category = kernel                              ? "kernel"
                            : operation.kind >= Operation::user ? "operator"
                                                                : "call";
@@ -245,7 +245,7 @@ void Engine::run_rest(Job& job) {
     if (places.empty()) return;
     rest.kind = Job::python;
     rest.batcher = job.batcher;
-    rest.first = job.first;
+    rest.first = job.first && places.size() == job.members.size();
     rest.answers.resize(places.size());
     if (const Pattern* pattern = job.batcher->pattern.get())
         run_pattern(*pattern, rest.members, rest.answers, rest.first, nullptr);
@@ -259,6 +259,9 @@ void Engine::run(Job& job) {
     if (job.kind == Job::classify) return host_.classify(*this, job);
     job.answers.resize(job.members.size());
     if (job.kind == Job::rows) {
+        PanelMaker known; // makes none
+        if (Products* products = job.batcher->products.get())
+            run_products(*products, job.members, job.answers, job.first, known);
         if (job.batcher->rows) run_rows(*job.batcher->rows, job.members, job.answers, job.first);
         return run_rest(job);
     }

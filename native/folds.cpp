@@ -255,12 +255,7 @@ class Fold {
     }
 
     Ref<Value> value_in(Ref<Allocation> memory, Axes& rest) {
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = node_.type;
-        value->buffers[0].allocation = std::move(memory);
-        value->strides = strides_of(*value->type, rest);
-        value->part = !value->strides.empty();
-        return value;
+        return Value::in(std::move(memory), node_.type, strides_of(*node_.type, rest));
     }
 
     // Of the result, whose axes lie in this order; none for C's.

@@ -92,16 +92,9 @@ class Running {
     }
 
     bool take(const BoundPlan::Allocate& made) {
-        Ref<Allocation> allocation = Allocation::from_pool(made.bytes);
-        if (!allocation) return false;
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = made.type;
-        value->strides = made.strides;
-        value->part = !made.strides.empty();
-        value->buffers[0].allocation = std::move(allocation);
-        slots_[made.slot] = std::move(value);
-        if (made.temporary) count(Counter::temporaries);
-        return true;
+        slots_[made.slot] = Value::in(Allocation::from_pool(made.bytes), made.type, made.strides);
+        if (made.temporary) surroundings_.count(Counter::temporaries);
+        return bool(slots_[made.slot]);
     }
 
     bool take(const BoundPlan::Share& share) {
@@ -141,8 +134,8 @@ class Running {
                                    : number_bits(scalar_at(number.position), number));
         for (const BoundPlan::Scale& scale : run.scales) push(scale);
         bool kernel = run.multiply_adds < 0;
-        count(kernel ? Counter::kernels : Counter::calls);
-        count(Counter::launches);
+        surroundings_.count(kernel ? Counter::kernels : Counter::calls);
+        surroundings_.count(Counter::launches);
         if (!kernel) count(Counter::multiply_adds, run.multiply_adds);
         return timed(run.label, kernel, [&] {
             if (!launch(run, run.kernel, run.units, run.grain, run.threads, run.scratch))
@@ -262,7 +255,7 @@ class Running {
         if (!slots_[made.slots[0]]) return false;
         for (std::size_t i = 1; i < made.slots.size(); ++i)
             slots_[made.slots[i - 1]]->next = slots_[made.slots[i]];
-        publish(walked_.nodes[made.position].node.get(), slots_[made.slots[0]]);
+        surroundings_.publish(walked_.nodes[made.position].node.get(), slots_[made.slots[0]]);
         return true;
     }
 

@@ -142,8 +142,9 @@ class Surroundings {
     virtual bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) {
         return false;
     }
-    // What loops count.
+    // Kernels, calls, launches and temporaries.
     virtual void count(Counter counter) { tenfold::count(counter); }
+    virtual void publish(Node* node, Ref<Value> value) { tenfold::publish(node, std::move(value)); }
 };
 
 // Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a

@@ -60,6 +60,12 @@ Batcher& Engine::add_batcher(const Signature& signature, Batcher&& made) {
     return *batchers_.emplace(signature, std::move(owned)).first->second;
 }
 
+// Under hold no batch is: a worker woken for each push would find nothing.
+bool Engine::is_full(const Batcher& batcher) const {
+    return holds_ == 0 &&
+           (batcher.live >= ENOUGH || (limits_.batch && batcher.live >= limits_.batch));
+}
+
 void Engine::join(Batcher& batcher, Future& future) {
     future.batcher = &batcher;
     batcher.members.push_back(Ref<Future>(&future));
@@ -67,8 +73,7 @@ void Engine::join(Batcher& batcher, Future& future) {
     batcher.wanted += future.wanted;
     batcher.depths += future.depth;
     if (!std::exchange(batcher.listed, true)) active_.push_back(&batcher);
-    due_ |=
-        future.wanted || batcher.live >= ENOUGH || (limits_.batch && batcher.live >= limits_.batch);
+    due_ |= future.wanted || is_full(batcher);
 }
 
 // One that has been dropped or cancelled, or runs; its place among the members stays.
@@ -214,8 +219,7 @@ Batcher* Engine::lowest(bool due) {
             continue;
         }
         ++i;
-        bool full = (limits_.batch && batcher->live >= limits_.batch) || batcher->live >= ENOUGH;
-        if (holds_ > 0 ? batcher->wanted == 0 : due && !full && batcher->wanted == 0) continue;
+        if ((holds_ > 0 || (due && !is_full(*batcher))) && batcher->wanted == 0) continue;
         // depths / live as fractions
         if (!best || batcher->depths * best->live < best->depths * batcher->live) best = batcher;
     }

@@ -26,7 +26,7 @@ constexpr std::span<const int64_t> NO_STARTS{};
 
 const Params* pattern_of(const Node& node) { return starts_of(*node.op, *node.params).pattern; }
 
-class Singly {
+class Singly : public OneByOne {
   public:
     Singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
            std::vector<Ran>* ran)
@@ -55,7 +55,6 @@ class Singly {
         return compute_all() ? std::move(values_[pattern.output]) : Ref<Value>();
     }
 
-  private:
     void begin() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
             left_[i] = walked_.nodes[i].uses;
@@ -63,16 +62,26 @@ class Singly {
         }
     }
 
+    bool compute_one(uint32_t position) override {
+        const Node& node = *walked_.nodes[position].node;
+        return has_loops(node)   ? compute(position)
+               : has_folds(node) ? fold(position)
+                                 : view(position) || compute_by_plan(position);
+    }
+
+    Ref<Value>& value(uint32_t position) override { return values_[position]; }
+
+    void is_done(uint32_t position) override {
+        for (uint32_t input : walked_.inputs(walked_.nodes[position]))
+            if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
+    }
+
+  private:
     bool compute_all() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            const WalkedNode& entry = walked_.nodes[i];
-            if (values_[i] || entry.node->is_scalar()) continue;
-            bool done = has_loops(*entry.node)   ? compute(i)
-                        : has_folds(*entry.node) ? fold(i)
-                                                 : view(i) || compute_by_plan(i);
-            if (!done) return false;
-            for (uint32_t input : walked_.inputs(entry))
-                if (--left_[input] == 0 && !walked_.nodes[input].held) values_[input] = nullptr;
+            if (values_[i] || walked_.nodes[i].node->is_scalar()) continue;
+            if (!compute_one(i)) return false;
+            is_done(i);
         }
         return true;
     }
@@ -200,7 +209,6 @@ class Singly {
     // An operand that was made here, and is read for the last time, gives its own.
     Ref<Value> memory_for(uint32_t position, const Type& type, std::vector<int64_t> strides) {
         const WalkedNode& entry = walked_.nodes[position];
-        auto bytes = std::size_t(type.size()) * dtype_of(type.dtype).bytes;
         Ref<Allocation> memory;
         for (uint32_t input : walked_.inputs(entry)) {
             const WalkedNode& below = walked_.nodes[input];
@@ -213,14 +221,8 @@ class Singly {
                 value.buffers[0].offset == 0)
                 memory = own;
         }
-        if (!memory) memory = Allocation::from_pool(bytes);
-        if (!memory) return {};
-        auto value = Ref<Value>::adopt(new Value);
-        value->type = entry.node->type;
-        value->buffers[0].allocation = std::move(memory);
-        value->part = !strides.empty();
-        value->strides = std::move(strides);
-        return value;
+        if (!memory) memory = Allocation::from_pool(type.bytes());
+        return Value::in(std::move(memory), entry.node->type, std::move(strides));
     }
 
     bool launched(const Loop& loop, const Lying& lying, std::span<const Value* const> arrays,
@@ -307,9 +309,9 @@ bool may_be_computed(const Walked& walked, const WalkedNode& entry) {
            (node.op->part == Op::none || !is_small_part(walked, entry));
 }
 
-bool is_looped(const Node& node) { return has_loops(node) || has_folds(node) || node.op->view; }
-
 } // namespace
+
+bool is_looped(const Node& node) { return has_loops(node) || has_folds(node) || node.op->view; }
 
 bool fits_singly(const Walked& walked, uint8_t device) {
     int64_t most = is_long(walked) ? MOST_IN_LONG : MOST_ELEMENTS;
@@ -323,6 +325,13 @@ bool fits_singly(const Walked& walked, uint8_t device) {
         loops |= is_looped(node);
     }
     return loops;
+}
+
+std::unique_ptr<OneByOne> one_by_one(const Walked& walked, int threads, LoopMaker& maker,
+                                     Surroundings& surroundings, std::vector<Ran>* ran) {
+    auto made = std::make_unique<Singly>(walked, threads, maker, surroundings, ran);
+    made->begin();
+    return made;
 }
 
 bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,

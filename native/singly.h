@@ -30,6 +30,22 @@ inline bool is_long(const Walked& walked) { return walked.nodes.size() > LONG; }
 // Whether all that is pending are small arrays of this device, made by operations that may be
 // computed by themselves, of which one at least has loops or is a view.
 bool fits_singly(const Walked& walked, uint8_t device);
+// Whether there are loops for an operation, or it is a view.
+bool is_looped(const Node& node);
+// The nodes of a walk one by one, in any order in which inputs come before those who read them.
+class OneByOne {
+  public:
+    virtual ~OneByOne() = default;
+    // Computes a node whose inputs are there; false where it fails.
+    virtual bool compute_one(uint32_t position) = 0;
+    // What was there, or has been computed and is still to be read.
+    virtual Ref<Value>& value(uint32_t position) = 0;
+    // A node will not be asked for any more: what it read may go.
+    virtual void is_done(uint32_t position) = 0;
+};
+std::unique_ptr<OneByOne> one_by_one(const Walked& walked, int threads, LoopMaker& maker,
+                                     Surroundings& surroundings, std::vector<Ran>* ran);
+
 // Of a walk that fits. False where a node fails, or has no loop: what it was computed from may have
 // its value by then.
 bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,

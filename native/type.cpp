@@ -28,6 +28,8 @@ int64_t Type::size() const {
     return product;
 }
 
+std::size_t Type::bytes() const { return std::size_t(size()) * dtype_of(dtype).bytes; }
+
 bool Type::same(const TypeKey& key) const {
     return dtype == key.dtype && device == key.device && storage == key.storage &&
            weak == key.weak &&

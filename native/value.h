@@ -42,6 +42,20 @@ struct Value {
     std::array<Buffer, 4> buffers;
     Ref<Value> next; // the following result of an operation with several results
 
+    // Empty where there is no memory.
+    static Ref<Value> in(Ref<Allocation> memory, const Ref<Type>& type,
+                         std::vector<int64_t> strides = {}) {
+        if (!memory) return {};
+        auto value = Ref<Value>::adopt(new Value);
+        value->type = type;
+        value->part = !strides.empty();
+        value->strides = std::move(strides);
+        value->buffers[0].allocation = std::move(memory);
+        return value;
+    }
+    static Ref<Value> of(const Ref<Type>& type) {
+        return in(Allocation::from_pool(type->bytes()), type);
+    }
     static void destroy(Value* value) { delete value; }
     static void* operator new(std::size_t) { return Slab<Value>::take(); }
     static void operator delete(void* memory) { Slab<Value>::give(memory); }

@@ -35,7 +35,7 @@ def test_docstring_is_what_the_public_function_shows(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["asarray", "eval", "explain", "options", "profile", "op", "operator"]
+    "name", ["asarray", "eval", "explain", "options", "profile", "op", "operator", "vmap"]
 )
 def test_public_name_that_is_no_operation_has_an_example(name: str) -> None:
     assert failures(inspect.getdoc(getattr(tn, name)) or "", name) == 0

@@ -187,6 +187,7 @@ PyObject* new_array(Ref<Node> node) {
     ArrayObject* self = allocate();
     if (!self) return nullptr;
     self->node = node.detach();
+    if (watcher) note(as_object(self), nullptr);
     return as_object(self);
 }
 
@@ -230,6 +231,7 @@ Node* node_of(PyObject* object) {
     ArrayObject* self = as_array(object);
     bool known = !self->base || (self->version == self->root->version && !self->root->window);
     if (!known && !refresh(self)) return nullptr;
+    if (watcher) note(object, self->node);
     return self->node;
 }
 
@@ -246,6 +248,7 @@ void forget_views(ArrayObject* root) {
 }
 
 void rebind(ArrayObject* array, Ref<Node> node) {
+    if (watcher) note(as_object(array), array->node);
     release(std::exchange(array->node, node.detach()));
     ++array->version;
     forget_views(array); // they would keep the value before from being written over

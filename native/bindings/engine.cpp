@@ -453,7 +453,8 @@ void set_engine_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
     engine_hooks = {take("describe"), take("import_"), take("run"),     take("signature"),
                     take("copy"),     take("error"),   take("log"),     take("wait"),
-                    take("object"),   take("add"),     take("options"), take("parts")};
+                    take("object"),   take("add"),     take("options"), take("parts"),
+                    take("plan")};
 }
 
 nb::list listed(const std::vector<Traced>& traced) {

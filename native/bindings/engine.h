@@ -8,7 +8,7 @@ namespace tenfold::bindings {
 // Python functions and types that the engine needs; named in `set_engine_hooks`.
 struct EngineHooks {
     PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *add,
-        *options, *parts;
+        *options, *parts, *plan;
 };
 extern EngineHooks engine_hooks;
 
@@ -55,13 +55,12 @@ void log_failure(const Failure& failure);
 void remember_call(Future& future, PyObject* function);
 void forget_calls(Future& future);
 
-// Products of matrices of equal Types, as one. False where each is to be computed alone.
-bool run_products(Job& job);
 // Makes known how operations of tenfold on such Types are batched.
 void prepare(Engine& engine, Operation& operation, std::span<Type* const> types);
 // A loop for contiguous operands; null where there is none. In singly.cpp.
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
 bool has_loops_on(uint8_t device_of_type);
 LoopMaker& python_maker(); // with the GIL
+PanelMaker& panel_maker(); // with the GIL
 
 } // namespace tenfold::bindings

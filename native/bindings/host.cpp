@@ -213,8 +213,10 @@ class PythonHost : public Host {
         Operation::Kind kind = job.members[0]->operation->kind;
         {
             Under under(*job.members[0]->operation);
-            bool done = (kind == Operation::product && run_products(job)) ||
-                        (kind == Operation::fold && run_sum(engine, job));
+            bool done = kind == Operation::fold && run_sum(engine, job);
+            if (job.batcher && job.batcher->products) // panels may be missing
+                run_products(*job.batcher->products, job.members, job.answers, job.first,
+                             panel_maker());
             if (job.batcher && job.batcher->pattern) { // loops may be missing
                 run_pattern(*job.batcher->pattern, job.members, job.answers, job.first,
                             &python_maker());

@@ -98,6 +98,7 @@ NB_MODULE(_native, module) {
     declare_functions(module);
     declare_singly(module);
     declare_submissions(module);
+    declare_calls(module);
     declare_engine(module);
 
     nb::class_<Options>(module, "Options")

@@ -70,7 +70,7 @@ Ref<Operation> describe(PyObject* operator_, PyObject* params, const Ref<Submitt
 
 void keep(std::string&& key, const Ref<Operation>& made) {
     auto& known = known_operations().all;
-    made->kept = made->pure && (made->options->usual || made->kind == Operation::product);
+    made->kept = made->pure && made->options->usual;
     if (known.size() >= MOST_KNOWN) known.clear();
     known.emplace(std::move(key), made);
 }

@@ -54,6 +54,10 @@ Type& type_of(PyObject* array); // it cannot change, so no view is brought up to
 // The nodes that views have kept are made again when they are asked for.
 void forget_views(ArrayObject* root);
 void rebind(ArrayObject* array, Ref<Node> node);
+// Where a list is set, this thread traces a function: it is told of each Array that is made, and
+// of each that is looked at with its node.
+extern PyObject* watcher;
+void note(PyObject* array, Node* node);
 
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
@@ -157,6 +161,7 @@ void declare_windows(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_singly(nb::module_& module);
 void declare_submissions(nb::module_& module);
+void declare_calls(nb::module_& module);
 void declare_code(nb::module_& module);
 void declare_engine(nb::module_& module);
 

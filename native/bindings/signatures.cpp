@@ -1,6 +1,9 @@
 // Signatures of operations of tenfold: what is to be known of some Types before pushes of them can
 // run as one batch, without Python.
+#include <algorithm>
+
 #include "engine.h"
+#include "plans.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -41,7 +44,7 @@ nb::object applied(const Operation& operation, const Inputs& inputs) {
                                    static_cast<PyObject*>(operation.params)));
 }
 
-std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs, uint8_t device) {
+std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs) {
     Node* output = node_of(array.ptr());
     auto made = std::make_unique<Pattern>();
     made->walked = walk_at_rest(std::array{output});
@@ -52,12 +55,55 @@ std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs, uint
         for (std::size_t k = 0; k < inputs.nodes.size(); ++k)
             if (inputs.nodes[k] == made->walked.nodes[i].node) made->leaves[k] = i;
     }
-    if (!made->fits(device)) return {};
     made->kept = array.release().ptr();
     return made;
 }
 
+// The plan for an operation on arrays of these Types, if no call of it needs Python. Their values
+// are never read.
+Ref<BoundPlan> plan_for(const Op* op, std::span<const Ref<Type>> types) {
+    std::vector<Ref<Node>> factors;
+    std::vector<Node*> borrowed;
+    for (const Ref<Type>& type : types) {
+        Ref<Value> value = Value::of(type);
+        if (!value) return {};
+        factors.push_back(value_node(std::move(value)));
+        borrowed.push_back(factors.back().get());
+    }
+    nb::object array = nb::steal(new_array(make_node(op, borrowed, {})));
+    nb::object made =
+        nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, array.ptr(), nullptr));
+    if (!made.is_valid() || made.is_none()) return {};
+    Ref<BoundPlan> plan = nb::cast<PlanHandle&>(made).plan;
+    bool calls = std::ranges::any_of(plan->instructions, [](const auto& each) {
+        return std::holds_alternative<BoundPlan::Call>(each);
+    });
+    return calls || plan->left >= 0 ? Ref<BoundPlan>() : plan;
+}
+
+class Maker : public PanelMaker {
+  public:
+    const Products::Panel* make(const Products& products, Products::Form form,
+                                std::size_t count) override {
+        std::array factors{products.factor(0, form, int64_t(count)),
+                           products.factor(1, form, int64_t(count))};
+        std::array types{factors[0].get(), factors[1].get()};
+        auto panel = std::make_unique<Products::Panel>();
+        const Op* op = products.operation->op;
+        panel->plan = plan_for(op, factors);
+        Inputs inputs(types);
+        panel->pattern = pattern_of(applied(*products.operation, inputs), inputs);
+        PyErr_Clear(); // each alone says what was wrong
+        return panel.release();
+    }
+};
+
 } // namespace
+
+PanelMaker& panel_maker() {
+    static Maker only;
+    return only;
+}
 
 void prepare(Engine& engine, Operation& operation, std::span<Type* const> types) {
     Batcher made;
@@ -71,7 +117,13 @@ void prepare(Engine& engine, Operation& operation, std::span<Type* const> types)
     if (operation.kind == Operation::product) {
         bool matrices = types.size() == 2 && types[0]->dtype == types[1]->dtype && node;
         for (Type* type : types) matrices &= type->shape.size() == 2 && !type->weak;
-        if (matrices) made.kind = Operation::product;
+        if (matrices && inputs.ours) {
+            made.kind = Operation::product;
+            made.products = std::make_unique<Products>();
+            made.products->operation = made.operation;
+            made.products->types = {Ref<Type>(types[0]), Ref<Type>(types[1])};
+            made.products->type = node->type;
+        }
     } else if (node) {
         bool same = operation.kind == Operation::elements && node->op == operation.op;
         for (Type* type : types) same &= type->weak || type->shape == node->type->shape;
@@ -79,7 +131,8 @@ void prepare(Engine& engine, Operation& operation, std::span<Type* const> types)
         PyErr_Clear();
         if (loop && loop->kernel)
             made.rows.emplace(Rows{node->inference, Ref<Type>(node->type), loop});
-        made.pattern = pattern_of(array, inputs, types[0]->device);
+        made.pattern = pattern_of(array, inputs);
+        if (!made.pattern->fits(types[0]->device)) made.pattern.reset();
         if (made.is_native()) made.kind = Operation::elements;
     }
     engine.add_batcher(Engine::signature_of(operation, types), std::move(made));

@@ -1,7 +1,7 @@
 // Graphs that are seen for the first few times: computed node by node, by loops that Python makes
 // once for an operation and its dtypes.
-#include "../singly.h"
 #include "../caches.h"
+#include "../groups.h"
 
 #include <algorithm>
 #include <memory>
@@ -21,6 +21,7 @@ constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
 PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
 PyObject* make_movement = nullptr;  // movement(op, params, shape)
+PyObject* make_group = nullptr;     // group(op, params, inputs, members)
 uint8_t device = 0;                 // whose loops they are
 
 // How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
@@ -108,6 +109,28 @@ class Maker : public LoopMaker {
     }
 };
 
+class Grouper : public GroupMaker {
+  public:
+    std::vector<Ref<Value>> compute(const Node& like, std::span<const Column> inputs,
+                                    std::size_t members) override {
+        nb::list given;
+        for (const Column& column : inputs) {
+            nb::object value = column.scalar ? nb::steal(scalar_to_python(*column.scalar))
+                                             : nb::cast(ValueHandle{column.value});
+            given.append(nb::make_tuple(value, column.stacked));
+        }
+        nb::object params = nb::steal(params_to_python(like.params.get()));
+        nb::object made =
+            nb::steal(PyObject_CallFunction(make_group, "OOOn", like.op->python, params.ptr(),
+                                            nb::tuple(given).ptr(), Py_ssize_t(members)));
+        if (!made.is_valid()) nb::raise_python_error();
+        std::vector<Ref<Value>> results;
+        if (made.is_none()) return results;
+        for (nb::handle result : made) results.push_back(nb::cast<ValueHandle&>(result).value);
+        return results;
+    }
+};
+
 Sight& sight_of(std::span<const uint64_t> words) {
     uint64_t hash = hash_of(words);
     Sight& sight = sights[hash % PLACES];
@@ -139,6 +162,15 @@ bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const 
 
 bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
+    bool groups = is_long(walked) && make_group && current_options().singly && !options[1] &&
+                  !options[2] && may_have_groups(walked, device);
+    if (groups) {
+        Maker maker;
+        Grouper grouper;
+        auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
+        if (compute_in_groups(walked, *singly, grouper)) return true;
+        if (PyErr_Occurred()) return false;
+    }
     if (!goes_singly(walked, options, known)) {
         if (is_long(walked)) return false;
         Sight& sight = sight_of(known);
@@ -198,6 +230,8 @@ void declare_singly(nb::module_& module) {
             device = of_device;
         },
         "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
+    module.def(
+        "set_groups", [](nb::object group) { make_group = group.release().ptr(); }, "group"_a);
 }
 
 } // namespace tenfold::bindings

@@ -174,6 +174,31 @@ void engines_end_in_the_middle_of_work() {
     }
 }
 
+class CountingHost : public NativeHost {
+  public:
+    bool start(Engine& engine) override {
+        ++started;
+        return NativeHost::start(engine);
+    }
+    std::atomic<int> started{0};
+};
+
+void pushes_under_hold_start_nobody_however_many_they_are() {
+    CountingHost host;
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 64, 1'000, 0}, host));
+    prepare(*engine);
+    Handle one = Handle::of_put(engine->put(array_of(1)));
+    Future* inputs[] = {one.get(), one.get()};
+    engine->hold();
+    std::vector<Handle> handles;
+    for (int i = 0; i < 1'000; ++i) handles.emplace_back(engine->push(addition(), {}, inputs));
+    CHECK(host.started == 0);
+    engine->let_go();
+    flush(*engine);
+    CHECK(host.started > 0 && engine->statistics().done == 1'000);
+    CHECK(engine->stop(60'000'000'000));
+}
+
 } // namespace
 
 int main() {
@@ -181,6 +206,7 @@ int main() {
     const char* given = std::getenv("TENFOLD_PUSHES");
     increments_are_added_in_the_order_of_their_pushes();
     engines_end_in_the_middle_of_work();
+    pushes_under_hold_start_nobody_however_many_they_are();
     version_is_an_increment_of_its_own_object();
     engine_is_closed_while_many_threads_push();
     int pushes = given ? std::atoi(given) : 3'000;

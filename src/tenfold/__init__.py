@@ -27,6 +27,7 @@ for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
 for _device in ("reference", "cpu"):
     importlib.import_module(f"tenfold.devices.{_device}")
+importlib.import_module("tenfold.functions.groups")  # native code computes groups by it
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
@@ -45,10 +46,12 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
     Operator,
 )
 from tenfold.functions.custom import op  # noqa: E402  # as above
+from tenfold.functions.function import function  # noqa: E402  # as above
 from tenfold.functions.operator import operator  # noqa: E402  # as above
+from tenfold.functions.vmap import vmap  # noqa: E402  # as above
 from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
 
-operands.surround(asarray, pipeline.evaluate)
+operands.surround(asarray, pipeline.evaluate, pipeline.plan_of)
 surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
@@ -78,6 +81,7 @@ __all__ = [
     "eval",
     "explain",
     "from_dlpack",
+    "function",
     "linalg",
     "op",
     "operator",
@@ -88,6 +92,7 @@ __all__ = [
     "set_options",
     "testing",
     "trim",
+    "vmap",
     "wrap",
     *info.PUBLIC,
     *dtypes.DTYPES,

@@ -30,6 +30,7 @@ from tenfold import errors as errors
 from tenfold.submission import eval as eval
 from tenfold.explain import explain as explain
 from tenfold.interop.importing import from_dlpack as from_dlpack
+from tenfold.functions.function import function as function
 from tenfold import linalg as linalg
 from tenfold.functions.custom import op as op
 from tenfold.functions.operator import operator as operator
@@ -40,6 +41,7 @@ from tenfold import rules as rules
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
+from tenfold.functions.vmap import vmap as vmap
 from tenfold.assignment.windows import wrap as wrap
 e: float
 inf: float
@@ -644,6 +646,7 @@ __all__ = [
     "from_dlpack",
     "full",
     "full_like",
+    "function",
     "gather",
     "gelu",
     "greater",
@@ -765,6 +768,7 @@ __all__ = [
     "vecdot",
     "view_as_complex",
     "view_as_real",
+    "vmap",
     "where",
     "wrap",
     "zeros",

@@ -221,6 +221,27 @@ def bind_symbol(symbol: str, op: int) -> None: ...
 def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> Any: ...
 def placeholder(type: Type) -> Array: ...
 def node_of(array: Array) -> Node: ...
+def watch_arrays(list: list[Any] | None) -> list[Any] | None:
+    """Have Arrays that this thread makes, (Array, None), and looks at, (Array, Node), told."""
+
+def caller(python: Callable[..., Any]) -> Any:
+    """Return what is called like a function; where it remembers no such call, `python` is."""
+
+def remember_call(
+    caller: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    op: int,
+    params: tuple[Any, ...],
+    order: Sequence[int],
+    captured: list[tuple[Node, Array | None]],
+    read: list[tuple[Array, Node]],
+    form: Any,
+) -> None: ...
+def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
+def set_groups(group: Callable[..., Any]) -> None:
+    """Name what computes members of a group together."""
+
 def kept_node(array: Array) -> Node | None:
     """Return the node an Array keeps; unlike `node_of`, that of a view may be out of date."""
 

@@ -100,6 +100,12 @@ def _bound(pending: Sequence[Node], options: Sequence[int]) -> BoundPlan | None:
     return DEVICES[pending[0].type.device].bind(graph, Written(written, report))
 
 
+def plan_of(array: Array) -> BoundPlan | None:
+    """Return the plan of a pending array, without computing it, of programs that last."""
+    with settings.within(tier="1" if get("tier") == "auto" else get("tier")):
+        return _bound([_native.node_of(array)], options_key())
+
+
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:
     """Compute as written, but of what is read in part for the first time that part only."""
     parts = [part_of(node) or node for node in pending]

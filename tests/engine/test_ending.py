@@ -195,6 +195,18 @@ def test_engines_end_while_their_operators_run() -> None:
         del engine
 
 
+def test_operators_of_two_engines_may_wait_for_each_other() -> None:
+    meeting = threading.Barrier(2)
+
+    class Meets(tn.Operator):
+        def run(self) -> int:
+            return meeting.wait(PATIENCE)
+
+    with tn.Engine(threads=1) as one, tn.Engine(threads=1) as other:
+        handles = [engine.push(Meets()) for engine in (one, other)]
+        assert sorted(handle.get() for handle in handles) == [0, 1]
+
+
 def gone(reference: Callable[[], object]) -> bool:
     """Whether something dies without a call of Tenfold."""
     until = time.monotonic() + PATIENCE

@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 import pytest
 from tests.ops.grid import ALL_DTYPES, arity_of, elementwise_ops, legal
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.devices.compiling import target_machine
+from tenfold.devices import llvm
+from tenfold.devices.compiling import processor
 from tenfold.ir.graph import Graph
 from tenfold.ir.kernel import Kernel
 from tenfold.ir.op import OPS, Op
@@ -54,15 +54,13 @@ def plans_of(op: Op, *, fma: bool = True) -> Iterator[tuple[str, Plan]]:
 
 @cache
 def machine(cpu: str) -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return target_machine(llvm, cpu, 0)
+    return llvm.machine(*processor(cpu), 0)
 
 
 def symbols_needed(kernel: Kernel, cpu: str = "native") -> set[str]:
     """What the machine code of a kernel expects from elsewhere."""
     text = render(kernel, baseline=cpu == "x86-64")
-    return undefined_symbols(machine(cpu).emit_object(llvm.parse_assembly(text)))
+    return undefined_symbols(llvm.emitted(text, machine(cpu)))
 
 
 def undefined_symbols(code: bytes) -> set[str]:
@@ -155,4 +153,4 @@ def test_a_fold_is_packets_and_needs_no_library(name: str, form: str) -> None:
 def test_a_library_function_would_be_seen() -> None:
     text = "declare double @sin(double)\ndefine double @f(double %x) {\n"
     text += "%y = call double @sin(double %x)\nret double %y\n}"
-    assert undefined_symbols(machine("native").emit_object(llvm.parse_assembly(text))) == {"sin"}
+    assert undefined_symbols(llvm.emitted(text, machine("native"))) == {"sin"}

@@ -36,7 +36,9 @@ def test_equal_products_of_a_list_are_one() -> None:
         made[0].wait()
     assert p.multiply_adds == CUBED
     for i, each in enumerate(made):
-        np.testing.assert_allclose(np.asarray(each), a @ b + np.outer(v[i], v[i]), rtol=1e-12)
+        np.testing.assert_allclose(
+            np.asarray(each), a @ b + np.outer(v[i], v[i]), rtol=1e-12, atol=1e-12
+        )
 
 
 def test_equal_products_of_a_loop_that_adds_are_one() -> None:
@@ -46,7 +48,7 @@ def test_equal_products_of_a_loop_that_adds_are_one() -> None:
             total += A @ B + tn.linalg.outer(V[i], V[i])
         total.wait()
     assert p.multiply_adds == CUBED
-    np.testing.assert_allclose(np.asarray(total), 10 * (a @ b) + v.T @ v, rtol=1e-11)
+    np.testing.assert_allclose(np.asarray(total), 10 * (a @ b) + v.T @ v, rtol=1e-11, atol=1e-11)
 
 
 Make = Callable[[tn.Array, tn.Array], tn.Array]

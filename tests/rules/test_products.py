@@ -207,13 +207,17 @@ def test_scaled_product_is_accumulated_into_the_target() -> None:
                 z += 2 * (x @ y)
                 z.wait()
             assert (p.calls, p.kernels, p.temporaries, p.allocations) == (1, 0, 0, 0) or turn == 1
-            np.testing.assert_allclose(np.asarray(z), start + 2 * turn * (a @ b), rtol=1e-12)
+            np.testing.assert_allclose(
+                np.asarray(z), start + 2 * turn * (a @ b), rtol=1e-12, atol=1e-12
+            )
     held = (+z).wait()
     z -= x @ y
-    np.testing.assert_allclose(np.asarray(z), start + 5 * (a @ b), rtol=1e-11)
-    np.testing.assert_allclose(np.asarray(held), start + 6 * (a @ b), rtol=1e-11)
+    np.testing.assert_allclose(np.asarray(z), start + 5 * (a @ b), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(np.asarray(held), start + 6 * (a @ b), rtol=1e-11, atol=1e-11)
     z *= x @ y
-    np.testing.assert_allclose(np.asarray(z), (start + 5 * (a @ b)) * (a @ b), rtol=1e-11)
+    np.testing.assert_allclose(
+        np.asarray(z), (start + 5 * (a @ b)) * (a @ b), rtol=1e-11, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("stack", [(3,), (2, 40)])
@@ -243,7 +247,7 @@ def test_product_with_a_row_added_is_part_of_larger_expressions() -> None:
         x, y, z, w = map(tn.asarray, values)
         one, two, row, four = values
         turned, mixed = (x @ y + z).T @ x, (x @ y + z) @ w - 2.5 * (x @ y + z[::-1]) @ w
-        np.testing.assert_allclose(turned, (one @ two + row).T @ one, rtol=1e-10)
+        np.testing.assert_allclose(turned, (one @ two + row).T @ one, rtol=1e-10, atol=1e-10)
         wanted = (one @ two + row) @ four - 2.5 * (one @ two + row[::-1]) @ four
         np.testing.assert_allclose(mixed, wanted, rtol=1e-9, atol=1e-12)
 

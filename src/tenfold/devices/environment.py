@@ -17,10 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tenfold import _native
-from tenfold.devices.compiling import REFUSED, RELOCATION
+from tenfold.devices.compiling import REFUSED
+from tenfold.devices.llvm import LIBRARY, RELOCATION
 from tenfold.version import __version__
-
-LIBRARY = "libllvmlite.so"
 
 
 @cache

@@ -2,7 +2,7 @@
 
 Takes a kernel and the processor to compile for, hands on the addresses of its functions. Equal ones
 are compiled once, in the background: Ctrl-C gives the prompt back at once, and the program is kept.
-llvmlite is imported when the first one is.
+LLVM is loaded when the first one is.
 """
 
 from __future__ import annotations

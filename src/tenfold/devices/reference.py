@@ -24,6 +24,7 @@ from tenfold.dtypes import kind_of
 from tenfold.errors import Explained, RunError, UnsupportedError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Kind, Op
+from tenfold.ir.tracing import note_wait
 from tenfold.ops.cast import cast_values
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -127,12 +128,17 @@ def _present(node: Node) -> Values:
     return tuple(found)
 
 
+TRACED = "an array that is being traced has no values"
+"""What is wrong with reading a placeholder, and what is made of one."""
+
+
 def no_values() -> Failure:
-    """Return the failure, to be raised, of a leaf without values: a rule's placeholder."""
+    """Return the failure, to be raised, of a leaf without values: a placeholder."""
+    note_wait()
     return Failure(
         UnsupportedError(
             "wait",
-            "an array of a rule that is being traced has no values",
+            TRACED,
             remedy="choose by values with tn.where, not with Python's if",
         )
     )

@@ -208,6 +208,7 @@ _native.set_engine_hooks(
     add=add,
     options=settings.submitted,
     parts=operators.parts,
+    plan=operands.plan_of,
 )
 
 

@@ -16,18 +16,25 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Array, Handle
+from tenfold._native import Array, BoundPlan, Handle
 from tenfold.errors import message
 
 Import = Callable[[Any], Array]
 Evaluate = Callable[[Sequence[Array]], Exception | None]
+PlanOf = Callable[[Array], BoundPlan | None]
 
 _surroundings: dict[str, Any] = {}
 
 
-def surround(asarray: Import, evaluate: Evaluate) -> None:
-    """Say how Arrays are made of foreign ones, and how they are computed."""
-    _surroundings.update(asarray=asarray, evaluate=evaluate)
+def surround(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
+    """Say how Arrays are made of foreign ones, and how they are computed, or planned alone."""
+    _surroundings.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
+
+
+def plan_of(array: Array) -> BoundPlan | None:
+    """Return the plan of a pending Array, if native code can replay it."""
+    plan: BoundPlan | None = _surroundings["plan_of"](array)
+    return plan
 
 
 def computed(array: Array) -> Array:

@@ -52,6 +52,7 @@ def op(
     name: str | None = None,
     cost: float = 1.0,
     accuracy: int = 0,
+    batch: Callable[..., Array] | None = None,
     public: bool = False,
 ) -> Any:
     """Declare an operation of your own: `@tn.op`, or `@tn.op(...)` with what is to be said of it.
@@ -66,6 +67,7 @@ def op(
     `dtypes` is the dtype rule of an elementwise operation: the name of one of tenfold's
     ("floating", "numeric", ...) or a function from Types to (operand dtypes, result dtype). `cost`
     is that of one element in additions, `accuracy` its error bound in units in the last place.
+    `batch`, with `shape`, makes the results of many members of arrays with another axis in front.
     `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`.
 
     A bad declaration raises TypeError or ValueError. A failure of `reference`, or a result of
@@ -90,8 +92,9 @@ def op(
             rule = f"tenfold has the name {facts['name']!r} already"
             raise refused(ValueError, "tn.op", rule, "choose another with name=")
         if shape is not None:
-            made = _general(checked, reference, shape, dtype, dtypes, facts)
+            made = _general(checked, reference, shape, dtype, dtypes, {**facts, "batch": batch})
         else:
+            _refuse_batch(batch)
             made = _elementwise(checked, reference, _dtype_rule(dtypes, dtype), facts)
         if public:
             _publish(made)
@@ -113,6 +116,12 @@ def _general(
     if made.public:
         register(made)
     return made
+
+
+def _refuse_batch(batch: Any) -> None:
+    if batch is not None:
+        rule, remedy = "batch= is for operations with shape=", "leave it out: elements need none"
+        raise refused(ValueError, "tn.op", rule, remedy)
 
 
 def _elementwise(

@@ -29,6 +29,7 @@ from tenfold.interop.reading import value_of
 from tenfold.ir.declare import array, binder
 from tenfold.ir.op import Call, Inferred, Kind, Op
 from tenfold.ir.shape import Shape, checked_shape
+from tenfold.ops.members import Members
 from tenfold.settings import checked_device
 from tenfold.storage import dense
 
@@ -80,12 +81,14 @@ def opaque_op(
     *,
     shape: Any,
     dtype: Any,
+    batch: Function | None = None,
     **facts: Any,
 ) -> Op[...]:
     """Declare an op that `compute(*operands, **parameters)` evaluates.
 
     It is given what `operand` makes of the read-only values and the device of each input. `shape`
-    and `dtype` say its result; those of the first input where they are None.
+    and `dtype` say its result; those of the first input where they are None. `batch` makes the
+    results for many members of operands that all have the batch axis in front.
     """
     signature, bound_arguments = inspect.signature(function), binder(function)
     names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
@@ -106,6 +109,12 @@ def opaque_op(
         values = tuple(_parameter(name, bound.kwargs[name]) for name in names)
         return Call(inputs, (values, inputs[0].device if inputs else checked_device(None)))
 
+    def of_members(members: Members, values: tuple[Any, ...], _: str) -> Any:
+        if batch is None:
+            return NotImplemented
+        operands = [members.in_front(at) for at in range(len(members.operands))]
+        return batch(*operands, **dict(zip(names, values, strict=True)))
+
     return named(
         Op(
             function=function,
@@ -114,6 +123,7 @@ def opaque_op(
             rule=rule,
             bind=bind,
             reference=reference,
+            batch=of_members,
             can_fail=True,
             opaque=True,
             **facts,

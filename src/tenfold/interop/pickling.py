@@ -22,6 +22,7 @@ import numpy as np
 
 from tenfold import _native, settings
 from tenfold._native import Array, Node
+from tenfold.devices.reference import TRACED
 from tenfold.errors import DeviceError, UnsupportedError
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import OPS, Op
@@ -91,7 +92,7 @@ def _leaf(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
     if not results:
         raise UnsupportedError(
             "pickle",
-            "an array of a rule that is being traced has no values",
+            TRACED,
             remedy="pickle what the traced function returns",
         )
     return node.type.device, results

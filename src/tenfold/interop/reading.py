@@ -16,8 +16,10 @@ import numpy as np
 
 from tenfold import _native, pipeline, settings
 from tenfold._native import Array, Value
+from tenfold.devices.reference import TRACED
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import RunError, ShapeError, UnsupportedError, message
+from tenfold.ir.tracing import note_wait
 from tenfold.ops.cast import cast_values
 from tenfold.storage import dense
 
@@ -39,9 +41,10 @@ def _computed(array: Array, operation: str | None = None) -> Value:
             raise failure
     value = node.value()
     if value is None:
+        note_wait()
         raise UnsupportedError(
             operation or "wait",
-            "an array of a rule that is being traced has no values",
+            TRACED,
             [array],
             remedy="choose by values with tn.where, not with Python's if",
         )

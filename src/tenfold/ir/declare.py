@@ -28,7 +28,7 @@ from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import HALVES, canonical, kind_of, names, promote, wide
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, register
+from tenfold.ir.op import Call, Derived, Inferred, Kind, Op, P, Params, register
 from tenfold.ir.pattern import Pattern
 from tenfold.ir.shape import Axis, Shape, broadcast, normalize_axes, reduced
 
@@ -57,6 +57,16 @@ def no_array(value: object, operation: str = "exp") -> DTypeError:
         rule = f"{type(value).__name__} of a rule's pattern is no array"
         remedy = f"write tn.rules.pattern.{operation.replace('.', '_')}(...) in a pattern"
     return DTypeError("", rule, remedy=remedy)
+
+
+def as_stack(_: int, *params: Any) -> Params:
+    """The `batch_params` of an operation on stacks of what it works on: the same params."""
+    return params
+
+
+def along_next_axis(_: int, axis: int, *rest: Any) -> Params:
+    """The `batch_params` of an operation along an axis that its params begin with."""
+    return (axis + 1, *rest)
 
 
 FORMULA_COST = 20.0

@@ -261,6 +261,14 @@ class Op(Operation[P]):
     position, from the params."""
     multiply_adds: Callable[..., int] | None = None
     """The multiply-adds of a call with these Types and params, for products and solves."""
+    body: Callable[[Sequence[Array]], tuple[Array, ...]] | None = None
+    """For a call of a traced function: its results, in the operations it is made of."""
+    batch_params: Callable[..., Params] | None = None
+    """Of a call on operands with another axis in front, whose results have it too:
+    `batch_params(length of the axis, *params)`. Operands that all members share are repeated."""
+    batch: Callable[..., Any] | None = None
+    """The results for many members at once where neither `batch_params` nor another fact says them:
+    `batch(members, *params)` (ops/members.py). It may return NotImplemented: one by one then."""
     result_type: Callable[..., Any] | None = None
     """The named tuple of its results, where there are several with names."""
     id: int = field(init=False)

@@ -31,6 +31,8 @@ from tenfold.dtypes import PYTHON_TYPES
 from tenfold.errors import DeviceError, DTypeError, Explained, RunError, ShapeError
 from tenfold.ir.equal import Pairs, costly, equal
 from tenfold.ir.graph import Graph
+from tenfold.ir.inline import NAME as INLINED
+from tenfold.ir.inline import inline, is_call
 from tenfold.ir.op import OPS, Op
 from tenfold.ir.pattern import Constant, Number, Operation, Pattern, Variable
 from tenfold.ir.rewriting import ORIGIN, SCALAR, Rewriting, markers
@@ -93,7 +95,8 @@ def rewrite(
     ops = markers(graph)
     work = Rewriting(graph, ops)
     pairs = equal(work)
-    if not pairs and not rules.may_match(graph, ops):
+    calls = any(map(is_call, ops))
+    if not pairs and not calls and not rules.may_match(graph, ops):
         return graph, Report()
     done = _Rewrite(_opened(work, opened), rules, describe, pairs)
     # What was written under other options stays as it was, and nothing is computed meanwhile.
@@ -107,7 +110,9 @@ def rewrite(
         else:
             done.merge(early)
             done.run()
-    work, firings = done.work, done.firings
+        work, firings = done.work, done.firings
+        if calls:
+            firings += [Firing(INLINED, at, "", "") for at in inline(work)]
     parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
         return graph, Report((), (), work.looked, work.measured, parts)

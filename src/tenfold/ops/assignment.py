@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from tenfold.ops import bounds
 from tenfold.ops.gathering import integers
 from tenfold.ops.indexing import index
 from tenfold.ops.keys import parse, refused
+
+if TYPE_CHECKING:
+    from tenfold.ops.members import Members
 
 Step = tuple[int | None, int, int]
 Access = tuple[Step, ...]
@@ -191,6 +194,14 @@ def _counted(
     return position, inside & (position * at.number(by) == distance)
 
 
+def _update_members(members: Members, access: Access, shape: Shape) -> Array:
+    behind = ((None if axis is None else axis + 1, by, start) for axis, by, start in access)
+    part = (members.length, *shape)
+    params = (normal(((0, 1, 0), *behind), part), part)
+    made: Array = members.call((members.in_front(0), members.aligned(1, len(shape))), params)
+    return made
+
+
 @operation(
     rule=_update_rule,
     reference=_updated,
@@ -199,6 +210,7 @@ def _counted(
     writes=lambda access, shape: (access, shape),
     kind=Kind.VIEW,
     promotes=True,
+    batch=_update_members,
     samples=[
         Sample(((2, 3),), positional=(0, 5)),
         Sample(((4, 3),), positional=((slice(None, None, -2), 1), 5)),
@@ -267,11 +279,36 @@ def _put(x: np.ndarray, value: np.ndarray, *rest: Any) -> np.ndarray:
     return np.moveaxis(rows.reshape(whole.shape), range(len(axes)), axes)
 
 
+def _put_members(members: Members, axes: tuple[int, ...], place: int) -> Array:
+    """With indices of their own the members' numbers are one more index, and the indices' axes the
+    first ones of the part.
+    """
+    count = len(members.operands)
+    indices = [members.shape(at) for at in range(2, count)]
+    ndim = len(put_shape(members.shape(0), indices, axes, place))
+    x, value, where = members.in_front(0), members.aligned(1, ndim), tuple(a + 1 for a in axes)
+    made: Array
+    if not any(members.batched[2:]):
+        made = members.call((x, value, *members.operands[2:]), (where, place + 1))
+        return made
+    among = max(map(len, indices))
+    if isinstance(value, Array):
+        value = members.spread(1, 0, ndim - members.ndim(1))
+        axis = int(members.batched[1])
+        own = range(axis + place, axis + place + among)
+        rest = [each for each in range(axis, value.ndim) if each not in own]
+        value = members.permuted(value, (*range(axis), *own, *rest))
+    aligned = [members.aligned(at, among) for at in range(2, count)]
+    made = members.call((x, value, members.numbers(among), *aligned), ((0, *where), 0))
+    return made
+
+
 @operation(
     rule=_put_rule,
     reference=_put,
     promotes=True,
     can_fail=True,
+    batch=_put_members,
     samples=[
         Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray(True))),
         Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),

@@ -8,7 +8,7 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import PARTS
 from tenfold.errors import ShapeError
 from tenfold.ir.body import Body, Element, Operand, Pair
-from tenfold.ir.declare import array, elementwise, operation, refuse_dtype
+from tenfold.ir.declare import array, as_stack, elementwise, operation, refuse_dtype
 from tenfold.ir.dtype_rules import arithmetic, magnitude
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape
@@ -106,6 +106,7 @@ def _parted_strides(shape: Shape, strides: Shape) -> Shape:
     view=True,
     strides=_parted_strides,
     undo=_numbers,
+    batch_params=as_stack,
 )
 def view_as_real(x: Array, /) -> Call:
     """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
@@ -153,6 +154,7 @@ def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
     view=True,
     strides=_joined_strides,
     undo=_real_numbers,
+    batch_params=as_stack,
     samples=[Sample(((3, 2),)), Sample(((0, 2),))],
 )
 def view_as_complex(x: Array, /) -> Call:

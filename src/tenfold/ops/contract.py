@@ -10,17 +10,22 @@ Numerical Algorithms", section 3.5).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.dtypes import promote, wide
+from tenfold.dtypes import kind_of, promote, wide
 from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Contraction, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, normalize_axis, product
 from tenfold.ops.arithmetic import multiply
+from tenfold.ops.complex import conj
+from tenfold.ops.members import Members
+from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
 
 
@@ -66,6 +71,53 @@ def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
     return Contraction(((first - 1,), (max(0, second - 2),)), (rows, columns))
 
 
+def product_members(members: Members, *params: Any) -> Array:
+    """One product whose stack begins with the batch axis. A first operand that all members share
+    goes second where the members have one column: the planner makes one matrix of what meets one.
+    """
+    assert members.op.contraction is not None, "a product"
+    types = tuple(
+        Type(members.shape(at), x.dtype, x.device) for at, x in enumerate(members.operands)
+    )
+    gone, kept, conjugated = members.op.contraction(types, *params)
+    first, second = members.operands
+    if conjugated and kind_of(first.dtype) == "c":
+        first = conj(first)
+    given = replace(members, operands=(first, second))
+    batched, columns = members.batched, product(types[1].shape[axis] for axis in kept[1])
+    order = (1, 0) if columns == 1 and not batched[0] else (0, 1)
+    stacks = [members.ndim(at) - len(gone[at]) - len(kept[at]) for at in (0, 1)]
+    missing = [max(stacks) - stacks[at] if batched[at] else 0 for at in (0, 1)]
+    xs = [given.spread(at, 0, missing[at]) for at in (0, 1)]
+    moved = [batched[at] + missing[at] for at in (0, 1)]
+    paired = [tuple(axis + moved[at] for axis in gone[at]) for at in order]
+    own = [tuple(axis + moved[at] for axis in kept[at]) for at in order]
+    made = _native.apply(contract.id, tuple(xs[at] for at in order), (tuple(paired), tuple(own)))
+    if order == (0, 1):
+        return made
+    axes, last = range(made.ndim), made.ndim - len(kept[0])
+    between = last - len(kept[1])
+    return members.permuted(made, (*axes[:between], *axes[last:], *axes[between:last]))
+
+
+def _matmul_members(members: Members) -> Array:
+    """Matrices are a stack of products, and vectors beside one shared matrix the rows of another;
+    all else, and single columns beside a shared matrix, as in other products.
+    """
+    x1, x2 = members.operands
+    first, second = members.ndim(0), members.ndim(1)
+    if min(first, second) > 1 and (members.batched[0] or x2.shape[-1] > 1):
+        axes = max(first, second)
+        made: Array = members.call((members.aligned(0, axes), members.aligned(1, axes)))
+    elif (first, second) == (1, 2) and members.batched == (True, False):
+        made = members.call((x1, x2))
+    elif (first, second) == (2, 1) and members.batched == (False, True):
+        made = members.call((x2, permute_dims(x1, (1, 0))))
+    else:
+        made = product_members(members)
+    return made
+
+
 @operation(
     follow="types",
     rule=_matmul_rule,
@@ -76,6 +128,7 @@ def _matmul_contraction(types: tuple[Type, ...]) -> Contraction:
     multiply_adds=_matmul_multiply_adds,
     numpy=(np.linalg.matmul,),
     also=("linalg",),
+    batch=_matmul_members,
     samples=[
         Sample(((2, 3), (3, 4))),
         Sample(((3,), (3,))),
@@ -139,6 +192,7 @@ def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
     ),
     numpy=(np.vecdot, np.linalg.vecdot),
     also=("linalg",),
+    batch=product_members,
     samples=[
         Sample(((3,), (3,))),
         Sample(((2, 3), (3,))),
@@ -258,6 +312,7 @@ def _tensordot_contraction(types: tuple[Type, ...], axes: Pairing) -> Contractio
     multiply_adds=_tensordot_multiply_adds,
     numpy=(np.tensordot, np.linalg.tensordot),
     also=("linalg",),
+    batch=product_members,
     samples=[
         Sample(((2, 3, 4), (3, 4, 5))),
         Sample(((2, 3), (4,)), {"axes": 0}),
@@ -316,6 +371,7 @@ def _contract_multiply_adds(types: tuple[Type, ...], contracted: Pairing, kept: 
     promotes=True,
     multiply_adds=_contract_multiply_adds,
     public=False,
+    batch=product_members,
 )
 def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> Call:
     """Product of stacks over several axes: each pair of `contracted` is summed over, what is `kept`

@@ -10,7 +10,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.errors import ShapeError
 from tenfold.ir.body import Body, Operand
-from tenfold.ir.declare import array, derived, movement
+from tenfold.ir.declare import array, as_stack, derived, movement
 from tenfold.ir.locate import Position, Source, inside
 from tenfold.ir.op import Call, Sample
 from tenfold.ir.shape import Shape, normalize_axis
@@ -63,6 +63,7 @@ def _diagonal_reads(
     strides=_diagonal_strides,
     reads=_diagonal_reads,
     numpy=(np.diagonal,),
+    batch_params=lambda _, offset, first, second: (offset, first + 1, second + 1),
     samples=[
         Sample(((3, 4),)),
         Sample(((3, 4),), {"offset": -1}),
@@ -115,6 +116,7 @@ def _on_diagonal_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
     shape=_square,
     reference=_on_diagonal,
     element_at=_on_diagonal_at,
+    batch_params=as_stack,
     samples=[
         Sample(((3,),)),
         Sample(((2, 3),), {"offset": -2}),
@@ -188,7 +190,14 @@ def _upper_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
     return x.at(at, column - row >= at.number(offset))
 
 
-@movement(shape=_same, reference=np.tril, element_at=_lower_at, numpy=(np.tril,), samples=TRIANGLES)
+@movement(
+    shape=_same,
+    reference=np.tril,
+    element_at=_lower_at,
+    numpy=(np.tril,),
+    samples=TRIANGLES,
+    batch_params=as_stack,
+)
 def tril(x: Array, /, k: int = 0) -> Call:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
 
@@ -199,7 +208,14 @@ def tril(x: Array, /, k: int = 0) -> Call:
     return _matrices(x, k)
 
 
-@movement(shape=_same, reference=np.triu, element_at=_upper_at, numpy=(np.triu,), samples=TRIANGLES)
+@movement(
+    shape=_same,
+    reference=np.triu,
+    element_at=_upper_at,
+    numpy=(np.triu,),
+    samples=TRIANGLES,
+    batch_params=as_stack,
+)
 def triu(x: Array, /, k: int = 0) -> Call:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.
 

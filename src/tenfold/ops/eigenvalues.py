@@ -10,7 +10,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
-from tenfold.ir.declare import array, operation
+from tenfold.ir.declare import array, as_stack, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Shape, product
 from tenfold.ops.linalg import computed_in, square
@@ -56,6 +56,7 @@ _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample((
     remedy=NOT_FINITE,
     multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 5,
     namespace="linalg",
+    batch_params=as_stack,
     samples=_SQUARES,
 )
 def eigvals(x: Array, /) -> Call:
@@ -82,6 +83,7 @@ def eigvals(x: Array, /) -> Call:
     multiply_adds=lambda types: product(types[0].shape) * types[0].shape[-1] * 25 // 2,
     result_type=EigResult,
     namespace="linalg",
+    batch_params=as_stack,
     samples=_SQUARES,
 )
 def eig(x: Array, /) -> Call:

@@ -31,7 +31,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
-from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.declare import array, as_stack, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops.linalg import (
@@ -147,6 +147,7 @@ def by_cholesky(order: int) -> int:
     reference=_factors,
     multiply_adds=_factors_multiply_adds,
     public=False,
+    batch_params=as_stack,
 )
 def factors(x: Array, /, *, way: str) -> Call:
     """Return the factors of square matrices in one array, by one of `WAYS`."""
@@ -207,6 +208,7 @@ def _of_factors(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     reference=lambda packed, _: sign_and_logarithm(packed)[0],
     name="sign_of_determinant",
     public=False,
+    batch_params=as_stack,
 )
 def sign_of(packed: Array, /, *, dtype: np.dtype) -> Call:
     """Return the signs of determinants, in `dtype`."""
@@ -218,6 +220,7 @@ def sign_of(packed: Array, /, *, dtype: np.dtype) -> Call:
     reference=lambda packed, _: sign_and_logarithm(packed)[1],
     name="logarithm_of_determinant",
     public=False,
+    batch_params=as_stack,
 )
 def logarithm_of(packed: Array, /, *, dtype: np.dtype) -> Call:
     """Return the logarithms of the moduli of determinants, in `dtype`."""
@@ -229,7 +232,9 @@ def _determinants(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.asarray(sign * np.exp(logarithm))
 
 
-@operation(rule=_of_factors, reference=_determinants, name="det", public=False)
+@operation(
+    rule=_of_factors, reference=_determinants, name="det", public=False, batch_params=as_stack
+)
 def det_factored(packed: Array, /, *, dtype: np.dtype) -> Call:
     """Return the determinants, in `dtype`."""
     return Call((packed,), (dtype,))
@@ -350,6 +355,7 @@ def _inv_factored(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
     ),
     name="inv",
     public=False,
+    batch_params=as_stack,
 )
 def inv_factored(packed: Array, /, *, dtype: np.dtype) -> Call:
     """Return the inverse by the factors. Raises LinAlgError at the wait for a singular matrix."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from tenfold._native import Array, Type
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.body import Body, Operand
-from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.declare import along_next_axis, array, derived, operation
 from tenfold.ir.locate import Position, Source, counted_from_end, moved
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape, broadcast, normalize_axis
 from tenfold.ops import bounds
+
+if TYPE_CHECKING:
+    from tenfold.ops.members import Members
 
 
 def _gathered(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inferred:
@@ -59,6 +62,24 @@ def _gather_at(k: Body, at: Position, x: Source, *rest: Any) -> Operand:
     return x.at(where)
 
 
+def _gathered_members(members: Members, axes: tuple[int, ...], place: int) -> Array:
+    """Of a batched array with indices of their own the members' numbers are one more index."""
+    x, *indices = members.operands
+    of_array, *of_indices = members.batched
+    if not any(of_indices):
+        made: Array = members.call((x, *indices), (tuple(axis + 1 for axis in axes), place + 1))
+        return made
+    among = max(members.ndim(at) for at in range(1, len(members.operands)))
+    aligned = [members.aligned(at, among) for at in range(1, len(members.operands))]
+    if not of_array:
+        return members.to_front(members.call((x, *aligned), (axes, place)), place)
+    where = (0, *(axis + 1 for axis in axes))
+    picked = members.call((x, members.numbers(among), *aligned), (where, 0))
+    own = range(1, 1 + among)
+    rest = range(1 + among, picked.ndim)
+    return members.permuted(picked, (0, *rest[:place], *own, *rest[place:]))
+
+
 @operation(
     by_itself=True,
     rule=_gathered,
@@ -66,6 +87,7 @@ def _gather_at(k: Body, at: Position, x: Source, *rest: Any) -> Operand:
     element_at=_gather_at,
     kind=Kind.VIEW,
     can_fail=True,
+    batch=_gathered_members,
     samples=[
         Sample(((3, 4),), {}, ([2, 0, -3],)),
         Sample(((3, 4),), {"axes": (1, 0)}, ([[3], [-1]], [0, 1, 2])),
@@ -190,6 +212,7 @@ def _take_along_at(k: Body, at: Position, x: Source, indices: Source, axis: int)
     kind=Kind.VIEW,
     can_fail=True,
     numpy=(np.take_along_axis,),
+    batch_params=along_next_axis,
     samples=[
         Sample(((2, 3),), {"axis": 1}, ([[2, 0], [1, 1]],)),
         Sample(((2, 3),), {"axis": 0}, ([[-1, 0, 1]],)),

@@ -23,7 +23,7 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.errors import Explained
 from tenfold.ir.declare import array, movement
-from tenfold.ir.op import Call, Sample
+from tenfold.ir.op import Call, Params, Sample
 from tenfold.ir.shape import Pick, indexed, whole_axes
 from tenfold.ops.gathering import gather
 from tenfold.ops.keys import parse, refused
@@ -63,12 +63,17 @@ def _reads(
     )
 
 
+def _behind(length: int, picks: tuple[Pick, ...], new: tuple[int, ...]) -> Params:
+    return ((0, length, 1), *picks), tuple(position + 1 for position in new)
+
+
 @movement(
     shape=indexed,
     reference=_taken,
     view=True,
     strides=_strides,
     reads=_reads,
+    batch_params=_behind,
     samples=[
         Sample(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
         Sample(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),

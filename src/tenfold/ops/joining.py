@@ -19,7 +19,7 @@ from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.dtypes import promote
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.declare import along_next_axis, array, derived, operation
 from tenfold.ir.locate import Piece
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ir.shape import Shape, normalize_axis, normalize_slice, product, whole_axes
@@ -129,6 +129,7 @@ def _found(reference: Any, movements: Sequence[_Movement]) -> Array | None:
     promotes=True,
     noted=_remember,
     numpy=(np.concatenate,),
+    batch_params=along_next_axis,
     samples=[
         Sample(((2, 3), (4, 3))),
         Sample(((2, 0), (2, 3), (2, 1)), {"axis": -1}),
@@ -195,6 +196,7 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     kind=Kind.VIEW,
     promotes=True,
     numpy=(np.stack,),
+    batch_params=along_next_axis,
     samples=[
         Sample(((2, 3), (2, 3))),
         Sample(((), (), ()), {"axis": -1}),

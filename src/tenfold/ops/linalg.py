@@ -22,10 +22,11 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
-from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.declare import array, as_stack, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops import diagonals
+from tenfold.ops.stacked_solves import solve_members
 
 
 class QRResult(NamedTuple):
@@ -165,6 +166,7 @@ _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample((
     multiply_adds=_for_each(lambda n: n**3),
     namespace="linalg",
     numpy=(np.linalg.inv,),
+    batch_params=as_stack,
     samples=_SQUARES,
 )
 def inv(x: Array, /) -> Call:
@@ -193,6 +195,7 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     multiply_adds=_for_each(lambda n: n**3 // 3),
     namespace="linalg",
     numpy=(np.linalg.det,),
+    batch_params=as_stack,
     samples=_SQUARES,
 )
 def det(x: Array, /) -> Call:
@@ -255,6 +258,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     multiply_adds=_solve_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.solve,),
+    batch=solve_members,
     samples=[
         Sample(((3, 3), (3,))),
         Sample(((3, 3), (3, 2))),
@@ -303,6 +307,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
     multiply_adds=_for_each(lambda n: n**3 // 6),
     namespace="linalg",
     numpy=(np.linalg.cholesky,),
+    batch_params=as_stack,
 )
 def cholesky(x: Array, /, *, upper: bool = False) -> Call:
     """Cholesky factor L of Hermitian positive-definite matrices, x = L @ conj(L).T: (..., n, n).
@@ -351,6 +356,7 @@ _RECTANGLES = (Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sampl
     result_type=QRResult,
     namespace="linalg",
     numpy=(np.linalg.qr,),
+    batch_params=as_stack,
     samples=[*_RECTANGLES, *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGLES)],
 )
 def qr(x: Array, /, *, mode: str = "reduced") -> Call:
@@ -405,6 +411,7 @@ def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
     result_type=SVDResult,
     namespace="linalg",
     numpy=(np.linalg.svd,),
+    batch_params=as_stack,
     samples=[*_RECTANGLES, *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGLES)],
 )
 def svd(x: Array, /, *, full_matrices: bool = True) -> Call:
@@ -441,6 +448,7 @@ def _eigh(x: np.ndarray) -> tuple[np.ndarray, ...]:
     result_type=EighResult,
     namespace="linalg",
     numpy=(np.linalg.eigh,),
+    batch_params=as_stack,
     samples=_SQUARES,
 )
 def eigh(x: Array, /) -> Call:

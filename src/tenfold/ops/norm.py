@@ -17,6 +17,7 @@ from tenfold.ir.declare import array, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.ops import diagonals
+from tenfold.ops.members import Members
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
@@ -115,6 +116,18 @@ def _norm_order(order: Any, axes: tuple[int, ...]) -> Order:
     return float(order)
 
 
+def _norm_members(
+    members: Members, order: Order, axes: tuple[int, ...], keepdims: bool, flat: bool
+) -> Array:
+    (x,) = members.operands
+    if not flat:
+        made: Array = members.call((x,), (order, tuple(a + 1 for a in axes), keepdims, False))
+        return made
+    lines = reshape(x, (members.length, product(members.shape(0))))
+    lengths = members.call((lines,), (order, (1,), False, False))
+    return reshape(lengths, (members.length, *(1,) * (len(axes) if keepdims else 0)))
+
+
 @operation(
     follow="types",
     rule=_norm_rule,
@@ -122,6 +135,7 @@ def _norm_order(order: Any, axes: tuple[int, ...]) -> Order:
     can_fail=True,
     namespace="linalg",
     numpy=(np.linalg.norm,),
+    batch=_norm_members,
     samples=[
         Sample(((2, 3, 4),)),
         Sample(((5,),), {"ord": 1}),

@@ -102,6 +102,7 @@ def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int
     reference=_pad,
     pieces=_pad_pieces,
     numpy=(np.pad,),
+    batch_params=lambda _, widths, *rest: (((0, 0), *widths), *rest),
     samples=[
         Sample(((2, 3),), positional=(1,)),
         Sample(((2, 3),), {"constant_values": 1}, (((0, 2), (1, 0)),)),

@@ -18,7 +18,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import real_part
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.declare import array, as_stack, derived, operation
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ops.linalg import square
 from tenfold.settings import get
@@ -110,6 +110,7 @@ def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
     strides=lambda _, strides, __: strides,
     reads=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
     public=False,
+    batch_params=as_stack,
 )
 def declared(x: Array, /, structure: str) -> Call:
     """Return what `x` holds, of which something is promised."""
@@ -135,6 +136,7 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     remedy="declare what holds, or leave the declaration out",
     name="declare",
     public=False,
+    batch_params=as_stack,
 )
 def verified(x: Array, /, structure: str) -> Call:
     """Return what `x` holds, once it is known to keep the promise."""

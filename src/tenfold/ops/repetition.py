@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from tenfold.ir.shape import Axis, Shape, normalize_axis
 from tenfold.ops.gathering import gather, integers
 from tenfold.ops.keys import constant
 from tenfold.ops.reshaping import reshape
+
+if TYPE_CHECKING:
+    from tenfold.ops.members import Members
 
 
 def _tiled(shape: Shape, counts: tuple[int, ...]) -> Shape:
@@ -45,11 +48,17 @@ def _tile_pieces(shapes: Sequence[Shape], counts: tuple[int, ...]) -> Any:
     ]
 
 
+def _tiled_members(members: Members, counts: tuple[int, ...]) -> Array:
+    made: Array = members.call((members.aligned(0, len(counts)),), ((1, *counts),))
+    return made
+
+
 @movement(
     shape=_tiled,
     pieces=_tile_pieces,
     reference=np.tile,
     numpy=(np.tile,),
+    batch=_tiled_members,
     samples=[
         Sample(((2, 3),), positional=(2,)),
         Sample(((3,),), positional=((2, 2),)),
@@ -97,7 +106,13 @@ def _repeated_at(k: Body, at: Position, x: Source, count: int, axis: int) -> Ope
     return x.at(moved(at, axis, whole))
 
 
-@movement(shape=_lengthened, reference=np.repeat, element_at=_repeated_at, public=False)
+@movement(
+    shape=_lengthened,
+    reference=np.repeat,
+    element_at=_repeated_at,
+    public=False,
+    batch_params=lambda _, count, axis: (count, axis + 1),
+)
 def repeat_each(x: Array, /, count: int, axis: int) -> Call:
     """Return `x` with each position along `axis` repeated `count` times, one after the other."""
     return Call((x,), (count, axis))
@@ -187,11 +202,24 @@ def _piece(blocks: Sequence[tuple[int, int, int]]) -> Piece:
     return Piece(start, shape, 0, reads)
 
 
+def _rolled_members(
+    members: Members, shifts: tuple[int, ...], axes: tuple[int, ...] | None
+) -> Array:
+    """Along no axis each member is read as one line."""
+    (x,) = members.operands
+    if axes is not None:
+        made: Array = members.call((x,), (shifts, tuple(axis + 1 for axis in axes)))
+        return made
+    lines = reshape(x, (members.length, math.prod(members.shape(0))))
+    return reshape(members.call((lines,), (shifts, (1,))), x.shape)
+
+
 @movement(
     shape=_kept,
     reference=_rolled,
     pieces=_rolled_pieces,
     numpy=(np.roll,),
+    batch=_rolled_members,
     samples=[
         Sample(((2, 3),), positional=(1,)),
         Sample(((2, 3),), {"axis": 1}, (-4,)),

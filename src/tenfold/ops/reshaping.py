@@ -12,7 +12,7 @@ an array in row-major order is known by its chain of movements, without looking 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from tenfold.ir.shape import (
 )
 from tenfold.ops.indexing import captured
 
+if TYPE_CHECKING:
+    from tenfold.ops.members import Members
+
 
 def _reshaped_back(values: Array, x: Array) -> Array:
     return _native.apply(reshape.id, (values,), (x.shape,))
@@ -46,6 +49,7 @@ def _reshaped_back(values: Array, x: Array) -> Array:
     strides=reshaped_strides,
     method=True,
     numpy=(np.reshape,),
+    batch_params=lambda length, shape: ((length, *shape),),
     samples=[
         Sample(((2, 6),), positional=((3, -1),)),
         Sample(((0, 2),), positional=((0,),)),
@@ -142,6 +146,12 @@ def _repeated_reads(
     )
 
 
+def _repeated_members(members: Members, target: Shape, first: int) -> Array:
+    x = members.spread(0, 0, first)
+    made: Array = members.call((x,), ((members.length, *target), 0))
+    return made
+
+
 @movement(
     shape=_placed,
     reference=_repeated,
@@ -149,6 +159,7 @@ def _repeated_reads(
     strides=_repeated_strides,
     reads=_repeated_reads,
     numpy=(np.broadcast_to,),
+    batch=_repeated_members,
     samples=[
         Sample(((1, 3),), positional=((2, 3),)),
         Sample(((),), positional=((0, 2),)),

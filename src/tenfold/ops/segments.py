@@ -9,12 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.dtypes import kind_of, promote, same_kind, wide
+from tenfold.dtypes import INT64, kind_of, promote, same_kind, wide
 from tenfold.errors import DTypeError, ShapeError
 from tenfold.ir.declare import operation, refuse_dtype
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import broadcast, normalize_count
+from tenfold.ops.cast import astype
+from tenfold.ops.members import Members
 from tenfold.ops.reduce import accumulating
+from tenfold.ops.reshaping import reshape
+from tenfold.ops.selection import where
 
 
 def _refuse_outside(indices: np.ndarray, low: int, high: int, what: str) -> None:
@@ -50,11 +54,32 @@ def _segment_sum(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarra
     return sums
 
 
+def _numbered(members: Members, at: int, low: int, high: int) -> Array:
+    """Return indices of the rows of all members one after the other, for those of each member's
+    rows 0 to `high` - 1, counted from the end where they are negative and not below `low`.
+
+    One that is out of range stays so.
+    """
+    indices, count = astype(members.operands[at], INT64), members.length * high
+    wrong = (indices < low) | (indices >= high)
+    place = where(indices < 0, indices + high, indices) + members.numbers(members.ndim(at)) * high
+    return where(wrong, where(indices < 0, indices - count, indices + count), place)
+
+
+def _segment_members(members: Members, num_segments: int) -> Array:
+    x, total = members.in_front(0), members.length * num_segments
+    rows = reshape(x, (members.length * x.shape[1], *x.shape[2:]))
+    ids = reshape(_numbered(members, 1, 0, num_segments), (rows.shape[0],))
+    sums = members.call((rows, ids), (total,))
+    return reshape(sums, (members.length, num_segments, *x.shape[2:]))
+
+
 @operation(
     rule=_segment_rule,
     reference=_segment_sum,
     can_fail=True,
     remedy="use ids from 0 to num_segments - 1, or give more segments",
+    batch=_segment_members,
     samples=[
         Sample(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
         Sample(((0,),), positional=(np.asarray([], np.int8), 2)),
@@ -108,6 +133,15 @@ def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarra
     return sums
 
 
+def _added_members(members: Members) -> Array:
+    x = members.in_front(0)
+    high = x.shape[1]
+    rows = reshape(x, (members.length * high, *x.shape[2:]))
+    values = members.aligned(2, members.ndim(1) + members.ndim(0) - 1)
+    sums = members.call((rows, _numbered(members, 1, -high, high), values))
+    return reshape(sums, x.shape)
+
+
 @operation(
     rule=_add_at_rule,
     reference=_add_at,
@@ -115,6 +149,7 @@ def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarra
     indices=(1,),
     can_fail=True,
     remedy="use indices from -n to n - 1 for n rows, as in tn.clip(indices, -n, n - 1)",
+    batch=_added_members,
     samples=[
         Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
         Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),

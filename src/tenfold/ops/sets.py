@@ -17,6 +17,7 @@ from tenfold.errors import ShapeError
 from tenfold.ir.declare import array, derived, operation, values
 from tenfold.ir.op import Call, Inferred, Kind, Sample
 from tenfold.ops.keys import constant
+from tenfold.ops.members import Members
 from tenfold.ops.sorting import exact, sorted_positions, sorted_values
 
 
@@ -181,12 +182,18 @@ def _isin(x: np.ndarray, candidates: np.ndarray, invert: bool) -> np.ndarray:
     return found ^ invert
 
 
+def _members_in_all(members: Members, invert: bool) -> Any:
+    """With candidates of their own the members have nothing in common."""
+    return NotImplemented if members.batched[1] else members.call(members.operands, (invert,))
+
+
 @operation(
     rule=_membership,
     reference=_isin,
     kind=Kind.COMPLEX,
     promotes=True,
     numpy=(np.isin,),
+    batch=_members_in_all,
     samples=[Sample(((2, 3), (4,))), Sample(((2,), (0,)), {"invert": True}), Sample(((), (2, 2)))],
 )
 def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Call:

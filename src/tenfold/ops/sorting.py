@@ -9,9 +9,10 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, kind_of, promote
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, operation, refuse_dtype, refuse_unordered
+from tenfold.ir.declare import along_next_axis, array, operation, refuse_dtype, refuse_unordered
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import normalize_axis
+from tenfold.ops.members import Members
 
 _SAMPLES = (
     Sample(((5,),)),
@@ -114,6 +115,7 @@ def _along(x: Array, axis: int, descending: bool) -> Call:
     rule=_sort_rule,
     reference=sorted_values,
     numpy=(np.sort,),
+    batch_params=along_next_axis,
     samples=_SAMPLES,
 )
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
@@ -136,6 +138,7 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     reference=_order,
     method=True,
     numpy=(np.argsort,),
+    batch_params=along_next_axis,
     samples=_SAMPLES,
 )
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
@@ -185,6 +188,13 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
     return Inferred(((x2.shape, INT64),), operands)
 
 
+def _search_members(members: Members, side: str) -> Any:
+    """In rows of their own the members search one by one."""
+    _, own, *_ = members.batched
+    shared = members.batched.count(True) == own
+    return members.call(members.operands, (side,)) if shared else NotImplemented
+
+
 @operation(
     rule=_search_rule,
     reference=_search,
@@ -193,6 +203,7 @@ def _search_rule(types: tuple[Type, ...], side: str) -> Inferred:
     can_fail=True,
     method=True,
     numpy=(np.searchsorted,),
+    batch=_search_members,
     samples=[
         Sample(((5,), (2, 3))),
         Sample(((0,), (3,)), {"side": "right"}),

@@ -14,7 +14,7 @@ import numpy as np
 from tenfold._native import Array, Type
 from tenfold.dtypes import kind_of, real_part
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, operation
+from tenfold.ir.declare import array, as_stack, derived, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import product
 from tenfold.ops.cast import astype
@@ -54,6 +54,7 @@ def _eigenvalues(types: tuple[Type, ...]) -> Inferred:
     multiply_adds=lambda types: product(types[0].shape[:-1]) * types[0].shape[-1] ** 2 * 2 // 3,
     namespace="linalg",
     numpy=(np.linalg.eigvalsh,),
+    batch_params=as_stack,
     samples=[Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),))],
 )
 def eigvalsh(x: Array, /) -> Call:
@@ -92,6 +93,7 @@ def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
     multiply_adds=_singular_multiply_adds,
     namespace="linalg",
     numpy=(np.linalg.svdvals,),
+    batch_params=as_stack,
     samples=[Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sample(((0, 3),))],
 )
 def svdvals(x: Array, /) -> Call:
@@ -259,6 +261,7 @@ ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
     remedy=NOT_FINITE,
     namespace="linalg",
     numpy=(np.linalg.cond,),
+    batch_params=as_stack,
     samples=[Sample(((3, 2),)), Sample(((2, 3, 3),)), Sample(((3, 3),), {"p": 1})],
 )
 def cond(x: Array, /, p: Any = None) -> Call:

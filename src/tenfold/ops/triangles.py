@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.ir.declare import array, operation
+from tenfold.ir.declare import array, as_stack, operation
 from tenfold.ir.op import Call, Inferred, Sample
 from tenfold.ir.shape import product
 from tenfold.ops.linalg import computed_in, matrices, refuse_singular, solve_rule, solve_shapes
+from tenfold.ops.stacked_solves import solve_members
 
 
 class LUResult(NamedTuple):
@@ -77,6 +78,7 @@ def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> i
     remedy="a triangular matrix with 0 on its diagonal has no inverse: drop that row",
     multiply_adds=_multiply_adds,
     namespace="linalg",
+    batch=solve_members,
     samples=[
         Sample(((3, 3), (3,))),
         Sample(((3, 3), (3, 2)), {"upper": True}),
@@ -140,6 +142,7 @@ def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
     multiply_adds=_lu_multiply_adds,
     result_type=LUResult,
     namespace="linalg",
+    batch_params=as_stack,
     samples=[Sample(((3, 3),)), Sample(((3, 2),)), Sample(((2, 2, 3),)), Sample(((0, 3),))],
 )
 def lu(x: Array, /) -> Call:

@@ -1,0 +1,486 @@
+#include "groups.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "intern.h"
+
+namespace tenfold {
+namespace {
+
+constexpr int64_t MOST_ELEMENTS = 1 << 16;       // of an array that is put beside others
+constexpr int64_t SHARED_ELEMENTS = 1 << 10;     // of a leaf worth a group of its own
+constexpr std::size_t WIDTH = 4, FEW = 24;       // members of a group that are worth it
+constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes
+constexpr uint32_t NOWHERE = ~uint32_t(0);
+
+int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
+
+bool is_pending(const WalkedNode& entry) { return !entry.value && !entry.node->is_scalar(); }
+
+bool is_part(const Node& node) { return node.op && !node.op->python; }
+
+// Of the results of its input. Its Params are one number: (index,).
+uint32_t index_of_part(const Node& node) {
+    int64_t index = 0;
+    std::memcpy(&index, node.params->bytes.data() + 2 + sizeof index, sizeof index);
+    return uint32_t(index);
+}
+
+std::vector<int64_t> strides_of(const Type& type) {
+    std::vector<int64_t> strides(type.shape.size());
+    int64_t stride = dtype_of(type.dtype).bytes;
+    for (std::size_t axis = strides.size(); axis-- > 0; stride *= type.shape[axis])
+        strides[axis] = stride;
+    return strides;
+}
+
+// Of so many members' arrays, side by side.
+Ref<Type> stacked(const Type& type, std::size_t members) {
+    std::vector<int64_t> shape{int64_t(members)};
+    shape.insert(shape.end(), type.shape.begin(), type.shape.end());
+    return intern_type({shape, type.dtype, type.device, type.storage, false});
+}
+
+bool are_the_same(double one, double other) { return std::memcmp(&one, &other, sizeof one) == 0; }
+
+void copy_strided(char* to, const char* from, std::span<const int64_t> shape,
+                  std::span<const int64_t> strides, int64_t item) {
+    if (shape.empty()) {
+        std::memcpy(to, from, std::size_t(item));
+        return;
+    }
+    int64_t row = item;
+    for (int64_t length : shape.subspan(1)) row *= length;
+    for (int64_t i = 0; i < shape[0]; ++i)
+        copy_strided(to + i * row, from + i * strides[0], shape.subspan(1), strides.subspan(1),
+                     item);
+}
+
+class Groups {
+  public:
+    Groups(const Walked& walked, OneByOne& singly, GroupMaker& maker)
+        : walked_(walked), singly_(singly), maker_(maker), nodes_(walked.nodes.size()) {}
+
+    bool run() {
+        if (!enter()) return false;
+        std::size_t done = 0;
+        while (done < pending_) {
+            if (!alone_.empty()) {
+                uint32_t position = alone_.back();
+                alone_.pop_back();
+                if (!compute_alone(position)) return false;
+                ++done;
+                continue;
+            }
+            Group& group = lowest();
+            std::vector<uint32_t> members = std::exchange(group.ready, {});
+            if (!compute(group, members)) return false;
+            done += members.size();
+        }
+        return true;
+    }
+
+  private:
+    // Where a node stands, and its value: a row of what its group has made.
+    struct Place {
+        uint32_t depth = 0, missing = 0, left = 0; // left: readers to come
+        uint32_t group = NOWHERE;
+        uint32_t made = NOWHERE, row = 0;
+        uint32_t readers = 0; // the end of its own in readers_
+    };
+    struct Group {
+        uint32_t like; // a member
+        std::size_t hash;
+        std::vector<uint32_t> ready;
+        uint64_t depths = 0;
+        uint32_t left = 0; // members that have not been computed
+        bool together = true;
+    };
+    struct Made {
+        Ref<Value> value;
+        uint32_t rows; // that are still to be read
+    };
+
+    const WalkedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
+    const Node& node(uint32_t position) const { return *entry(position).node; }
+
+    bool enter() {
+        std::size_t grouped = 0;
+        for (uint32_t i = 0; i < nodes_.size(); ++i) {
+            Place& place = nodes_[i];
+            place.left = entry(i).uses;
+            if (!is_pending(entry(i))) continue;
+            ++pending_;
+            for (uint32_t input : walked_.inputs(entry(i))) {
+                place.depth = std::max(place.depth, nodes_[input].depth);
+                if (!is_pending(entry(input))) continue;
+                ++place.missing;
+                ++nodes_[input].readers;
+            }
+            ++place.depth;
+            if (!may_be_grouped(node(i))) continue;
+            place.group = group_of(i);
+            ++groups_[place.group].left;
+            groups_[place.group].depths += place.depth;
+            ++grouped;
+        }
+        if (grouped < WIDTH * groups_.size() || grouped == 0) return false;
+        uint32_t end = 0;
+        for (Place& place : nodes_) end = place.readers += end;
+        readers_.resize(end);
+        for (auto i = uint32_t(nodes_.size()); i-- > 0;) {
+            if (!is_pending(entry(i))) continue;
+            for (uint32_t input : walked_.inputs(entry(i)))
+                if (is_pending(entry(input))) readers_[--nodes_[input].readers] = i;
+        }
+        for (uint32_t i = 0; i < nodes_.size(); ++i)
+            if (is_pending(entry(i)) && nodes_[i].missing == 0) become_ready(i);
+        return true;
+    }
+
+    static bool may_be_grouped(const Node& node) {
+        const Op& op = *node.op;
+        return op.python && !op.view && op.part == Op::none && !op.assigns;
+    }
+
+    // A large leaf that several read is what they have in common.
+    bool is_common(uint32_t input) const {
+        return entry(input).value && entry(input).uses > 1 &&
+               node(input).type->size() >= SHARED_ELEMENTS;
+    }
+
+    std::size_t hash_of(uint32_t position) const {
+        auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
+        const Node& own = node(position);
+        std::size_t hash = mix(number(own.op), number(own.params.get()));
+        for (uint32_t input : walked_.inputs(entry(position))) {
+            hash = mix(hash, number(node(input).type.get()));
+            if (is_common(input)) hash = mix(hash, input);
+        }
+        return hash;
+    }
+
+    bool are_alike(uint32_t one, uint32_t other) const {
+        auto inputs = walked_.inputs(entry(one)), others = walked_.inputs(entry(other));
+        const Node &first = node(one), &second = node(other);
+        if (first.op != second.op || first.params.get() != second.params.get() ||
+            first.type.get() != second.type.get() || inputs.size() != others.size())
+            return false;
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+            if (node(inputs[k]).type.get() != node(others[k]).type.get()) return false;
+            if (inputs[k] != others[k] && (is_common(inputs[k]) || is_common(others[k])))
+                return false;
+        }
+        return true;
+    }
+
+    uint32_t group_of(uint32_t position) {
+        std::size_t hash = hash_of(position);
+        if (table_.size() <= 2 * groups_.size()) {
+            table_.assign(std::max<std::size_t>(64, 2 * table_.size()), NOWHERE);
+            for (uint32_t g = 0; g < groups_.size(); ++g)
+                slot_of(groups_[g].hash, groups_[g].like) = g;
+        }
+        uint32_t& slot = slot_of(hash, position);
+        if (slot == NOWHERE) {
+            slot = uint32_t(groups_.size());
+            groups_.push_back({position, hash, {}});
+        }
+        return slot;
+    }
+
+    uint32_t& slot_of(std::size_t hash, uint32_t position) {
+        std::size_t mask = table_.size() - 1, at = hash & mask;
+        while (table_[at] != NOWHERE &&
+               !(groups_[table_[at]].hash == hash && are_alike(groups_[table_[at]].like, position)))
+            at = (at + 1) & mask;
+        return table_[at];
+    }
+
+    void become_ready(uint32_t position) {
+        uint32_t group = nodes_[position].group;
+        if (group == NOWHERE) {
+            alone_.push_back(position);
+            return;
+        }
+        if (groups_[group].ready.empty()) active_.push_back(group);
+        groups_[group].ready.push_back(position);
+    }
+
+    // Of the groups with ready members.
+    Group& lowest() {
+        auto mean = [&](uint32_t g) { return double(groups_[g].depths) / groups_[g].left; };
+        auto best = std::ranges::min_element(active_, {}, mean);
+        Group& group = groups_[*best];
+        *best = active_.back();
+        active_.pop_back();
+        return group;
+    }
+
+    // What its readers take; made now where it is a row of what a group has made.
+    const Ref<Value>& value(uint32_t position) {
+        Ref<Value>& value = singly_.value(position);
+        const Place& place = nodes_[position];
+        if (value || place.made == NOWHERE) return value;
+        const Node& own = node(position);
+        std::size_t results = is_part(own) ? 1 : own.inference->results.size();
+        for (std::size_t k = results; k-- > 0;) {
+            const Ref<Type>& type = results == 1 ? own.type : own.inference->results[k];
+            Ref<Value> row = row_of(place.made + k, place.row, type);
+            row->next = std::move(value);
+            value = std::move(row);
+        }
+        return value;
+    }
+
+    Ref<Value> row_of(std::size_t made, uint32_t row, const Ref<Type>& type) const {
+        auto value = Ref<Value>::adopt(new Value);
+        value->type = type;
+        value->part = true;
+        value->buffers[0] = made_[made].value->buffers[0];
+        value->buffers[0].offset += row * bytes_of(*type);
+        return value;
+    }
+
+    bool compute_alone(uint32_t position) {
+        if (is_part(node(position))) {
+            pick(position);
+        } else {
+            for (uint32_t input : walked_.inputs(entry(position))) value(input);
+            if (!singly_.compute_one(position)) return false;
+        }
+        end(position);
+        if (nodes_[position].left == 0) let_go(position);
+        return true;
+    }
+
+    // One of the results of its input.
+    void pick(uint32_t position) {
+        uint32_t whole = walked_.inputs(entry(position))[0], index = index_of_part(node(position));
+        Place& place = nodes_[position];
+        if (nodes_[whole].made != NOWHERE) {
+            place.made = nodes_[whole].made + index;
+            place.row = nodes_[whole].row;
+            ++made_[place.made].rows;
+            return;
+        }
+        Ref<Value> result = singly_.value(whole);
+        while (index-- > 0) result = result->next;
+        auto own = Ref<Value>::adopt(new Value); // the results of one node are chained
+        own->type = result->type;
+        own->strides = result->strides;
+        own->part = true;
+        own->buffers = result->buffers;
+        singly_.value(position) = std::move(own);
+    }
+
+    // It has been computed.
+    void end(uint32_t position) {
+        const WalkedNode& own = entry(position);
+        Place& place = nodes_[position];
+        if (own.held) publish(own.node.get(), value(position));
+        if (place.group != NOWHERE) {
+            --groups_[place.group].left;
+            groups_[place.group].depths -= place.depth;
+        }
+        for (uint32_t input : walked_.inputs(own))
+            if (--nodes_[input].left == 0) let_go(input);
+        singly_.is_done(position);
+        uint32_t end =
+            position + 1 < nodes_.size() ? nodes_[position + 1].readers : uint32_t(readers_.size());
+        for (uint32_t at = place.readers; at < end; ++at)
+            if (--nodes_[readers_[at]].missing == 0) become_ready(readers_[at]);
+    }
+
+    // Nobody reads its rows any more.
+    void let_go(uint32_t position) {
+        const Place& place = nodes_[position];
+        if (place.made == NOWHERE) return;
+        const Node& own = node(position);
+        std::size_t results = is_part(own) ? 1 : own.inference->results.size();
+        for (std::size_t k = 0; k < results; ++k)
+            if (--made_[place.made + k].rows == 0) made_[place.made + k].value = nullptr;
+    }
+
+    bool compute(Group& group, std::span<const uint32_t> members) {
+        const Node& like = node(members[0]);
+        std::size_t few = is_looped(like) ? FEW : 2;
+        auto most = std::max<std::size_t>(1, MOST_BYTES / std::size_t(bytes_of(*like.type) + 1));
+        for (std::size_t begin = 0; begin < members.size(); begin += most) {
+            auto some = members.subspan(begin, std::min(most, members.size() - begin));
+            if (group.together && some.size() >= few && compute_together(some)) continue;
+            group.together &= some.size() < few;
+            for (uint32_t position : some)
+                if (!compute_alone(position)) return false;
+        }
+        return true;
+    }
+
+    bool compute_together(std::span<const uint32_t> members) {
+        const Node& like = node(members[0]);
+        std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
+        for (std::size_t k = 0; k < columns.size(); ++k)
+            if (!write_column(columns[k], k, members)) return false;
+        std::vector<Ref<Value>> results = maker_.compute(like, columns, members.size());
+        if (results.size() != like.inference->results.size()) return false;
+        auto first = uint32_t(made_.size());
+        for (Ref<Value>& result : results)
+            made_.push_back({std::move(result), uint32_t(members.size())});
+        for (std::size_t row = 0; row < members.size(); ++row) {
+            nodes_[members[row]].made = first;
+            nodes_[members[row]].row = uint32_t(row);
+        }
+        for (uint32_t position : members) {
+            end(position);
+            if (nodes_[position].left == 0) let_go(position);
+        }
+        return true;
+    }
+
+    uint32_t input(uint32_t position, std::size_t k) const {
+        return walked_.inputs(entry(position))[k];
+    }
+
+    bool write_column(Column& column, std::size_t k, std::span<const uint32_t> members) {
+        uint32_t first = input(members[0], k);
+        auto same = [&](uint32_t member) { return input(member, k) == first; };
+        bool shared = std::ranges::all_of(members, same);
+        if (node(first).is_scalar()) return write_scalars(column, k, members);
+        if (shared) {
+            column.value = value(first);
+            return bool(column.value);
+        }
+        column.stacked = true;
+        return lie_apart(column, k, members) || gather(column, k, members);
+    }
+
+    // Numbers of Python's, in the dtype in which they enter.
+    bool write_scalars(Column& column, std::size_t k, std::span<const uint32_t> members) {
+        const Node& like = node(members[0]);
+        column.scalar = &node(input(members[0], k)).scalar;
+        auto same = [&](uint32_t member) {
+            const Scalar& other = node(input(member, k)).scalar;
+            return other.form == column.scalar->form && other.whole == column.scalar->whole &&
+                   are_the_same(other.real, column.scalar->real) &&
+                   are_the_same(other.imaginary, column.scalar->imaginary);
+        };
+        if (std::ranges::all_of(members, same)) return true;
+        if (k >= like.inference->operands.size()) return false;
+        BoundPlan::Number as{.dtype = like.inference->operands[k]};
+        const DType& dtype = dtype_of(as.dtype);
+        if (dtype.kind == 'c') return false;
+        Ref<Type> type = intern_type({{}, as.dtype, like.type->device, 0, false});
+        char* to = room(column, *type, members.size());
+        for (std::size_t row = 0; to && row < members.size(); ++row) {
+            uint64_t bits = number_bits(node(input(members[row], k)).scalar, as);
+            std::memcpy(to + row * dtype.bytes, &bits, dtype.bytes);
+        }
+        column.scalar = nullptr;
+        column.stacked = true;
+        return to;
+    }
+
+    // Memory for the rows of members; null where there is none.
+    static char* room(Column& column, const Type& type, std::size_t members) {
+        Ref<Allocation> memory = Allocation::from_pool(members * std::size_t(bytes_of(type)));
+        if (!memory) return nullptr;
+        auto* data = static_cast<char*>(memory->data);
+        column.value = Ref<Value>::adopt(new Value);
+        column.value->type = stacked(type, members);
+        column.value->buffers[0].allocation = std::move(memory);
+        return data;
+    }
+
+    // Where the array of a node lies; its strides, where they are not those of C order.
+    struct Lies {
+        const Buffer* buffer;
+        int64_t offset;
+        const std::vector<int64_t>* strides;
+    };
+
+    Lies lies(uint32_t position, int64_t bytes) {
+        const Place& place = nodes_[position];
+        if (place.made != NOWHERE) {
+            const Buffer& buffer = made_[place.made].value->buffers[0];
+            return {&buffer, buffer.offset + place.row * bytes, nullptr};
+        }
+        const Value& value = *singly_.value(position);
+        const auto* strides = value.strides.empty() ? nullptr : &value.strides;
+        return {&value.buffers[0], value.buffers[0].offset, strides};
+    }
+
+    // The arrays lie in one, equally far apart: nothing is copied.
+    bool lie_apart(Column& column, std::size_t k, std::span<const uint32_t> members) {
+        const Type& type = *node(input(members[0], k)).type;
+        int64_t bytes = bytes_of(type);
+        Lies first = lies(input(members[0], k), bytes);
+        int64_t apart = lies(input(members[1], k), bytes).offset - first.offset;
+        for (std::size_t row = 0; row < members.size(); ++row) {
+            Lies next = lies(input(members[row], k), bytes);
+            if (next.strides || next.buffer->allocation != first.buffer->allocation ||
+                next.offset != first.offset + int64_t(row) * apart)
+                return false;
+        }
+        column.value = Ref<Value>::adopt(new Value);
+        column.value->type = stacked(type, members.size());
+        column.value->part = true;
+        column.value->buffers[0] = {first.buffer->allocation, first.offset};
+        if (apart != bytes) {
+            column.value->strides = strides_of(type);
+            column.value->strides.insert(column.value->strides.begin(), apart);
+        }
+        return true;
+    }
+
+    bool gather(Column& column, std::size_t k, std::span<const uint32_t> members) {
+        const Type& type = *node(input(members[0], k)).type;
+        int64_t bytes = bytes_of(type), item = dtype_of(type.dtype).bytes;
+        char* to = room(column, type, members.size());
+        if (!to) return false;
+        count(Counter::gathers);
+        for (uint32_t member : members) {
+            Lies from = lies(input(member, k), bytes);
+            const char* data = static_cast<char*>(from.buffer->allocation->data) + from.offset;
+            if (from.strides)
+                copy_strided(to, data, type.shape, *from.strides, item);
+            else
+                std::memcpy(to, data, std::size_t(bytes));
+            to += bytes;
+        }
+        return true;
+    }
+
+    const Walked& walked_;
+    OneByOne& singly_;
+    GroupMaker& maker_;
+    std::vector<Place> nodes_;
+    std::vector<Group> groups_;
+    std::vector<uint32_t> table_;   // of groups by hash, open addressing
+    std::vector<uint32_t> active_;  // groups with ready members
+    std::vector<uint32_t> alone_;   // ready, and computed by themselves
+    std::vector<uint32_t> readers_; // of each node in a row
+    std::vector<Made> made_;
+    std::size_t pending_ = 0;
+};
+
+} // namespace
+
+bool may_have_groups(const Walked& walked, uint8_t device) {
+    std::size_t deepest = 1;
+    for (uint32_t output : walked.outputs)
+        deepest = std::max<std::size_t>(deepest, walked.nodes[output].node->depth.load());
+    if (walked.nodes.size() < WIDTH * deepest) return false;
+    return std::ranges::all_of(walked.nodes, [&](const WalkedNode& entry) {
+        const Type& type = *entry.node->type;
+        if (entry.node->is_scalar()) return true;
+        return type.device == device && type.storage == 0 &&
+               (entry.value || (entry.node->op && type.size() <= MOST_ELEMENTS));
+    });
+}
+
+bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker& maker) {
+    return Groups(walked, singly, maker).run();
+}
+
+} // namespace tenfold

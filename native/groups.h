@@ -1,0 +1,33 @@
+// Groups: of a long graph the nodes that do the same, each on operands of its own, are computed
+// together: what they read is put side by side along a new first axis, and what comes of it stays
+// so. Only nodes whose inputs are there are ever together; of several groups the one of the lowest
+// mean depth goes first (Neubig, Goldberg and Dyer, 2017).
+#pragma once
+#include "singly.h"
+
+namespace tenfold {
+
+// An input of a group: a Python scalar, or a value that all members share or have rows of.
+struct Column {
+    const Scalar* scalar = nullptr;
+    Ref<Value> value;
+    bool stacked = false;
+};
+
+// What Python does for them.
+class GroupMaker {
+  public:
+    virtual ~GroupMaker() = default;
+    // The results of so many nodes like this one, side by side in row-major order; none where they
+    // are to be computed one by one.
+    virtual std::vector<Ref<Value>> compute(const Node& like, std::span<const Column> inputs,
+                                            std::size_t members) = 0;
+};
+
+// Whether a long walk may have groups that are worth it: it is wide, and no array is large.
+bool may_have_groups(const Walked& walked, uint8_t device);
+// Of such a walk. False where it has none that are worth it, or a node fails: what is held and was
+// computed by then has its value.
+bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker& maker);
+
+} // namespace tenfold

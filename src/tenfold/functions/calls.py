@@ -1,0 +1,62 @@
+"""Calls: the op of a traced function, by which a call of it is one node.
+
+Takes a Traced, hands on an Op: its inputs are the arrays among the arguments and what was captured,
+its results those of the function. Small graphs are computed with what it is made of in its place
+(`ir/inline.py`), large ones in groups of equal calls (`functions/groups.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native, pipeline
+from tenfold._native import Array, Type
+from tenfold.functions.traced import Traced, substituted
+from tenfold.ir.graph import Graph
+from tenfold.ir.op import Call, Inferred, Kind, Op
+from tenfold.storage import dense
+
+
+def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
+    """Return the op whose calls are calls of the function."""
+    results = tuple([(node.type.shape, node.type.dtype) for node in traced.outputs])
+    device = traced.outputs[0].type.device if traced.outputs else "cpu"
+    graph = Graph.of(traced.outputs)
+    inputs = traced.inputs  # not what was captured: an op is for ever
+
+    def rule(types: tuple[Type, ...], _device: str) -> Inferred:
+        return Inferred(results, tuple(type_.dtype for type_ in types))
+
+    def body(given: Sequence[Array]) -> tuple[Array, ...]:
+        nodes = [_native.node_of(array) for array in given]
+        made = substituted(graph, dict(zip(inputs, nodes, strict=True)))
+        return tuple([_native.array_of(node) for node in made])
+
+    def reference(*operands: Any) -> tuple[np.ndarray, ...]:
+        *arrays, _device = operands
+        given = [_native.value_array(dense.adopt(x, device)) for x in arrays]
+        made = [_native.node_of(array) for array in body(given)]
+        failure = pipeline.compute([node for node in made if node.pending])
+        if failure is not None:
+            raise failure
+        return tuple([dense.export(value) for node in made if (value := node.value())])
+
+    def bind(*given: Array) -> Call:
+        return Call(given, (device,))
+
+    return Op(
+        name=getattr(function, "__name__", "function"),
+        page=getattr(function, "__module__", None) or "",
+        function=function,
+        kind=Kind.COMPLEX,
+        rule=rule,
+        bind=bind,
+        reference=reference,
+        body=body,
+        can_fail=any(node.op is not None and node.op.can_fail for node in graph.nodes),
+        public=False,
+        cost=float(len(graph)),
+    )

@@ -1,0 +1,170 @@
+"""Traced: a Python function of arrays becomes the operations it is made of.
+
+Takes a function and arguments, hands on a Traced: the nodes of its results, written on placeholders
+for the arrays among its arguments, and what it captured. What depends on no argument is captured as
+a whole, so it is computed once and shared by all calls.
+
+>>> import tenfold as tn
+>>> w = tn.asarray([1.0, 2.0])
+>>> found = traced(lambda x: tn.sum(w * x) + 1, [tn.asarray([3.0, 4.0])], flatten(((0,), {}))[1])
+>>> [node.name for node in found.outputs], len(found.captured)
+(['add'], 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.errors import RunError, message
+from tenfold.functions.trees import Structure, flatten
+from tenfold.ir.graph import Graph
+from tenfold.ir.tracing import TRACE, Trace
+from tenfold.settings import within
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """An array that a function reads and is not given."""
+
+    node: Node
+    """What it was when the function was traced."""
+    source: Array | None
+    """The Array that named it, whose later values are read; None for what is made of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What a function is made of."""
+
+    outputs: tuple[Node, ...]
+    structure: Structure
+    """The form of what it returns."""
+    inputs: tuple[Node, ...]
+    """The placeholders of its arguments, then of what it captured."""
+    captured: tuple[Captured, ...]
+    read: tuple[tuple[Array, Node], ...]
+    """Arrays of others that were looked at besides: traced anew where one has changed."""
+
+
+class Waits(Exception):
+    """The function asks for values: it cannot be traced."""
+
+
+def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Structure) -> Traced:
+    """Run a function on placeholders for the Arrays among the leaves of its arguments.
+
+    `structure` is that of (args, kwargs). Raises Waits where it asks for a value, TypeError for a
+    result that is no array, RunError where it changes an array that it was not given.
+    """
+    types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
+    trace = Trace()
+    seen: list[Any] = []
+    token = TRACE.set(trace)
+    before = _native.watch_arrays(seen)
+    try:
+        arguments = [
+            leaf if type_ is None else _native.placeholder(type_)
+            for leaf, type_ in zip(leaves, types, strict=True)
+        ]
+        inputs = [_native.node_of(leaf) for leaf in arguments if isinstance(leaf, Array)]
+        args, kwargs = structure.unflatten(arguments)
+        with within(pending_depth=0):
+            result = function(*args, **kwargs)
+    except Exception as error:
+        if trace.waited:
+            raise Waits from error
+        raise
+    finally:
+        _native.watch_arrays(before)
+        TRACE.reset(token)
+    if trace.waited:  # and the function went on
+        raise Waits
+    name = getattr(function, "__name__", "function")
+    if result is None:
+        raise _no_array(name, None)
+    outputs, form = flatten(result)
+    nodes = tuple([_node_of_result(name, output) for output in outputs])
+    return _closed(name, nodes, form, inputs, seen)
+
+
+def _node_of_result(name: str, output: Any) -> Node:
+    if isinstance(output, (bool, int, float, complex, np.ndarray, np.generic)):
+        from tenfold.array import asarray  # a later layer
+
+        output = asarray(output)
+    if not isinstance(output, Array):
+        raise _no_array(name, output)
+    return _native.node_of(output)
+
+
+def _no_array(name: str, output: Any) -> TypeError:
+    shown = "nothing" if output is None else type(output).__name__
+    remedy = "return arrays, or tuples, lists, dicts or dataclasses of them"
+    return TypeError(message(name, f"it returned {shown}, no array", remedy=remedy))
+
+
+def _closed(
+    name: str,
+    outputs: tuple[Node, ...],
+    form: Structure,
+    inputs: list[Node],
+    looked_at: list[tuple[Array, Node | None]],
+) -> Traced:
+    """Find what was captured, and put placeholders in its place."""
+    made = {id(array) for array, node in looked_at if node is None}  # the list keeps them
+    seen: list[tuple[Array, Node]] = [
+        (array, node) for array, node in looked_at if node is not None and id(array) not in made
+    ]
+    for array, node in seen:
+        now = _native.kept_node(array)
+        if now is not None and now != node:
+            _native.rebind(array, node)
+            rule = "it changes an array that it was not given"
+            remedy = "return the new value, and assign it where the function is called"
+            raise RunError(name, rule, [array], remedy)
+    graph = Graph.of(outputs)
+    own = set(inputs)
+    depends: list[bool] = []
+    for node, below in zip(graph.nodes, graph.inputs, strict=True):
+        depends.append(node in own or any(depends[at] for at in below))
+    read_by = [False] * len(graph)
+    for at, below in enumerate(graph.inputs):
+        if depends[at]:
+            for i in below:
+                read_by[i] = True
+    for at in graph.outputs:
+        read_by[at] = True
+    captured = [
+        node
+        for node, used, dependent in zip(graph.nodes, read_by, depends, strict=True)
+        if used and not dependent and not node.is_scalar
+    ]
+    names = {node: array for array, node in seen}
+    sources = tuple([Captured(node, names.get(node)) for node in captured])
+    placeholders = [_native.node_of(_native.placeholder(node.type)) for node in captured]
+    given = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
+    results = substituted(graph, given)
+    direct = {each.node for each in sources}
+    read = [pair for pair in seen if pair[1] not in direct]
+    return Traced(results, form, (*inputs, *placeholders), sources, tuple(read))
+
+
+def substituted(graph: Graph, given: dict[Node, Node]) -> tuple[Node, ...]:
+    """Return the outputs of a graph with other nodes in the place of some."""
+    made: list[Any] = []
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        if node in given:
+            made.append(_native.array_of(given[node]))
+        elif not inputs and not node.pending:
+            made.append(node.scalar if node.is_scalar else _native.array_of(node))
+        elif node.op is None:  # a part of several results
+            made.append(made[inputs[0]][node.params[0]])
+        else:
+            made.append(_native.apply(node.op.id, tuple([made[i] for i in inputs]), node.params))
+    return tuple([_native.node_of(made[at]) for at in graph.outputs])

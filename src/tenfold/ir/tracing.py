@@ -1,0 +1,27 @@
+"""Tracing: whether a function is being run to see what it is made of, and what it asked for.
+
+Whoever refuses to give the values of an array that has none yet says so here, so that the function
+can be run with values instead.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+
+class Trace:
+    """What has happened in a trace."""
+
+    def __init__(self) -> None:
+        self.waited = False
+        """Whether the function has asked for a value of an argument, or of what is made of one."""
+
+
+TRACE: ContextVar[Trace | None] = ContextVar("tenfold_trace", default=None)
+
+
+def note_wait() -> None:
+    """Somebody has asked for the values of an array that has none yet."""
+    trace = TRACE.get()
+    if trace is not None:
+        trace.waited = True
