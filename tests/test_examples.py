@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
@@ -26,7 +27,6 @@ def f(x, *rest, key=1):
     print(x, key, "a", "b", "c")
 """
 MODULES = [batch_sizes, real_graphs, syntax_trees]
-FOLDERS = ["graphs", "per_sample", "trees"]
 ROOT = Path(comparison.__file__).parent
 
 
@@ -42,14 +42,18 @@ def few_graphs() -> list[real_graphs.Graph]:
     return [real_graphs.Graph.of([("a", "b"), ("b", "c"), ("c", "a")]), real_graphs.Graph.of(star)]
 
 
+SETTINGS = [(threads, limit) for threads in (1, 2, 7) for limit in (0, 1, 7, 64)]
+"""Threads, and how many calls a batch may have; 0 is any number."""
+
+
 @pytest.mark.parametrize("name", tree_lstm.MODELS)
-@pytest.mark.parametrize("limit", [0, 1, 7, 64])
+@pytest.mark.parametrize(("threads", "limit"), SETTINGS)
 def test_trees_have_the_states_of_numpy(
-    name: str, limit: int, forest: list[syntax_trees.Tree]
+    name: str, threads: int, limit: int, forest: list[syntax_trees.Tree]
 ) -> None:
     weights = tree_lstm.weights(syntax_trees.labels(forest), 8)
     own, other = (make(weights) for make in tree_lstm.MODELS[name])
-    with tn.options(batch_limit=limit):
+    with tn.options(threads=threads, batch_limit=limit):
         roots = comparison.computed([own(tree) for tree in forest])
     for root, tree in zip(roots, forest, strict=True):
         np.testing.assert_allclose(np.asarray(root), other(tree), rtol=0, atol=1e-5)
@@ -66,14 +70,18 @@ def test_trees_of_the_library_are_chosen_alike() -> None:
     assert all(tree.startswith(("FunctionDef(", "AsyncFunctionDef(")) for tree in found)
 
 
-def test_messages_are_those_of_numpy(few_graphs: list[real_graphs.Graph]) -> None:
+@pytest.mark.parametrize(("threads", "limit"), SETTINGS)
+def test_messages_are_those_of_numpy(
+    threads: int, limit: int, few_graphs: list[real_graphs.Graph]
+) -> None:
     layers = message_passing.layers(2, 6)
     own, other = (
         message_passing.message_passing(layers),
         message_passing.numpy_message_passing(layers),
     )
     for graph, states in zip(few_graphs, message_passing.beginnings(few_graphs, 6), strict=True):
-        ends = comparison.computed(own(graph, [*map(tn.asarray, states)]))
+        with tn.options(threads=threads, batch_limit=limit):
+            ends = comparison.computed(own(graph, [*map(tn.asarray, states)]))
         for end, expected in zip(ends, other(graph, states), strict=True):
             np.testing.assert_allclose(np.asarray(end), expected, rtol=0, atol=1e-5)
 
@@ -91,7 +99,7 @@ def test_graphs_of_imports_are_undirected() -> None:
 
 
 def test_systems_take_steps_of_their_own() -> None:
-    systems = adaptive_steps.systems(4, n=5, end=0.5)
+    systems = adaptive_steps.systems(3, n=5, end=0.3)
     solutions = adaptive_steps.solved(systems)
     expected = [adaptive_steps.numpy_solve(system) for system in systems]
     assert [each.steps for each in solutions] == [each.steps for each in expected]
@@ -99,6 +107,29 @@ def test_systems_take_steps_of_their_own() -> None:
     pairs = zip(adaptive_steps.states(solutions), adaptive_steps.states(expected), strict=True)
     for own, other in pairs:
         np.testing.assert_allclose(own, other, rtol=0, atol=1e-10)
+
+
+def bits_of_solutions() -> list[bytes]:
+    solutions = adaptive_steps.solved(adaptive_steps.systems(4, n=5, end=0.2))
+    return [state.tobytes() for state in adaptive_steps.states(solutions)]
+
+
+def bits_of_particles() -> list[bytes]:
+    places = particles.places(40)
+    near, begin = particles.neighbours_of(places), [*map(tn.asarray, places)]
+    found = comparison.computed(particles.tenfold_steps(begin, near, 2))
+    return [np.asarray(place).tobytes() for place in found]
+
+
+@pytest.mark.parametrize("bits", [bits_of_solutions, bits_of_particles])
+def test_programs_have_the_same_bits_however_they_are_batched(
+    bits: Callable[[], list[bytes]],
+) -> None:
+    found = []
+    for threads, limit in [(1, 0), (2, 1), (7, 7), (2, 64)]:
+        with tn.options(threads=threads, batch_limit=limit):
+            found.append(bits())
+    assert all(each == found[0] for each in found)
 
 
 def test_a_solution_is_as_exact_as_was_asked() -> None:
@@ -159,11 +190,10 @@ def snippets(module: ModuleType) -> list[doctest.Example]:
     return [each for test in doctest.DocTestFinder().find(module) for each in test.examples]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_has_a_page_whose_pictures_are_there(folder: str) -> None:
+@pytest.mark.parametrize("module", [tree_lstm, message_passing, adaptive_steps, particles])
+def test_a_page_says_how_an_example_is_run(module: ModuleType) -> None:
+    folder = module.__name__.split(".")[0]
     page = (ROOT / folder / "README.md").read_text(encoding="utf-8")
-    pictures = [
-        part.split(")")[0] for part in page.split("](")[1:] if part.split(")")[0].endswith(".svg")
-    ]
-    assert pictures
-    assert all((ROOT / folder / name).exists() for name in pictures)
+    assert f"python -m {module.__name__}" in page
+    targets = [part.split(")")[0] for part in page.split("](")[1:]]
+    assert all((ROOT / folder / target).exists() for target in targets)

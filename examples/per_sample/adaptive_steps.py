@@ -169,7 +169,7 @@ def numpy_solve(system: System) -> Solution:
 
 def states(solutions: Iterable[Solution]) -> list[np.ndarray]:
     """Return position and velocity of each."""
-    return [np.stack([each.position, each.velocity]) for each in solutions]
+    return [np.array([*map(np.asarray, (s.position, s.velocity))]) for s in solutions]
 
 
 @click.command()
