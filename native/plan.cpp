@@ -82,6 +82,8 @@ class Running {
     }
 
   private:
+    template <class T> bool take(const Boxed<T>& boxed) { return take(*boxed); }
+
     bool take(const BoundPlan::Load& load) {
         Ref<Value> value = walked_.nodes[load.position].value;
         for (uint32_t i = 0; value && i < load.index; ++i) value = value->next;
@@ -385,7 +387,7 @@ std::size_t hash_of(std::span<const uint64_t> key) {
 
 void BoundPlan::destroy(BoundPlan* plan) {
     for (const Instruction& instruction : plan->instructions)
-        if (auto* call = std::get_if<Call>(&instruction)) release_later(call->function);
+        if (auto* call = std::get_if<Boxed<Call>>(&instruction)) release_later((**call).function);
     delete plan;
 }
 

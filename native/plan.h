@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "boxed.h"
 #include "counters.h"
 #include "key.h"
 #include "library.h"
@@ -108,8 +109,9 @@ struct BoundPlan {
     struct Mark {
         uint32_t position;
     };
-    using Instruction =
-        std::variant<Load, Allocate, Share, View, Run, Call, Raise, Drop, Publish, Mark>;
+    // Most are small, and there are many.
+    using Instruction = std::variant<Load, Allocate, Share, View, Boxed<Run>, Boxed<Call>, Raise,
+                                     Drop, Publish, Mark>;
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
@@ -123,6 +125,7 @@ struct BoundPlan {
     std::atomic<int64_t> left{-1}; // how often it may run yet; negative: without end
 
     explicit BoundPlan(Owned owns) : owned(std::move(owns)) {}
+    Run& last_run() { return *std::get<Boxed<Run>>(instructions.back()); }
     static void destroy(BoundPlan* plan);
 };
 

@@ -158,7 +158,8 @@ class Field {
         return number_.field == Template::Number::stride && put_at(made.strides);
     }
 
-    bool operator()(BoundPlan::Run& run) const {
+    bool operator()(Boxed<BoundPlan::Run>& boxed) const {
+        BoundPlan::Run& run = *boxed;
         switch (number_.field) {
         case Template::Number::place:
             return number_.index < run.buffers.size() && put(run.buffers[number_.index].offset);
@@ -386,7 +387,7 @@ bool Template::is_sound() const {
     return std::all_of(inferred.begin(), inferred.end(), there) &&
            std::all_of(guards.begin(), guards.end(), [&](const Guard& g) { return there(g.of); }) &&
            std::none_of(instructions.begin(), instructions.end(), [](const auto& each) {
-               return std::holds_alternative<BoundPlan::Call>(each);
+               return std::holds_alternative<Boxed<BoundPlan::Call>>(each);
            });
 }
 
@@ -409,6 +410,9 @@ bool wants_template(const Form& form, bool able) {
 }
 
 std::size_t keep_template(const Form& form, Ref<Template> made) {
+    Ref<BoundPlan> pattern = blank(*made->pattern);      // without what finds a plan
+    pattern->owned.params = made->pattern->owned.params; // the form has their addresses
+    made->pattern = std::move(pattern);
     Table fallen;
     Guard guard(known().lock);
     Entry* entry = known().find(form.words, fallen);

@@ -193,6 +193,7 @@ def test_whatever_keeps_answers_is_in_the_list() -> None:
         "devices/blas.py",  # routines of a library
         "devices/environment.py",  # processors by their names in the settings
         "devices/lapack.py",
+        "devices/llvm.py",  # no arguments
         "devices/loops.py",  # ways to lie
         "dtypes.py",  # pairs of dtypes
         "interop/functions.py",  # functions of NumPy

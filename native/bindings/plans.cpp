@@ -89,12 +89,12 @@ void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negat
     int id = dtype_id(dtype.ptr());
     if (id < 0) nb::raise_python_error();
     scale.dtype = uint16_t(id);
-    std::get<BoundPlan::Run>(self.plan->instructions.back()).scales.push_back(std::move(scale));
+    self.plan->last_run().scales.push_back(std::move(scale));
 }
 
 // Of the last launch.
 void add_holding(PlanHandle& self, nb::iterable libraries, int threads) {
-    auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
+    auto& run = self.plan->last_run();
     for (nb::handle each : libraries) run.held.push_back(nb::cast<LibraryHandle&>(each).library);
     run.held_to = threads;
 }
@@ -384,16 +384,14 @@ void declare_plans(nb::module_& module) {
         .def("launch", add_launch)
         .def("product",
              [](PlanHandle& self, int64_t multiply_adds) {
-                 auto& run = std::get<BoundPlan::Run>(self.plan->instructions.back());
-                 run.multiply_adds = multiply_adds;
+                 self.plan->last_run().multiply_adds = multiply_adds;
              })
         .def("scale", add_scale)
         .def("holding", add_holding)
         .def("more",
              [](PlanHandle& self, BoundPlan::Slot slot, int64_t first, int64_t apart,
                 int64_t numbers, int64_t multiply_adds) {
-                 std::get<BoundPlan::Run>(self.plan->instructions.back()).more = {
-                     slot, first, apart, numbers, multiply_adds};
+                 self.plan->last_run().more = {slot, first, apart, numbers, multiply_adds};
              })
         .def("call", add_call)
         .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })

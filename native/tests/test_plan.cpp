@@ -140,7 +140,7 @@ static void what_takes_parts_runs_where_they_are() {
     Walked first = walked(part(x, 8, 2));
     Ref<BoundPlan> plan = plan_of(first, twice, false);
     plan->moved = written(first).moved;
-    auto& run = std::get<BoundPlan::Run>(plan->instructions[2]);
+    auto& run = *std::get<Boxed<BoundPlan::Run>>(plan->instructions[2]);
     int64_t length = 2;
     run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
     run.buffers[0].offset = 64;
@@ -172,7 +172,7 @@ static void a_product_is_given_its_scales() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
     Walked graph = walked(y);
     Ref<BoundPlan> plan = plan_of(graph, twice, false);
-    auto& run = std::get<BoundPlan::Run>(plan->instructions[2]);
+    auto& run = *std::get<Boxed<BoundPlan::Run>>(plan->instructions[2]);
     run.numbers.clear();
     run.multiply_adds = 5;
     run.scales = {{{}, 1, true, {0, 0}}}; // -(2 * 2), before the sum

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.devices import cpu
+from tenfold.devices.program import Programs
+from tenfold.dtypes import FLOAT64
+from tenfold.ops.arithmetic import add
+from tenfold.plan.loop import Loop
 from tenfold.profile import Profile
 
 RANDOM = np.random.default_rng(3)
@@ -304,3 +309,21 @@ def test_views_of_complex_numbers_as_pairs() -> None:
     x = tn.asarray(RANDOM.uniform(0, 1, (3, 2)))
     made = tn.real(x * 1j) + tn.imag(x * 1j)
     assert np.allclose(np.asarray(made), np.asarray(x))
+
+
+def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
+    loop = Loop(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
+    key = loop, "native"
+    with tn.options(cache=True, cache_dir=str(tmp_path / "kernels")):
+        first, second, third = Programs(), Programs(), Programs()
+        assert first.there(*key) is None
+        first.compiled(*key, optimised=False)
+        program, quick = second.there(*key), second.quick.get(key)
+        assert quick is not None
+        assert program is quick.program
+        second.compiled(*key, optimised=True)
+        found = third.there(*key)
+        assert found is not None
+        assert found is third.optimised.get(key)
+        assert third.there(*key) is found
+        assert key not in third.quick

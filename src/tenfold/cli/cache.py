@@ -114,7 +114,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
     rows and of columns, for arrays that are no larger than the processor's cache; and for small
     arrays that lie in any way the loops by which formulas are computed that were seen seldom, also
     of arrays of float64 with float32 or int64.
-    Longer formulas are compiled when they are met often, and kept as well. It takes some forty
+    Longer formulas are compiled when they are met often, and kept as well. It takes some fifty
     seconds, and a few if all is there.
     """
     for name in dtypes:
@@ -125,15 +125,11 @@ def warm_command(dtypes: Sequence[str]) -> None:
     with Progress() as progress:
         progress.stage("planning")
         named = dtypes or DTYPES_WORTH_HAVING
-        wanted = [
-            *((each, True) for each in kernels(named)),
-            *((each, True) for each in fold_loops(named)),
-            *((one, False) for one in loops(named)),
-        ]
+        wanted = [*kernels(named), *fold_loops(named), *loops(named)]
         progress.stage("compiling kernels", len(wanted))
         try:
-            for kernel, optimised in wanted:
-                PROGRAMS.compiled(kernel, cpu, optimised=optimised)
+            for kernel in wanted:
+                PROGRAMS.compiled(kernel, cpu, optimised=True)
                 progress.advance(1)
         except KeyboardInterrupt:
             click.echo("tenfold: interrupted; what has been compiled is kept", err=True)

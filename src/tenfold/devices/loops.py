@@ -48,7 +48,7 @@ def loop(
     if program is None:
         if not has_rule(op, params, operands, result, fma=not is_baseline(cpu)):
             return None
-        # one that is compiled quickly is a tenth slower, and there in a third of the time
+        # one that is compiled quickly is a seventh slower, and there in a third of the time
         program = PROGRAMS.of(found, 0, "0", cpu)
     _native.count("generic_compiles")
     return program.kernel, sizes(steps)

@@ -152,9 +152,14 @@ class Programs:
         return program
 
     def there(self, loop: Loop, cpu: str) -> Program | None:
-        """Return the program of a loop, quickly compiled, if it is in memory or on disk."""
+        """Return the program of a loop, an optimised one rather than another, if one is in memory
+        or on disk.
+        """
+        if found := self.optimised.get((loop, cpu)):
+            return found
         quick = self.quick.get((loop, cpu))
-        return quick.program if quick else self._left(loop, cpu, kept_at(loop.text, cpu), (QUICK,))
+        levels = _levels(QUICK, or_better=True)
+        return quick.program if quick else self._left(loop, cpu, kept_at(loop.text, cpu), levels)
 
     def _left(
         self, kernel: Source, cpu: str, kept: Kept, levels: tuple[int, ...]

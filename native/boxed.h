@@ -1,0 +1,25 @@
+// Boxed<T>: a T that stands elsewhere, so that whoever has it is small; copied with whoever has it.
+#pragma once
+#include <memory>
+#include <utility>
+
+namespace tenfold {
+
+template <class T> class Boxed {
+  public:
+    Boxed(T made) : inside_(std::make_unique<T>(std::move(made))) {}
+    Boxed(const Boxed& other) : Boxed(*other) {}
+    Boxed(Boxed&&) noexcept = default;
+    Boxed& operator=(Boxed other) noexcept {
+        inside_.swap(other.inside_);
+        return *this;
+    }
+
+    T& operator*() { return *inside_; }
+    const T& operator*() const { return *inside_; }
+
+  private:
+    std::unique_ptr<T> inside_;
+};
+
+} // namespace tenfold
