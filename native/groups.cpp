@@ -125,7 +125,8 @@ class Groups {
             groups_[place.group].depths += place.depth;
             ++grouped;
         }
-        if (grouped < WIDTH * groups_.size() || grouped == 0) return false;
+        bool few = grouped < WIDTH * groups_.size();
+        if (grouped == 0 || (few && walked_.calls == 0)) return false;
         uint32_t end = 0;
         for (Place& place : nodes_) end = place.readers += end;
         readers_.resize(end);
@@ -470,7 +471,7 @@ bool may_have_groups(const Walked& walked, uint8_t device) {
     std::size_t deepest = 1;
     for (uint32_t output : walked.outputs)
         deepest = std::max<std::size_t>(deepest, walked.nodes[output].node->depth.load());
-    if (walked.nodes.size() < WIDTH * deepest) return false;
+    if (walked.calls == 0 && walked.nodes.size() < WIDTH * deepest) return false;
     return std::ranges::all_of(walked.nodes, [&](const WalkedNode& entry) {
         const Type& type = *entry.node->type;
         if (entry.node->is_scalar()) return true;

@@ -14,6 +14,7 @@ struct Op {
     std::string name;
     void* python = nullptr;      // borrowed: the table keeps every Op alive
     bool view = false;           // its result is a view of its first input
+    uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands

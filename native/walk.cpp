@@ -119,6 +119,9 @@ class Walk {
             uint32_t references = walked.node->references.load(std::memory_order_relaxed);
             walked.held = references > walked.uses + 1;
             walked.dying = !walked.held && walked.value && is_alone(*walked.value);
+            const Op* op = walked.value ? nullptr : walked.node->op;
+            walked_.weight += op ? op->weight : 1;
+            walked_.calls += op && op->weight > 1;
             uint32_t claim = walked.node->claim.load(std::memory_order_acquire);
             if (claim) walked_.busy = claim;
             if (!walked.value && is_submitted(*walked.node)) walked_.submitted = true;

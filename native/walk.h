@@ -23,8 +23,9 @@ struct Walked {
     std::vector<WalkedNode> nodes;
     std::vector<uint32_t> edges; // positions of inputs, node after node
     std::vector<uint32_t> outputs;
-    uint32_t busy = 0;      // the thread that is writing over a value in it; then walk again
-    bool submitted = false; // something in it is to be computed by a submission; so then
+    uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
+    std::size_t weight = 0, calls = 0; // operations, with those of calls; calls, which are pending
+    bool submitted = false;            // something in it is to be computed by a submission; so then
 
     Walked() = default;
     Walked(Walked&&) = default;

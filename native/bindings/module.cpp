@@ -26,7 +26,7 @@ Op& known_op(uint32_t id) {
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
                            bool whole_exponent, bool assigns, const std::string& shapes,
-                           bool by_itself, const std::string& folds) {
+                           bool by_itself, const std::string& folds, uint32_t weight) {
     Op& op = declare_op(name);
     op.python = python.release().ptr();
     op.view = view;
@@ -36,6 +36,7 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     if (shapes == "broadcast") op.shapes = Op::broadcast;
     if (shapes == "reduced") op.shapes = Op::reduced;
     if (shapes == "permuted") op.shapes = Op::permuted;
+    op.weight = weight;
     op.by_itself = by_itself;
     if (folds == "each") op.folds = Op::each;
     if (folds == "as one") op.folds = Op::as_one;
@@ -45,10 +46,10 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
 
 void set_hooks(nb::kwargs functions) {
     auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
-    hooks = {take("infer"),     take("convert"),  take("refuse_scalar"), take("evaluate"),
-             take("get_item"),  take("set_item"), take("assign"),        take("advance"),
-             take("scalar_of"), take("origin"),   take("format"),        take("refuse_operand"),
-             take("wait")};
+    hooks = {take("infer"),     take("convert"),     take("refuse_scalar"), take("evaluate"),
+             take("get_item"),  take("set_item"),    take("assign"),        take("advance"),
+             take("scalar_of"), take("origin"),      take("format"),        take("refuse_operand"),
+             take("wait"),      take("evaluate_all")};
 }
 
 nb::dict read_counters() {
@@ -124,7 +125,7 @@ NB_MODULE(_native, module) {
 
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
-               "folds"_a = "");
+               "folds"_a = "", "weight"_a = 1);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

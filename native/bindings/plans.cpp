@@ -317,10 +317,14 @@ PyMethodDef array_methods[] = {
 void watch_windows() { windows = true; }
 
 bool compute_by_plan(Ref<Node> node) {
-    Numbers options;
-    if (windows || watched || !node->op || !numbers_in_force(options)) return false;
     Node* pending = node.get();
-    return replay_pending({&pending, 1}, options, false, nullptr);
+    return node->op && compute_by_plan({&pending, 1});
+}
+
+bool compute_by_plan(std::span<Node* const> pending) {
+    Numbers options;
+    if (windows || watched || !numbers_in_force(options)) return false;
+    return replay_pending(pending, options, false, nullptr);
 }
 
 Walked walk_at_rest(std::span<Node* const> outputs) {

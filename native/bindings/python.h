@@ -62,7 +62,7 @@ void note(PyObject* array, Node* node);
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
     PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
-        *scalar_of, *origin, *format, *refuse_operand, *wait;
+        *scalar_of, *origin, *format, *refuse_operand, *wait, *evaluate_all;
 };
 extern Hooks hooks;
 extern PyMethodDef array_methods[]; // of Array
@@ -150,6 +150,7 @@ PyObject* shape_tuple(const Type& type);
 // Computes a node by a plan that is known. False where there is none, a step failed, somebody
 // records what runs, or there are windows: then Python computes. Throws what a signal raised.
 bool compute_by_plan(Ref<Node> node);
+bool compute_by_plan(std::span<Node* const> pending);
 void watch_windows(); // from now on there may be one
 
 void declare_tables(nb::module_& module);

@@ -76,7 +76,7 @@ Ref<BoundPlan> plan_for(const Op* op, std::span<const Ref<Type>> types) {
     if (!made.is_valid() || made.is_none()) return {};
     Ref<BoundPlan> plan = nb::cast<PlanHandle&>(made).plan;
     bool calls = std::ranges::any_of(plan->instructions, [](const auto& each) {
-        return std::holds_alternative<BoundPlan::Call>(each);
+        return std::holds_alternative<Boxed<BoundPlan::Call>>(each);
     });
     return calls || plan->left >= 0 ? Ref<BoundPlan>() : plan;
 }

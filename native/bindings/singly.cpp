@@ -33,6 +33,8 @@ struct Sight {
 constexpr uint16_t MOST_ASKED = 64; // twice for a plan
 std::array<Sight, PLACES> sights;
 
+bool compute_parts(Node& node);
+
 class Maker : public LoopMaker {
   public:
     // Null with a Python error where Python has failed.
@@ -98,6 +100,7 @@ class Maker : public LoopMaker {
     }
 
     bool compute(Node& node) override {
+        if (node.op->weight > 1 && node.inference->results.size() > 1) return compute_parts(node);
         if (compute_by_plan(Ref<Node>(&node))) return true;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
         nb::object done = nb::steal(
@@ -108,6 +111,34 @@ class Maker : public LoopMaker {
         return done.is_valid() && value_of(&node);
     }
 };
+
+// Of a call with several results, so that it is computed as what it is made of.
+bool compute_parts(Node& node) {
+    nb::object arrays = nb::steal(arrays_of(Ref<Node>(&node), nullptr));
+    if (!arrays.is_valid()) nb::raise_python_error();
+    std::vector<Node*> parts;
+    for (nb::handle each : nb::tuple(arrays)) parts.push_back(node_of(each.ptr()));
+    if (!compute_by_plan(parts)) {
+        nb::object done =
+            nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate_all, arrays.ptr(), nullptr));
+        if (!done.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+        if (!done.is_valid()) return false;
+    }
+    Ref<Value> first;
+    for (std::size_t i = parts.size(); i-- > 0;) {
+        Ref<Value> result = value_of(parts[i]);
+        if (!result) return false;
+        auto own = Ref<Value>::adopt(new Value);
+        own->type = result->type;
+        own->strides = result->strides;
+        own->part = true;
+        own->buffers = result->buffers;
+        own->next = std::move(first);
+        first = std::move(own);
+    }
+    publish(&node, std::move(first));
+    return true;
+}
 
 class Grouper : public GroupMaker {
   public:
@@ -160,14 +191,21 @@ bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const 
     return is_long(walked) || sight_of(known).times < OFTEN;
 }
 
+// A long graph, or one of calls that has not come often enough to be worth a plan.
+static bool goes_in_groups(const Walked& walked, std::span<const uint64_t> options,
+                           const KnownBy& known) {
+    if (!make_group || !current_options().singly || options[1] || options[2]) return false;
+    bool seldom = is_long(walked) || (walked.calls > 1 && sight_of(known).times < OFTEN);
+    return seldom && may_have_groups(walked, device);
+}
+
 bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
-    bool groups = is_long(walked) && make_group && current_options().singly && !options[1] &&
-                  !options[2] && may_have_groups(walked, device);
-    if (groups) {
+    if (goes_in_groups(walked, options, known)) {
         Maker maker;
         Grouper grouper;
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
+        if (!is_long(walked)) ++sight_of(known).times;
         if (compute_in_groups(walked, *singly, grouper)) return true;
         if (PyErr_Occurred()) return false;
     }

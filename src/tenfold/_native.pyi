@@ -208,6 +208,7 @@ def declare_op(
     shapes: str = "",
     by_itself: bool = False,
     folds: str = "",
+    weight: int = 1,
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int

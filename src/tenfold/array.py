@@ -68,6 +68,12 @@ def _origin() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+def _evaluate_all(arrays: tuple[Array, ...]) -> None:
+    failure = pipeline.evaluate(arrays)
+    if failure is not None:
+        raise failure
+
+
 def _evaluate(array: Array) -> None:
     failure = pipeline.evaluate([array])
     if failure is not None:
@@ -196,6 +202,7 @@ def install() -> None:
         convert=_convert,
         refuse_scalar=refuse_scalar,
         evaluate=_evaluate,
+        evaluate_all=_evaluate_all,
         get_item=get_item,
         set_item=set_item,
         assign=assign_result,

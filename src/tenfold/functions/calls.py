@@ -20,12 +20,17 @@ from tenfold.ir.op import Call, Inferred, Kind, Op
 from tenfold.storage import dense
 
 
+def _called(*arrays: Array) -> tuple[Array, ...]:
+    """Call a traced function."""
+    raise NotImplementedError(f"{len(arrays)} arrays: native code makes the nodes of calls")
+
+
 def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
     """Return the op whose calls are calls of the function."""
     results = tuple([(node.type.shape, node.type.dtype) for node in traced.outputs])
     device = traced.outputs[0].type.device if traced.outputs else "cpu"
     graph = Graph.of(traced.outputs)
-    inputs = traced.inputs  # not what was captured: an op is for ever
+    inputs = traced.inputs  # not what was captured
 
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
         return Inferred(results, tuple(type_.dtype for type_ in types))
@@ -50,7 +55,7 @@ def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
     return Op(
         name=getattr(function, "__name__", "function"),
         page=getattr(function, "__module__", None) or "",
-        function=function,
+        function=_called,  # not the user's: an op is for ever
         kind=Kind.COMPLEX,
         rule=rule,
         bind=bind,

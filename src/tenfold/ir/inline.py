@@ -25,11 +25,16 @@ def inline(work: Rewriting) -> list[int]:
     found: list[int] = []
     at = 0
     while at < len(work.nodes):  # what is made stands behind
-        if is_call(work.ops[at]) and work.needed(at):
+        if is_call(work.ops[at]) and work.needed(at) and not _is_wanted_whole(work, at):
             found.append(work.place(at))
             _replace(work, at)
         at += 1
     return found
+
+
+def _is_wanted_whole(work: Rewriting, at: int) -> bool:
+    """Whether all results of a call with several are asked for: then it is computed as it is."""
+    return len(work.nodes[at].types) > 1 and at in map(work.find, work.outputs)
 
 
 def _replace(work: Rewriting, at: int) -> None:

@@ -286,6 +286,7 @@ class Op(Operation[P]):
             shapes=self.shapes,
             by_itself=self.by_itself,
             folds=self.folding.order if self.folding else "",
+            weight=max(2, int(self.cost)) if self.body else 1,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))
