@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <immintrin.h>
 
+#include "modes.h"
 #include "plan.h"
 #include "pool.h"
 
@@ -11,15 +11,6 @@ namespace tenfold {
 namespace {
 
 constexpr int64_t LANES = 64, PART = 4096; // elements of a unit of a loop, at least and at most
-
-class UsualModes { // of floating-point arithmetic; a foreign library may have set others
-  public:
-    UsualModes() { _mm_setcsr(0x1F80); }
-    ~UsualModes() { _mm_setcsr(before_); }
-
-  private:
-    unsigned before_ = _mm_getcsr();
-};
 
 // One loop over contiguous operands of one length.
 class Line {
@@ -81,7 +72,6 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
         if (!edge.input->scalar) items[arrays++] = dtype_of(edge.input->type->dtype).bytes;
     items[arrays] = dtype_of(type->dtype).bytes;
     Line line(*rows.loop, items, type->size());
-    UsualModes modes;
     std::size_t bytes = type->bytes();
     std::vector<void*> memory(members.size());
     pool_allocate(bytes, memory);

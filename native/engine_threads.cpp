@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine.h"
+#include "modes.h"
 #include "trace.h"
 
 namespace tenfold {
@@ -259,6 +260,7 @@ void Engine::run(Job& job) {
     if (job.kind == Job::classify) return host_.classify(*this, job);
     job.answers.resize(job.members.size());
     if (job.kind == Job::rows) {
+        UsualModes modes;
         PanelMaker known; // makes none
         if (Products* products = job.batcher->products.get())
             run_products(*products, job.members, job.answers, job.first, known);

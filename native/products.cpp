@@ -7,7 +7,8 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t MOST = std::size_t(1) << (Products::SIZES - 1); // members of a Panel
+constexpr std::size_t FEWEST = 8; // members of a Panel
+constexpr std::size_t MOST = std::size_t(1) << (Products::SIZES - 1);
 
 using Members = std::span<const Ref<Future>>;
 
@@ -155,15 +156,17 @@ Ref<Type> Products::factor(std::size_t position, Form form, int64_t count) const
 
 void run_products(Products& products, Members members, std::span<Answer> made, bool first,
                   PanelMaker& maker) {
-    Products::Form form = form_of(products, members);
+    Products::Form shared = form_of(products, members), form = Products::each;
     const Products::Panel* panel = nullptr;
     std::optional<Multiplying> multiplying;
-    for (std::size_t i = 0, size = 0, next = 0; i < members.size(); i += size) {
-        next = form == Products::each ? 1 : std::bit_floor(std::min(members.size() - i, MOST));
+    for (std::size_t i = 0, size = 0, next = 1; i < members.size(); i += size) {
+        if (shared != Products::each) next = std::bit_floor(std::min(members.size() - i, MOST));
+        if (next < FEWEST) next = 1;
         if (next != size) {
+            form = next == 1 ? Products::each : shared;
             panel = panel_of(products, form, next, maker);
-            if (panel && !panel->plan && form != Products::each) {
-                form = Products::each;
+            if (panel && !panel->plan && next > 1) {
+                shared = form = Products::each;
                 panel = panel_of(products, form, next = 1, maker);
             }
             if (!panel || !panel->plan) return;

@@ -1,9 +1,9 @@
 // Launches from Python: the arguments unpacked, the GIL given away for their time, Ctrl-C noticed.
 #include "../workers.h"
 
-#include <immintrin.h>
 #include <unistd.h>
 
+#include "../modes.h"
 #include "../pool.h"
 #include "values.h"
 

@@ -1,11 +1,10 @@
 // Plans as Python writes them, and their replay: the way from an Array to its values without
 // Python.
 #include "../counters.h"
+#include "../modes.h"
 #include "../per_thread.h"
 #include "../singly.h"
 #include "../submission.h"
-
-#include <immintrin.h>
 
 #include <algorithm>
 
@@ -153,18 +152,6 @@ class Interpreter : public Surroundings {
             slots[call.outputs[i]] = nb::cast<ValueHandle&>(made[i]).value;
         return true;
     }
-};
-
-class UsualModes { // a foreign library may have set others
-  public:
-    UsualModes() {
-        constexpr unsigned RAISED = 0x3F; // what has been raised is no mode
-        if ((before_ & ~RAISED) != USUAL_MODES) _mm_setcsr(USUAL_MODES);
-    }
-    ~UsualModes() { _mm_setcsr(before_); }
-
-  private:
-    unsigned before_ = _mm_getcsr();
 };
 
 // What a walk is known by; the next one of the thread has the memory again.
@@ -325,6 +312,13 @@ bool compute_by_plan(std::span<Node* const> pending) {
     Numbers options;
     if (windows || watched || !numbers_in_force(options)) return false;
     return replay_pending(pending, options, false, nullptr);
+}
+
+Ref<BoundPlan> known_plan(Node* pending) {
+    Numbers options;
+    if (windows || !numbers_in_force(options)) return {};
+    Borrowed borrowed;
+    return plan_of(walk_at_rest({&pending, 1}), options, borrowed.words, {});
 }
 
 Walked walk_at_rest(std::span<Node* const> outputs) {

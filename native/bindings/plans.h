@@ -22,6 +22,8 @@ struct PlanHandle {
     }
 };
 
+// Of a pending node, if one is known, or a template for it.
+Ref<BoundPlan> known_plan(Node* pending);
 // What plans of a structure are known to be told apart by.
 uint8_t known_exact(const StructureHandle& structure);
 

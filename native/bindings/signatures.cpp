@@ -14,13 +14,16 @@ struct Inputs {
     std::vector<Node*> borrowed;
     bool arrays = false, scalars = false, ours = true;
 
-    explicit Inputs(std::span<Type* const> types) {
+    // With values there is memory, whatever is in it.
+    explicit Inputs(std::span<Type* const> types, bool values = false) {
         for (Type* type : types) {
             Scalar one{Scalar::integer, 1, 1, 0};
             if (dtype_of(type->dtype).kind == 'f') one.form = Scalar::real_number;
             if (dtype_of(type->dtype).kind == 'c') one.form = Scalar::complex_number;
             if (dtype_of(type->dtype).kind == 'b') one.form = Scalar::boolean;
+            Ref<Value> value = values ? Value::of(Ref<Type>(type)) : Ref<Value>();
             nodes.push_back(type->weak ? scalar_node(one, Ref<Type>(type))
+                            : value    ? value_node(std::move(value))
                                        : placeholder_node(Ref<Type>(type)));
             borrowed.push_back(nodes.back().get());
             (type->weak ? scalars : arrays) = true;
@@ -59,40 +62,39 @@ std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs) {
     return made;
 }
 
-// The plan for an operation on arrays of these Types, if no call of it needs Python. Their values
-// are never read.
-Ref<BoundPlan> plan_for(const Op* op, std::span<const Ref<Type>> types) {
-    std::vector<Ref<Node>> factors;
-    std::vector<Node*> borrowed;
-    for (const Ref<Type>& type : types) {
-        Ref<Value> value = Value::of(type);
-        if (!value) return {};
-        factors.push_back(value_node(std::move(value)));
-        borrowed.push_back(factors.back().get());
-    }
-    nb::object array = nb::steal(new_array(make_node(op, borrowed, {})));
+// Whether it runs without Python, and without end.
+bool lasts(const Ref<BoundPlan>& plan) {
+    return plan && plan->left < 0 && std::ranges::none_of(plan->instructions, [](const auto& each) {
+               return std::holds_alternative<Boxed<BoundPlan::Call>>(each);
+           });
+}
+
+// The plan for an operation on arrays of these Types, if no call of it needs Python.
+Ref<BoundPlan> plan_for(const Operation& operation, std::span<Type* const> types) {
+    Inputs factors(types, true);
+    nb::object array = applied(operation, factors);
+    if (!array.is_valid()) return {};
+    Ref<BoundPlan> plan = known_plan(node_of(array.ptr()));
+    if (lasts(plan)) return plan;
     nb::object made =
         nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, array.ptr(), nullptr));
-    if (!made.is_valid() || made.is_none()) return {};
-    Ref<BoundPlan> plan = nb::cast<PlanHandle&>(made).plan;
-    bool calls = std::ranges::any_of(plan->instructions, [](const auto& each) {
-        return std::holds_alternative<Boxed<BoundPlan::Call>>(each);
-    });
-    return calls || plan->left >= 0 ? Ref<BoundPlan>() : plan;
+    if (made.is_valid() && !made.is_none()) plan = nb::cast<PlanHandle&>(made).plan;
+    return lasts(plan) ? plan : Ref<BoundPlan>();
 }
 
 class Maker : public PanelMaker {
   public:
     const Products::Panel* make(const Products& products, Products::Form form,
                                 std::size_t count) override {
-        std::array factors{products.factor(0, form, int64_t(count)),
-                           products.factor(1, form, int64_t(count))};
-        std::array types{factors[0].get(), factors[1].get()};
-        auto panel = std::make_unique<Products::Panel>();
-        const Op* op = products.operation->op;
-        panel->plan = plan_for(op, factors);
+        auto left = products.factor(0, form, int64_t(count));
+        auto right = products.factor(1, form, int64_t(count));
+        std::array types{left.get(), right.get()};
         Inputs inputs(types);
-        panel->pattern = pattern_of(applied(*products.operation, inputs), inputs);
+        auto panel = std::make_unique<Products::Panel>();
+        if (nb::object array = applied(*products.operation, inputs); array.is_valid()) {
+            panel->pattern = pattern_of(std::move(array), inputs);
+            panel->plan = plan_for(*products.operation, types);
+        }
         PyErr_Clear(); // each alone says what was wrong
         return panel.release();
     }

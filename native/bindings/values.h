@@ -38,8 +38,6 @@ bool in_c_order(const Type& type, std::span<const int64_t> strides);
 Walked walk_at_rest(std::span<Node* const> outputs);
 // The key of a walk as Python keeps it, or None.
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options);
-// Of floating-point arithmetic: to nearest, subnormals kept, no trap.
-constexpr unsigned USUAL_MODES = 0x1F80;
 // By what graphs that come often are known.
 struct KnownBy {
     const Key& key;
