@@ -26,7 +26,9 @@ class LoopMaker {
 };
 
 constexpr std::size_t LONG = 512; // nodes; of more no plan is made as a whole
-inline bool is_long(const Walked& walked) { return walked.weight > LONG; }
+inline bool is_long(const Walked& walked) {
+    return (walked.calls > 1 ? walked.weight : walked.nodes.size()) > LONG;
+}
 // Whether all that is pending are small arrays of this device, made by operations that may be
 // computed by themselves, of which one at least has loops or is a view.
 bool fits_singly(const Walked& walked, uint8_t device);

@@ -35,6 +35,13 @@ std::array<Sight, PLACES> sights;
 
 bool compute_parts(Node& node);
 
+// One node is being computed by itself: no groups are looked for in it.
+thread_local int alone = 0;
+struct Alone {
+    Alone() { ++alone; }
+    ~Alone() { --alone; }
+};
+
 class Maker : public LoopMaker {
   public:
     // Null with a Python error where Python has failed.
@@ -100,6 +107,7 @@ class Maker : public LoopMaker {
     }
 
     bool compute(Node& node) override {
+        Alone alone;
         if (node.op->weight > 1 && node.inference->results.size() > 1) return compute_parts(node);
         if (compute_by_plan(Ref<Node>(&node))) return true;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
@@ -194,7 +202,7 @@ bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const 
 // A long graph, or one of calls that has not come often enough to be worth a plan.
 static bool goes_in_groups(const Walked& walked, std::span<const uint64_t> options,
                            const KnownBy& known) {
-    if (!make_group || !current_options().singly || options[1] || options[2]) return false;
+    if (alone || !make_group || !current_options().singly || options[1] || options[2]) return false;
     bool seldom = is_long(walked) || (walked.calls > 1 && sight_of(known).times < OFTEN);
     return seldom && may_have_groups(walked, device);
 }
