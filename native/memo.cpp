@@ -121,7 +121,7 @@ Inferred recall_shared(const MemoQuery& query) {
 }
 
 void keep(const MemoQuery& query, const Inferred& inferred) {
-    if (query.types.size() > WIDEST) return;
+    if (query.types.size() > WIDEST && query.op->weight == 1) return;
     MemoKey key{
         query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
     for (Type* type : query.types) key.types.emplace_back(type);

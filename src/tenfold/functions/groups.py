@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Node, Type, Value
-from tenfold.caches import remembered
+from tenfold.caches import Recent, remembered
 from tenfold.errors import UnsupportedError
 from tenfold.functions.batching import Entry, batched
 from tenfold.functions.traced import substituted
@@ -24,6 +24,9 @@ from tenfold.storage import dense
 
 MOST = 4096
 """Expressions that are kept; the one not used for longest goes first."""
+OFTEN = 3
+"""Groups of one form that are computed without a plan."""
+_seen: Recent[tuple[Any, ...], int] = Recent(MOST, "forms of groups")
 Columns = Sequence[tuple[Any, bool]]
 
 
@@ -59,7 +62,9 @@ def group(op: Op[...], params: Params, columns: Columns, members: int) -> list[V
         nodes = [_native.node_of(_native.value_array(value)) for value in values]
         outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
         pending = [node for node in outputs if node.pending]
-        failure = pipeline.compute(pending) if pending else None
+        failure = (
+            pipeline.compute(pending, planned=_comes_often(op, params, flags)) if pending else None
+        )
     except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
         return None
     if failure is not None:
@@ -97,6 +102,14 @@ def expression(
         return None
     outputs = [_native.node_of(entry.value) for entry in entries]
     return Graph.of(outputs), tuple(inputs), tuple([entry.batched for entry in entries])
+
+
+def _comes_often(op: Op[...], params: Params, flags: tuple[bool, ...]) -> bool:
+    """Whether there were such groups before, so that a plan is worth its making."""
+    key = (op, params, flags)
+    times = _seen.get(key) or 1
+    _seen[key] = times + 1
+    return times > OFTEN
 
 
 def _rows(node: Node, stacked: bool, members: int) -> Value:
