@@ -166,6 +166,11 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
 
 std::vector<Node*> nodes_from(nb::handle sequence) {
     std::vector<Node*> nodes;
+    if (nb::isinstance<NodesHandle>(sequence)) {
+        for (const Ref<Node>& node : nb::cast<NodesHandle&>(sequence).nodes)
+            nodes.push_back(node.get());
+        return nodes;
+    }
     for (nb::handle item : sequence) nodes.push_back(nb::cast<NodeHandle&>(item).node.get());
     return nodes;
 }
@@ -249,6 +254,20 @@ nb::list readers_to_python(const NodeHandle& self) {
     for (Ref<Node>& reader : readers_of(self.node.get()))
         readers.append(node_to_python(std::move(reader)));
     return readers;
+}
+
+// pending_of(arrays) -> the nodes that are to be computed; or the position of what is no Array.
+nb::object pending_of(nb::tuple arrays) {
+    NodesHandle found;
+    std::size_t position = 0;
+    for (nb::handle array : arrays) {
+        if (!is_array(array.ptr())) return nb::int_(position);
+        Node* node = node_of(array.ptr());
+        if (!node) nb::raise_python_error();
+        if (node->op && !value_of(node)) found.nodes.emplace_back(node);
+        ++position;
+    }
+    return nb::cast(std::move(found));
 }
 
 // How often a node is counted, and how often its value and the memory of that, but for its own.
@@ -341,6 +360,15 @@ void declare_nodes(nb::module_& module) {
         if (!node) nb::raise_python_error();
         return NodeHandle{Ref<Node>(node)};
     });
+    nb::class_<NodesHandle>(module, "Nodes")
+        .def("__len__", [](const NodesHandle& self) { return self.nodes.size(); })
+        .def("__getitem__",
+             [](const NodesHandle& self, std::size_t at) {
+                 if (at >= self.nodes.size()) throw nb::index_error();
+                 return NodeHandle{self.nodes[at]};
+             })
+        .def("clear", [](NodesHandle& self) { std::exchange(self.nodes, {}); });
+    module.def("pending_of", pending_of, "arrays"_a);
     module.def("kept_node", [](nb::handle array) {
         if (!is_array(array.ptr())) throw nb::type_error("kept_node() needs an Array");
         Node* node = reinterpret_cast<ArrayObject*>(array.ptr())->node;

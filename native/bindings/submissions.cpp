@@ -7,18 +7,18 @@ namespace tenfold::bindings {
 namespace {
 
 // submit(nodes): from now on whoever reaches one of them waits for the end of the submission.
-void submit(nb::list nodes) {
+void submit(const NodesHandle& given) {
     uint32_t number = last_submission.load() + 1;
     if (number == 0) ++number;
     last_submission.store(number);
-    for (Node* node : nodes_from(nodes)) node->submitted.store(number, std::memory_order_relaxed);
+    for (const Ref<Node>& node : given.nodes)
+        node->submitted.store(number, std::memory_order_relaxed);
 }
 
-// end(nodes): the list is emptied, so that nobody counts what has been computed any more.
-void end(nb::list nodes) {
-    for (Node* node : nodes_from(nodes)) node->submitted.store(0, std::memory_order_relaxed);
-    PyObject* list = nodes.ptr();
-    PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr);
+// end(nodes): they are let go, so that nobody counts what has been computed any more.
+void end(NodesHandle& nodes) {
+    for (const Ref<Node>& node : nodes.nodes) node->submitted.store(0, std::memory_order_relaxed);
+    std::exchange(nodes.nodes, {});
     tell_of_ended_submissions();
 }
 

@@ -16,6 +16,11 @@ struct NodeHandle {
     Ref<Node> node;
 };
 
+// Nodes that Python hands on without looking at them one by one.
+struct NodesHandle {
+    std::vector<Ref<Node>> nodes;
+};
+
 // A function of loaded code, which it holds.
 struct EntryPoint {
     Ref<Code> code;

@@ -243,6 +243,16 @@ def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
 def set_groups(group: Callable[..., Any]) -> None:
     """Name what computes members of a group together."""
 
+class Nodes(Sequence[Node]):  # as far as Tenfold uses it
+    """Nodes that are handed on without being looked at one by one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: Any, /) -> Any: ...
+    def clear(self) -> None: ...
+
+def pending_of(arrays: tuple[Any, ...]) -> Nodes | int:
+    """Return the nodes that are to be computed; or the position of what is no Array."""
+
 def kept_node(array: Array) -> Node | None:
     """Return the node an Array keeps; unlike `node_of`, that of a view may be out of date."""
 
@@ -485,11 +495,11 @@ def replayed(array: Array) -> bool:
 def are_small(nodes: Sequence[Node]) -> bool:
     """Whether they are computed sooner than a thread is woken for it."""
 
-def submit(nodes: Sequence[Node]) -> None:
+def submit(nodes: Nodes) -> None:
     """Let whoever reaches one of the nodes wait until `end_submission`."""
 
-def end_submission(nodes: list[Node]) -> None:
-    """Wake who waits for these nodes; the list is emptied."""
+def end_submission(nodes: Nodes) -> None:
+    """Wake who waits for these nodes, and let them go."""
 
 def forget_submissions() -> None:
     """Let nobody wait any more for what has been submitted."""

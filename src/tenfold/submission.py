@@ -18,7 +18,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from tenfold import _native, pipeline
-from tenfold._native import Array, Node
+from tenfold._native import Array, Nodes
 from tenfold.devices import forks
 from tenfold.engine.engine import Engine
 from tenfold.engine.operators import Operator
@@ -44,17 +44,16 @@ def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
     """
     if len(arrays) == 1 and _native.replayed(arrays[0]):
         return arrays[0]
-    for position, given in enumerate(map(type, arrays), 1):
-        if given is not Array:
-            rule = f"argument {position} is {given.__name__}, no Array"
-            raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
-    nodes = [node for node in map(_native.node_of, arrays) if node.pending]
+    nodes = _native.pending_of(arrays)
+    if isinstance(nodes, int):
+        rule = f"argument {nodes + 1} is {type(arrays[nodes]).__name__}, no Array"
+        raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
     if nodes and not (_is_at_once(nodes) or _queue.takes(nodes)):
         pipeline.compute(nodes)  # a failure is raised afresh to each who waits
     return arrays[0] if len(arrays) == 1 else arrays
 
 
-def _is_at_once(nodes: list[Node]) -> bool:
+def _is_at_once(nodes: Nodes) -> bool:
     """Compute what is to be computed here and now; whether it was."""
     here = _native.are_small(nodes) or _native.inside_operator() or GATE.used
     if here:
@@ -65,7 +64,7 @@ def _is_at_once(nodes: list[Node]) -> bool:
 class Evaluation(Operator):
     """What is submitted: nodes, and the context whose options they are computed under."""
 
-    def __init__(self, nodes: list[Node], context: Context) -> None:
+    def __init__(self, nodes: Nodes, context: Context) -> None:
         self.nodes, self.context = nodes, context
 
     def run(self) -> None:
@@ -88,7 +87,7 @@ class Queue:
         self._waiting = 0
         self._open = True
 
-    def takes(self, nodes: list[Node]) -> bool:
+    def takes(self, nodes: Nodes) -> bool:
         """Submit nodes; False where there are too many already, or the interpreter ends."""
         with self._lock:
             if not self._open or self._waiting >= MOST:
@@ -101,7 +100,7 @@ class Queue:
                 self._engine.push(Evaluation(nodes, copy_context()))  # rules too, not options alone
             except BaseException:  # nobody must wait for what will not run
                 self._waiting -= 1
-                _native.end_submission([*nodes])
+                _native.end_submission(nodes)
                 raise
         return True
 
