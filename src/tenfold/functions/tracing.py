@@ -19,12 +19,15 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.devices.reference import TRACED
 from tenfold.errors import RunError, UnsupportedError
 from tenfold.settings import within
+
+PACKAGE = str(Path(__file__).parents[1])
 
 
 @contextmanager
@@ -70,6 +73,6 @@ def _line_of(error: BaseException) -> str:
     """Return the innermost line outside of tenfold that an error went through."""
     line = ""
     for frame, number in traceback.walk_tb(error.__traceback__):
-        if not frame.f_globals.get("__name__", "").startswith("tenfold."):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
             line = f"{frame.f_code.co_filename}:{number}"
     return line
