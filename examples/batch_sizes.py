@@ -37,7 +37,7 @@ def launches(events: Sequence[Event]) -> list[Event]:
 
 def sizes(events: Sequence[Event]) -> list[int]:
     """Return how many calls each launch ran."""
-    return [max(len(event.operators), 1) for event in launches(events)]
+    return [max(len(event.operators), event.members, 1) for event in launches(events)]
 
 
 def picture(title: str, events: Sequence[Event]) -> str:

@@ -39,7 +39,7 @@ class Profile:
     | `kernels` | fused loops that ran |
     | `calls` | operations that a library or NumPy computed |
     | `launches` | kernels and calls, a batch of either as one |
-    | `batches`, `gathers` | launches for several pushed operators, and copies made for them |
+    | `batches`, `gathers` | what ran for several operators or nodes at once; copies made for it |
     | `temporaries` | arrays made by a step of which nobody sees anything: no input, no result |
     | `copies` | arrays copied at import or export |
     | `allocations`, `bytes_allocated` | memory of the system taken for arrays; not the pool's |
@@ -157,6 +157,8 @@ def _complete(event: Event) -> Traced:
     found |= {"ph": "X", "dur": (event.end - event.begin) / 1e3}
     if event.operators:
         found["args"] = {"operators": event.operators, **_about(event)}
+    elif event.members:
+        found["args"] = {"batch": event.members}
     return found
 
 

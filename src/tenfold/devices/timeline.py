@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -44,6 +45,9 @@ class Event:
     inputs: tuple[int, ...] = ()
     depth: float | None = None
     running: bool = False
+    members: int = 0
+    """How many equal nodes of a large graph it was computed for together; 0 where there are none.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Record:
 
 # No lock of its own: list.append and iteration over a copy are whole under the GIL.
 _recorders: list[Record] = []
+_members: ContextVar[int] = ContextVar("tenfold_members", default=0)
 
 
 def begin() -> int:
@@ -77,7 +82,8 @@ def record(name: str, category: str, begun: int) -> None:
     """Say that a piece of work that began at `begun` has ended."""
     if not _recorders and not settings.get("debug"):
         return
-    event = Event(name, category, begun, time.perf_counter_ns(), threading.get_ident())
+    end, thread = time.perf_counter_ns(), threading.get_ident()
+    event = Event(name, category, begun, end, thread, members=_members.get())
     record_events([event])
     debug(2, f"{category} {name} {(event.end - event.begin) / 1e3:.1f} us")
 
@@ -89,7 +95,18 @@ def watched() -> bool:
 
 def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
     """Say what has run: name, category, begin and end of each in nanoseconds."""
-    record_events([Event(*event, threading.get_ident()) for event in events])
+    thread, members = threading.get_ident(), _members.get()
+    record_events([Event(*event, thread, members=members) for event in events])
+
+
+@contextmanager
+def together(members: int) -> Iterator[None]:
+    """Let what runs in the block be for so many members of a group."""
+    token = _members.set(members)
+    try:
+        yield
+    finally:
+        _members.reset(token)
 
 
 def record_events(

@@ -15,6 +15,7 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Node, Type, Value
 from tenfold.caches import Recent, remembered
+from tenfold.devices import timeline
 from tenfold.errors import UnsupportedError
 from tenfold.functions.batching import Entry, batched
 from tenfold.functions.traced import substituted
@@ -62,13 +63,14 @@ def group(op: Op[...], params: Params, columns: Columns, members: int) -> list[V
         nodes = [_native.node_of(_native.value_array(value)) for value in values]
         outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
         pending = [node for node in outputs if node.pending]
-        failure = (
-            pipeline.compute(pending, planned=_comes_often(op, params, flags)) if pending else None
-        )
+        with timeline.together(members):
+            often = _comes_often(op, params, flags)
+            failure = pipeline.compute(pending, planned=often) if pending else None
     except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
         return None
     if failure is not None:
         return None
+    _native.count("batches")
     return [_rows(node, row, members) for node, row in zip(outputs, rows, strict=True)]
 
 
