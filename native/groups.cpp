@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t MOST_ELEMENTS = 1 << 16;       // of an array that is put beside others
 constexpr int64_t SHARED_ELEMENTS = 1 << 10;     // of a leaf worth a group of its own
 constexpr std::size_t WIDTH = 4, FEW = 24;       // members of a group that are worth it
-constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes
+constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes and puts side by side
 constexpr uint32_t NOWHERE = ~uint32_t(0);
 
 int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
@@ -119,7 +119,7 @@ class Groups {
                 ++nodes_[input].readers;
             }
             ++place.depth;
-            if (!may_be_grouped(node(i))) continue;
+            if (!may_be_grouped(i)) continue;
             place.group = group_of(i);
             ++groups_[place.group].left;
             groups_[place.group].depths += place.depth;
@@ -140,9 +140,22 @@ class Groups {
         return true;
     }
 
-    static bool may_be_grouped(const Node& node) {
-        const Op& op = *node.op;
-        return op.python && !op.view && op.part == Op::none && !op.assigns;
+    // What would have to be copied to lie beside others is small.
+    bool may_be_grouped(uint32_t position) const {
+        const Op& op = *node(position).op;
+        auto fits = [&](uint32_t input) {
+            return node(input).type->size() <= MOST_ELEMENTS || is_common(input);
+        };
+        return op.python && !op.view && op.part == Op::none && !op.assigns &&
+               std::ranges::all_of(walked_.inputs(entry(position)), fits);
+    }
+
+    // What a member makes and reads of its own.
+    std::size_t bytes_of_member(uint32_t position) const {
+        int64_t bytes = bytes_of(*node(position).type);
+        for (uint32_t input : walked_.inputs(entry(position)))
+            if (!is_common(input)) bytes += bytes_of(*node(input).type);
+        return std::size_t(bytes);
     }
 
     // A large leaf that several read is what they have in common.
@@ -307,7 +320,7 @@ class Groups {
     bool compute(Group& group, std::span<const uint32_t> members) {
         const Node& like = node(members[0]);
         std::size_t few = is_looped(like) ? FEW : 2;
-        auto most = std::max<std::size_t>(1, MOST_BYTES / std::size_t(bytes_of(*like.type) + 1));
+        auto most = std::max<std::size_t>(1, MOST_BYTES / (bytes_of_member(members[0]) + 1));
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
             if (group.together && some.size() >= few && compute_together(some)) continue;
