@@ -32,9 +32,9 @@ def compare(title: str, own: Work, other: Work, file: Path | None = None) -> flo
     """Print how both do, by the best of some turns; return the largest difference of results."""
     pairs = zip(own(), other(), strict=True)
     difference = max(float(np.abs(np.asarray(a) - np.asarray(b)).max()) for a, b in pairs)
-    with tn.profile() as p:
-        own()
     times = {name: best(work) * 1e3 for name, work in (("Tenfold", own), ("NumPy", other))}
+    with tn.profile() as p:  # by now everything has a plan
+        own()
     print(f"{title}\n  results differ by at most {difference:.2g}")
     for name, milliseconds in times.items():
         print(f"  {name:8}{milliseconds:10.1f} ms")
