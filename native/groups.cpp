@@ -12,6 +12,9 @@ constexpr int64_t MOST_ELEMENTS = 1 << 16;       // of an array that is put besi
 constexpr int64_t SHARED_ELEMENTS = 1 << 10;     // of a leaf worth a group of its own
 constexpr std::size_t WIDTH = 4, FEW = 24;       // members of a group that are worth it
 constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes and puts side by side
+constexpr int64_t LARGE_ROW = 1 << 14;
+constexpr std::size_t MOST_LARGE_ROWS = 16;
+constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
 constexpr uint32_t NOWHERE = ~uint32_t(0);
 
 int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
@@ -64,6 +67,13 @@ class Groups {
 
     bool run() {
         if (!enter()) return false;
+        bool done = compute_all();
+        publish_held();
+        return done;
+    }
+
+  private:
+    bool compute_all() {
         std::size_t done = 0;
         while (done < pending_) {
             if (!alone_.empty()) {
@@ -81,7 +91,6 @@ class Groups {
         return true;
     }
 
-  private:
     // Where a node stands, and its value: a row of what its group has made.
     struct Place {
         uint32_t depth = 0, missing = 0, left = 0; // left: readers to come
@@ -99,7 +108,9 @@ class Groups {
     };
     struct Made {
         Ref<Value> value;
-        uint32_t rows; // that are still to be read
+        uint32_t rows;     // that are still to be read
+        uint32_t held = 0; // rows that somebody holds
+        uint32_t members;
     };
 
     const WalkedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
@@ -111,6 +122,7 @@ class Groups {
             Place& place = nodes_[i];
             place.left = entry(i).uses;
             if (!is_pending(entry(i))) continue;
+            place.left += entry(i).held;
             ++pending_;
             for (uint32_t input : walked_.inputs(entry(i))) {
                 place.depth = std::max(place.depth, nodes_[input].depth);
@@ -150,12 +162,13 @@ class Groups {
                std::ranges::all_of(walked_.inputs(entry(position)), fits);
     }
 
-    // What a member makes and reads of its own.
-    std::size_t bytes_of_member(uint32_t position) const {
+    // By what a member makes and reads of its own; a row that is held keeps all others.
+    std::size_t most_together(uint32_t position) const {
         int64_t bytes = bytes_of(*node(position).type);
+        if (bytes >= LARGE_ROW) return MOST_LARGE_ROWS;
         for (uint32_t input : walked_.inputs(entry(position)))
             if (!is_common(input)) bytes += bytes_of(*node(input).type);
-        return std::size_t(bytes);
+        return std::max<std::size_t>(1, MOST_BYTES / std::size_t(bytes + 1));
     }
 
     // A large leaf that several read is what they have in common.
@@ -237,11 +250,8 @@ class Groups {
         Ref<Value>& value = singly_.value(position);
         const Place& place = nodes_[position];
         if (value || place.made == NOWHERE) return value;
-        const Node& own = node(position);
-        std::size_t results = is_part(own) ? 1 : own.inference->results.size();
-        for (std::size_t k = results; k-- > 0;) {
-            const Ref<Type>& type = results == 1 ? own.type : own.inference->results[k];
-            Ref<Value> row = row_of(place.made + k, place.row, type);
+        for (std::size_t k = results_of(position); k-- > 0;) {
+            Ref<Value> row = row_of(place.made + k, place.row, type_of(position, k));
             row->next = std::move(value);
             value = std::move(row);
         }
@@ -293,7 +303,7 @@ class Groups {
     void end(uint32_t position) {
         const WalkedNode& own = entry(position);
         Place& place = nodes_[position];
-        if (own.held) publish(own.node.get(), value(position));
+        if (own.held) hold(position);
         if (place.group != NOWHERE) {
             --groups_[place.group].left;
             groups_[place.group].depths -= place.depth;
@@ -307,20 +317,66 @@ class Groups {
             if (--nodes_[readers_[at]].missing == 0) become_ready(readers_[at]);
     }
 
+    std::size_t results_of(uint32_t position) const {
+        return is_part(node(position)) ? 1 : node(position).inference->results.size();
+    }
+
+    // A row is given to its node at the end: by then it is known how many of its group are held.
+    void hold(uint32_t position) {
+        if (nodes_[position].made == NOWHERE) {
+            publish(entry(position).node.get(), value(position));
+            return;
+        }
+        held_.push_back(position);
+        for (std::size_t k = 0; k < results_of(position); ++k)
+            ++made_[nodes_[position].made + k].held;
+    }
+
+    void publish_held() {
+        for (uint32_t position : held_) {
+            Ref<Value> first;
+            const Place& place = nodes_[position];
+            for (std::size_t k = results_of(position); k-- > 0;) {
+                Ref<Value> row = kept_row(place.made + k, place.row, type_of(position, k));
+                row->next = std::move(first);
+                first = std::move(row);
+            }
+            publish(entry(position).node.get(), std::move(first));
+            if (--nodes_[position].left == 0) let_go(position);
+        }
+    }
+
+    const Ref<Type>& type_of(uint32_t position, std::size_t k) const {
+        const Node& own = node(position);
+        return results_of(position) == 1 ? own.type : own.inference->results[k];
+    }
+
+    // Few rows must not keep all others.
+    Ref<Value> kept_row(std::size_t at, uint32_t row, const Ref<Type>& type) const {
+        const Made& made = made_[at];
+        Ref<Value> value = row_of(at, row, type);
+        auto bytes = std::size_t(bytes_of(*type));
+        bool few = made.held * SPARSE < made.members;
+        if (Ref<Allocation> own = few ? Allocation::from_pool(bytes) : Ref<Allocation>()) {
+            std::memcpy(own->data, value->buffers[0].address(), bytes);
+            value->part = false;
+            value->buffers[0] = {std::move(own), 0};
+        }
+        return value;
+    }
+
     // Nobody reads its rows any more.
     void let_go(uint32_t position) {
         const Place& place = nodes_[position];
         if (place.made == NOWHERE) return;
-        const Node& own = node(position);
-        std::size_t results = is_part(own) ? 1 : own.inference->results.size();
-        for (std::size_t k = 0; k < results; ++k)
+        for (std::size_t k = 0; k < results_of(position); ++k)
             if (--made_[place.made + k].rows == 0) made_[place.made + k].value = nullptr;
     }
 
     bool compute(Group& group, std::span<const uint32_t> members) {
         const Node& like = node(members[0]);
         std::size_t few = is_looped(like) ? FEW : 2;
-        auto most = std::max<std::size_t>(1, MOST_BYTES / (bytes_of_member(members[0]) + 1));
+        std::size_t most = most_together(members[0]);
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
             if (group.together && some.size() >= few && compute_together(some)) continue;
@@ -340,7 +396,8 @@ class Groups {
         if (results.size() != like.inference->results.size()) return false;
         auto first = uint32_t(made_.size());
         for (Ref<Value>& result : results)
-            made_.push_back({std::move(result), uint32_t(members.size())});
+            made_.push_back(
+                {std::move(result), uint32_t(members.size()), 0, uint32_t(members.size())});
         for (std::size_t row = 0; row < members.size(); ++row) {
             nodes_[members[row]].made = first;
             nodes_[members[row]].row = uint32_t(row);
@@ -383,7 +440,7 @@ class Groups {
         if (k >= like.inference->operands.size()) return false;
         BoundPlan::Number as{.dtype = like.inference->operands[k]};
         const DType& dtype = dtype_of(as.dtype);
-        if (dtype.kind == 'c') return false;
+        if (dtype.kind == 'c' || (dtype.kind == 'f' && dtype.bytes < 4)) return false;
         Ref<Type> type = intern_type({{}, as.dtype, like.type->device, 0, false});
         char* to = room(column, *type, members.size());
         for (std::size_t row = 0; to && row < members.size(); ++row) {
@@ -475,6 +532,7 @@ class Groups {
     std::vector<uint32_t> alone_;   // ready, and computed by themselves
     std::vector<uint32_t> readers_; // of each node in a row
     std::vector<Made> made_;
+    std::vector<uint32_t> held_; // whose nodes are given their rows at the end
     std::size_t pending_ = 0;
 };
 
