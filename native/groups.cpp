@@ -383,7 +383,7 @@ class Groups {
         if (k >= like.inference->operands.size()) return false;
         BoundPlan::Number as{.dtype = like.inference->operands[k]};
         const DType& dtype = dtype_of(as.dtype);
-        if (dtype.kind == 'c') return false;
+        if (dtype.kind == 'c' || (dtype.kind == 'f' && dtype.bytes < 4)) return false;
         Ref<Type> type = intern_type({{}, as.dtype, like.type->device, 0, false});
         char* to = room(column, *type, members.size());
         for (std::size_t row = 0; to && row < members.size(); ++row) {

@@ -43,7 +43,7 @@ struct Call {
 struct CallerObject {
     PyObject_HEAD vectorcallfunc call;
     PyObject *python, *attributes;             // owned; what is called where nothing is remembered
-    std::vector<std::unique_ptr<Call>>* calls; // the latest first
+    std::vector<std::shared_ptr<Call>>* calls; // the latest first
 };
 
 CallerObject* as_caller(PyObject* object) { return reinterpret_cast<CallerObject*>(object); }
@@ -159,13 +159,14 @@ std::size_t hash_of_words(std::span<const uint64_t> words) {
     return hash;
 }
 
-Call* find(const CallerObject& self, const Arguments& given) {
+// Shared: while it is used Python may run, and forget it.
+std::shared_ptr<Call> find(const CallerObject& self, const Arguments& given) {
     auto& calls = *self.calls;
     std::size_t hash = hash_of_words(given.words);
     for (std::size_t i = 0; i < calls.size(); ++i) {
         if (calls[i]->hash != hash || calls[i]->words != given.words) continue;
         if (i > 0) std::swap(calls[i], calls[i / 2]); // the usual ones come to stand first
-        return calls[i / 2].get();
+        return calls[i / 2];
     }
     return nullptr;
 }
@@ -255,7 +256,7 @@ PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags
         Py_ssize_t count = positional + (names ? PyTuple_GET_SIZE(names) : 0);
         Borrowed borrowed;
         if (write_all(arguments, count, names, borrowed.given)) {
-            if (Call* call = find(self, borrowed.given)) {
+            if (auto call = find(self, borrowed.given)) {
                 PyObject* made = made_by(*call, borrowed.given);
                 if (made || PyErr_Occurred()) return made;
             }
@@ -281,7 +282,7 @@ void remember(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, n
         if (PyErr_Occurred()) nb::raise_python_error();
         return;
     }
-    auto call = std::make_unique<Call>();
+    auto call = std::make_shared<Call>();
     call->words = found.words;
     call->hash = hash_of_words(found.words);
     for (PyObject* each : found.others) call->kept.push_back(nb::borrow(each));
@@ -351,7 +352,7 @@ nb::object make_caller(nb::object python) {
     auto* self = as_caller(caller_type->tp_alloc(caller_type, 0));
     if (!self) nb::raise_python_error();
     self->call = call_caller;
-    self->calls = new std::vector<std::unique_ptr<Call>>;
+    self->calls = new std::vector<std::shared_ptr<Call>>;
     self->python = python.release().ptr();
     self->attributes = PyDict_New();
     return nb::steal(reinterpret_cast<PyObject*>(self));

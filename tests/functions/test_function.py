@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import inspect
+import threading
 import weakref
 from collections import namedtuple
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -329,3 +331,64 @@ def test_function_goes_with_its_last_owner() -> None:
     seen = used()
     gc.collect()
     assert seen() is None
+
+
+def test_an_array_may_be_captured_and_be_a_part_of_what_is_captured() -> None:
+    w = vector(1.0, 2.0)
+    row = w[1:]
+    f = Counted(lambda x: w * x + tn.sum(w))
+    g = Counted(lambda x: row * x + tn.sum(row))
+    x = vector(2.0)
+    for number in (3.0, 4.0):
+        w[1] = number
+        assert f.call(x).tolist() == [3.0 + number, 3 * number + 1]
+        assert g.call(x).tolist() == [3 * number]
+        assert f.call(x).tolist() == [3.0 + number, 3 * number + 1]
+    assert f.runs == 2
+
+
+def test_nothing_made_of_a_window_is_kept() -> None:
+    memory = np.array([1.0, 2.0])
+    w = tn.wrap(memory)
+    row = w[1:]
+    functions = [
+        (Counted(lambda x: x + tn.sum(w)), lambda x: x + memory.sum()),
+        (Counted(lambda x: w * x + tn.sum(w * w)), lambda x: memory * x + (memory**2).sum()),
+        (Counted(lambda x: x * tn.sum(row)), lambda x: x * memory[1:].sum()),
+    ]
+    x = np.array([2.0])
+    for number in (3.0, 4.0, 5.0):
+        memory[1] = number
+        for f, wanted in functions:
+            assert f.call(tn.asarray(x)).tolist() == wanted(x).tolist()
+    assert [f.runs for f, _ in functions] == [1, 1, 1]
+
+
+def test_threads_may_trace_one_function_at_once() -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def meeting(x: Any) -> Any:
+        both.wait()
+        return x + 1
+
+    f = tn.function(meeting)
+    with ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(lambda: f(vector(1.0)).tolist()) for _ in range(2)]
+        assert [each.result() for each in found] == [[2.0], [2.0]]
+
+
+def test_a_function_may_fail_for_more_signatures_than_are_kept() -> None:
+    f = tn.function(lambda x, y: x * y)
+    x = vector(1.0, 2.0)
+    for length in range(3, 303):
+        for _ in range(2):
+            with pytest.raises(tn.errors.ShapeError):
+                f(x, tn.zeros(length))
+
+
+def test_a_failure_within_a_call_names_the_line_of_the_call() -> None:
+    f = tn.function(lambda a, b: tn.linalg.solve(a, b) * 2)
+    made = f(tn.zeros((2, 2)), vector(1.0, 2.0))
+    line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
+    with pytest.raises(np.linalg.LinAlgError, match=f"test_function.py:{line}"):
+        made.wait()

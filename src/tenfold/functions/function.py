@@ -17,6 +17,7 @@ import inspect
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
+from threading import get_ident
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -37,8 +38,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 MOST = 256
 """Traces of one function that are kept; the one not used for longest goes first."""
-TRACING = object()
-"""What stands for a trace while it is made."""
 
 
 def function(given: Callable[P, R]) -> Callable[P, R]:
@@ -49,7 +48,8 @@ def function(given: Callable[P, R]) -> Callable[P, R]:
     these. Types of arrays and all other arguments, by their values, are the signature: control flow
     may depend on them. A function that asks for a value of an array cannot be traced: then each
     call runs it as it is written, and waits. Arrays that it reads and is not given are captured:
-    calls read what they are at the time of the call.
+    calls read what they are at the time of the call. That a name or an attribute is another Array by
+    then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
 
     A call makes one node. In a small graph it is computed as if what it is made of was written
     there; in a large one equal calls, whose inputs are there, are computed together.
@@ -82,15 +82,16 @@ class Call:
     def captured(self) -> list[Node] | None:
         """Return what was captured as it is now; None where the function is to be traced anew."""
         for array, node in self.traced.read:
-            if _native.kept_node(array) != node:
+            now = _native.kept_node(array)
+            if now is None or now != node:
                 return None
-        now: list[Node] = []
+        nodes: list[Node] = []
         for each in self.traced.captured:
             node = each.node if each.source is None else _native.node_of(each.source)
             if node.type != each.node.type:
                 return None
-            now.append(node)
-        return now
+            nodes.append(node)
+        return nodes
 
     def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
         """Make the node of a call."""
@@ -113,6 +114,7 @@ class Function:
         self.function, self.name = given, given.__name__
         self._signature = inspect.signature(given)
         self._calls: Recent[Hashable, Any] = Recent(MOST)
+        self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
         self.caller = _native.caller(self)
         functools.update_wrapper(self.caller, given)
 
@@ -184,21 +186,21 @@ class Function:
         self, key: Hashable, leaves: list[Any], structure: Structure, before: Any
     ) -> Call | None:
         """Trace the function for a signature; None where it is to run as it is written."""
-        if before is TRACING:
+        if before is Waits:
+            return None
+        own = get_ident(), key
+        if own in self._tracing:
             rule = "it calls itself with arguments of equal Types, so it would never end"
             remedy = "let a Python value that changes, such as a tree, end the recursion"
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
-        if before is Waits:
-            return None
-        self._calls[key] = TRACING
+        self._tracing.add(own)
         try:
             call = Call(self.function, traced(self.function, leaves, structure))
         except Waits:
             self._calls[key] = Waits
             return None
-        except BaseException:
-            self._calls[key] = None
-            raise
+        finally:
+            self._tracing.remove(own)
         self._calls[key] = call
         return call
 

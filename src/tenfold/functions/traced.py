@@ -129,7 +129,8 @@ def _closed(
             remedy = "return the new value, and assign it where the function is called"
             raise RunError(name, rule, [array], remedy)
     graph = Graph.of(outputs)
-    own = set(inputs)
+    windows = {node for array, node in seen if _native.window_of(array) is not None}
+    own = windows.union(inputs)  # a window is written to unseen: nothing made of it is kept
     depends: list[bool] = []
     for node, below in zip(graph.nodes, graph.inputs, strict=True):
         depends.append(node in own or any(depends[at] for at in below))
@@ -143,14 +144,20 @@ def _closed(
     captured = [
         node
         for node, used, dependent in zip(graph.nodes, read_by, depends, strict=True)
-        if used and not dependent and not node.is_scalar
+        if used and (not dependent or node in windows) and not node.is_scalar
     ]
     names = {node: array for array, node in seen}
     sources = tuple([Captured(node, names.get(node)) for node in captured])
     placeholders = [_native.node_of(_native.placeholder(node.type)) for node in captured]
     given = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
     results = substituted(graph, given)
-    direct = {each.node for each in sources}
+    hoisted = {
+        graph.nodes[i]
+        for below, dependent in zip(graph.inputs, depends, strict=True)
+        if not dependent
+        for i in below
+    }
+    direct = {each.node for each in sources} - hoisted
     read = [pair for pair in seen if pair[1] not in direct]
     return Traced(results, form, (*inputs, *placeholders), sources, tuple(read))
 

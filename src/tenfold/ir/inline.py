@@ -9,7 +9,7 @@ from __future__ import annotations
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.ir.op import Op
-from tenfold.ir.rewriting import Operator, Rewriting
+from tenfold.ir.rewriting import ORIGIN, Operator, Rewriting
 
 NAME = "inline"
 """The name under which the report has that a call became what it is made of."""
@@ -43,7 +43,11 @@ def _replace(work: Rewriting, at: int) -> None:
     assert op.body is not None, "with a body"
     # a scalar stands for any of its class, so that a plan is good for all
     given = [_native.array_of(work.nodes[i]) for i in work.refresh(at)]
-    results = op.body(given)
+    token = ORIGIN.set(node.origin)  # a failure names the line of the call
+    try:
+        results = op.body(given)
+    finally:
+        ORIGIN.reset(token)
     parts = list(work.readers(at)) if len(node.types) > 1 else []
     if not parts:
         _put(work, at, results[0])
