@@ -8,10 +8,10 @@
 namespace tenfold {
 namespace {
 
-constexpr int64_t MOST_ELEMENTS = 1 << 16;       // of an array that is put beside others
-constexpr int64_t SHARED_ELEMENTS = 1 << 10;     // of a leaf worth a group of its own
-constexpr std::size_t WIDTH = 4, FEW = 24;       // members of a group that are worth it
-constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes and puts side by side
+constexpr int64_t MOST_ELEMENTS = 1 << 16;   // of an array that is put beside others
+constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf worth a group of its own
+constexpr std::size_t WIDTH = 4, FEW = 24;   // members of a group that are worth it
+constexpr std::size_t MOST_BYTES = 1 << 20;  // of what a group makes: a row that is held keeps all
 constexpr uint32_t NOWHERE = ~uint32_t(0);
 
 int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }

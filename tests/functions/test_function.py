@@ -347,6 +347,17 @@ def test_an_array_may_be_captured_and_be_a_part_of_what_is_captured() -> None:
     assert f.runs == 2
 
 
+def test_captured_arrays_that_are_results_are_what_they_are_at_the_call() -> None:
+    w = vector(1.0, 2.0)
+    f = Counted(lambda x: (w, x))
+    before = f.call(vector(3.0))[0]
+    for number in (5.0, 6.0):
+        w[0] = number
+        assert f.call(vector(3.0))[0].tolist() == [number, 2.0]
+    assert before.tolist() == [1.0, 2.0]
+    assert f.runs == 1
+
+
 def test_nothing_made_of_a_window_is_kept() -> None:
     memory = np.array([1.0, 2.0])
     w = tn.wrap(memory)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -297,3 +299,21 @@ def test_calls_are_assigned_to_parts() -> None:
     for i, (x, row) in enumerate(zip(xs, np.asarray(rows), strict=True)):
         wanted = (tn.tanh(x) + (wanted if i % 3 == 0 else xs[0])).wait()
         assert_equal_bits(row, np.asarray(wanted))
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is Linux's")
+def test_a_row_that_is_held_keeps_little_of_its_group() -> None:
+    def resident() -> int:
+        tn.trim()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    function = tn.function(lambda x: x * 2 + 1)
+    x = tn.ones(30_000).wait()
+    before, kept = resident(), []
+    for _ in range(3):
+        found = [function(x * number) for number in range(300)]
+        computed(found)
+        kept.append(found[5])
+    del found
+    assert resident() - before < 100 * 2**20  # all rows of the groups are 432 MB
+    assert all(np.asarray(x)[0] == 11 for x in kept)

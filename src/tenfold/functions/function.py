@@ -48,8 +48,8 @@ def function(given: Callable[P, R]) -> Callable[P, R]:
     these. Types of arrays and all other arguments, by their values, are the signature: control flow
     may depend on them. A function that asks for a value of an array cannot be traced: then each
     call runs it as it is written, and waits. Arrays that it reads and is not given are captured:
-    calls read what they are at the time of the call. That a name or an attribute is another Array by
-    then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
+    calls read what they are at the time of the call. That a name or an attribute is another Array
+    by then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
 
     A call makes one node. In a small graph it is computed as if what it is made of was written
     there; in a large one equal calls, whose inputs are there, are computed together.

@@ -90,6 +90,7 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
         raise _no_array(name, None)
     outputs, form = flatten(result)
     nodes = tuple([_node_of_result(name, output) for output in outputs])
+    seen += [(output, _native.node_of(output)) for output in outputs if isinstance(output, Array)]
     return _closed(name, nodes, form, inputs, seen)
 
 
