@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "columns.h"
 #include "intern.h"
 
 namespace tenfold {
@@ -17,8 +18,6 @@ constexpr std::size_t MOST_LARGE_ROWS = 16;
 constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
 constexpr uint32_t NOWHERE = ~uint32_t(0);
 
-int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
-
 bool is_pending(const WalkedNode& entry) { return !entry.value && !entry.node->is_scalar(); }
 
 bool is_part(const Node& node) { return node.op && !node.op->python; }
@@ -28,36 +27,6 @@ uint32_t index_of_part(const Node& node) {
     int64_t index = 0;
     std::memcpy(&index, node.params->bytes.data() + 2 + sizeof index, sizeof index);
     return uint32_t(index);
-}
-
-std::vector<int64_t> strides_of(const Type& type) {
-    std::vector<int64_t> strides(type.shape.size());
-    int64_t stride = dtype_of(type.dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; stride *= type.shape[axis])
-        strides[axis] = stride;
-    return strides;
-}
-
-// Of so many members' arrays, side by side.
-Ref<Type> stacked(const Type& type, std::size_t members) {
-    std::vector<int64_t> shape{int64_t(members)};
-    shape.insert(shape.end(), type.shape.begin(), type.shape.end());
-    return intern_type({shape, type.dtype, type.device, type.storage, false});
-}
-
-bool are_the_same(double one, double other) { return std::memcmp(&one, &other, sizeof one) == 0; }
-
-void copy_strided(char* to, const char* from, std::span<const int64_t> shape,
-                  std::span<const int64_t> strides, int64_t item) {
-    if (shape.empty()) {
-        std::memcpy(to, from, std::size_t(item));
-        return;
-    }
-    int64_t row = item;
-    for (int64_t length : shape.subspan(1)) row *= length;
-    for (int64_t i = 0; i < shape[0]; ++i)
-        copy_strided(to + i * row, from + i * strides[0], shape.subspan(1), strides.subspan(1),
-                     item);
 }
 
 class Groups {
@@ -417,59 +386,24 @@ class Groups {
         uint32_t first = input(members[0], k);
         auto same = [&](uint32_t member) { return input(member, k) == first; };
         bool shared = std::ranges::all_of(members, same);
-        if (node(first).is_scalar()) return write_scalars(column, k, members);
+        if (node(first).is_scalar()) {
+            std::vector<const Scalar*> scalars;
+            for (uint32_t member : members) scalars.push_back(&node(input(member, k)).scalar);
+            const auto& operands = node(members[0]).inference->operands;
+            return k < operands.size() &&
+                   write_scalars(column, scalars, operands[k], node(members[0]).type->device);
+        }
         if (shared) {
             column.value = value(first);
             return bool(column.value);
         }
-        column.stacked = true;
-        return lie_apart(column, k, members) || gather(column, k, members);
+        std::vector<Lies> rows;
+        int64_t bytes = bytes_of(*node(first).type);
+        for (uint32_t member : members) rows.push_back(lies(input(member, k), bytes));
+        return write_rows(column, rows, *node(first).type);
     }
 
-    // Numbers of Python's, in the dtype in which they enter.
-    bool write_scalars(Column& column, std::size_t k, std::span<const uint32_t> members) {
-        const Node& like = node(members[0]);
-        column.scalar = &node(input(members[0], k)).scalar;
-        auto same = [&](uint32_t member) {
-            const Scalar& other = node(input(member, k)).scalar;
-            return other.form == column.scalar->form && other.whole == column.scalar->whole &&
-                   are_the_same(other.real, column.scalar->real) &&
-                   are_the_same(other.imaginary, column.scalar->imaginary);
-        };
-        if (std::ranges::all_of(members, same)) return true;
-        if (k >= like.inference->operands.size()) return false;
-        BoundPlan::Number as{.dtype = like.inference->operands[k]};
-        const DType& dtype = dtype_of(as.dtype);
-        if (dtype.kind == 'c' || (dtype.kind == 'f' && dtype.bytes < 4)) return false;
-        Ref<Type> type = intern_type({{}, as.dtype, like.type->device, 0, false});
-        char* to = room(column, *type, members.size());
-        for (std::size_t row = 0; to && row < members.size(); ++row) {
-            uint64_t bits = number_bits(node(input(members[row], k)).scalar, as);
-            std::memcpy(to + row * dtype.bytes, &bits, dtype.bytes);
-        }
-        column.scalar = nullptr;
-        column.stacked = true;
-        return to;
-    }
-
-    // Memory for the rows of members; null where there is none.
-    static char* room(Column& column, const Type& type, std::size_t members) {
-        Ref<Allocation> memory = Allocation::from_pool(members * std::size_t(bytes_of(type)));
-        if (!memory) return nullptr;
-        auto* data = static_cast<char*>(memory->data);
-        column.value = Ref<Value>::adopt(new Value);
-        column.value->type = stacked(type, members);
-        column.value->buffers[0].allocation = std::move(memory);
-        return data;
-    }
-
-    // Where the array of a node lies; its strides, where they are not those of C order.
-    struct Lies {
-        const Buffer* buffer;
-        int64_t offset;
-        const std::vector<int64_t>* strides;
-    };
-
+    // Of a node that has been computed.
     Lies lies(uint32_t position, int64_t bytes) {
         const Place& place = nodes_[position];
         if (place.made != NOWHERE) {
@@ -479,47 +413,6 @@ class Groups {
         const Value& value = *singly_.value(position);
         const auto* strides = value.strides.empty() ? nullptr : &value.strides;
         return {&value.buffers[0], value.buffers[0].offset, strides};
-    }
-
-    // The arrays lie in one, equally far apart: nothing is copied.
-    bool lie_apart(Column& column, std::size_t k, std::span<const uint32_t> members) {
-        const Type& type = *node(input(members[0], k)).type;
-        int64_t bytes = bytes_of(type);
-        Lies first = lies(input(members[0], k), bytes);
-        int64_t apart = lies(input(members[1], k), bytes).offset - first.offset;
-        for (std::size_t row = 0; row < members.size(); ++row) {
-            Lies next = lies(input(members[row], k), bytes);
-            if (next.strides || next.buffer->allocation != first.buffer->allocation ||
-                next.offset != first.offset + int64_t(row) * apart)
-                return false;
-        }
-        column.value = Ref<Value>::adopt(new Value);
-        column.value->type = stacked(type, members.size());
-        column.value->part = true;
-        column.value->buffers[0] = {first.buffer->allocation, first.offset};
-        if (apart != bytes) {
-            column.value->strides = strides_of(type);
-            column.value->strides.insert(column.value->strides.begin(), apart);
-        }
-        return true;
-    }
-
-    bool gather(Column& column, std::size_t k, std::span<const uint32_t> members) {
-        const Type& type = *node(input(members[0], k)).type;
-        int64_t bytes = bytes_of(type), item = dtype_of(type.dtype).bytes;
-        char* to = room(column, type, members.size());
-        if (!to) return false;
-        count(Counter::gathers);
-        for (uint32_t member : members) {
-            Lies from = lies(input(member, k), bytes);
-            const char* data = static_cast<char*>(from.buffer->allocation->data) + from.offset;
-            if (from.strides)
-                copy_strided(to, data, type.shape, *from.strides, item);
-            else
-                std::memcpy(to, data, std::size_t(bytes));
-            to += bytes;
-        }
-        return true;
     }
 
     const Walked& walked_;

@@ -3,16 +3,10 @@
 // so. Only nodes whose inputs are there are ever together; of several groups the one of the lowest
 // mean depth goes first (Neubig, Goldberg and Dyer, 2017).
 #pragma once
+#include "columns.h"
 #include "singly.h"
 
 namespace tenfold {
-
-// An input of a group: a Python scalar, or a value that all members share or have rows of.
-struct Column {
-    const Scalar* scalar = nullptr;
-    Ref<Value> value;
-    bool stacked = false;
-};
 
 // What Python does for them.
 class GroupMaker {
