@@ -1,8 +1,9 @@
 """Writes docs/performance.md and docs/performance.svg from the figures of one run of each bench.
 
 Takes docs/performance.json, which `python bench/kernels.py --json docs/performance.json` writes,
-and docs/assignment.json, docs/algebra.json and docs/plans.json, each from the bench of that name,
-if they are there; hands on the page and the picture of the first. Run: python docs/performance.py
+and docs/assignment.json, docs/algebra.json, docs/plans.json and docs/batching.json, each from the
+bench of that name, if they are there; hands on the page and the picture of the first.
+Run: python docs/performance.py
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ FIGURES = Path(__file__).with_suffix(".json")
 LOOPS = FIGURES.with_name("assignment.json")
 ALGEBRA = FIGURES.with_name("algebra.json")
 PLANS = FIGURES.with_name("plans.json")
+BATCHING = FIGURES.with_name("batching.json")
 HEAD = """# Performance
 
 Made by `python docs/performance.py` from one run of `python bench/kernels.py`: {date}, {machine},
@@ -66,9 +68,18 @@ have compiled it before, where the row does not say otherwise. What each row doe
 `bench/README.md`.
 
 """
+BATCHING_HEAD = """
+## Trees, graphs and programs of their own
+
+Functions of samples whose structure differs, from one run of `python bench/batching.py`: {date},
+{machine}, {threads} threads for everybody, medians of {rounds} rounds. A function or operation is
+called for each node, neighbour or step, and everything is built anew in every call. DyNet batches
+by itself, PyTorch and JAX run one operation after the other. The examples are in `examples/`.
+
+"""
 TITLES = {"numexpr": "NumExpr", "numpy": "NumPy", "numba": "Numba", "jax": "JAX",
           "torch": "PyTorch", "torch.compile": "torch.compile",
-          "blas": "BLAS by hand"}  # fmt: skip
+          "blas": "BLAS by hand", "dynet": "DyNet"}  # fmt: skip
 COLOURS = {"numexpr": "#8c6bb1", "numpy": "#4c78a8", "numba": "#2a9d8f", "jax": "#e08214",
            "torch": "#d6404e", "torch.compile": "#7f2704"}  # fmt: skip
 """In the order of the legend; each is told from the others in grey, too, by its letter."""
@@ -88,6 +99,7 @@ def page(
     loops: Row | None = None,
     algebra: Row | None = None,
     plans: Row | None = None,
+    batching: Row | None = None,
 ) -> str:
     """Return the page."""
     rates = [row["copy_rate"] for row in report["rows"] if "copy_rate" in row]
@@ -97,6 +109,7 @@ def page(
     parts.append(loops_section(loops) if loops else "")
     parts.append(algebra_section(algebra) if algebra else "")
     parts.append(plans_section(plans) if plans else "")
+    parts.append(batching_section(batching) if batching else "")
     return "".join(parts)
 
 
@@ -173,6 +186,11 @@ def algebra_section(report: Row) -> str:
 def plans_section(report: Row) -> str:
     """Known plans of small arrays, and what is new."""
     return PLANS_HEAD.format(**report) + "".join(table(report))
+
+
+def batching_section(report: Row) -> str:
+    """Functions that are batched by themselves."""
+    return BATCHING_HEAD.format(**report) + "".join(table(report))
 
 
 def picture(report: Row) -> str:
@@ -260,7 +278,7 @@ if __name__ == "__main__":
     figures = json.loads(FIGURES.read_text(encoding="utf-8"))
     others = [
         json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-        for file in (LOOPS, ALGEBRA, PLANS)
+        for file in (LOOPS, ALGEBRA, PLANS, BATCHING)
     ]
     FIGURES.with_suffix(".md").write_text(page(figures, *others), encoding="utf-8")
     FIGURES.with_suffix(".svg").write_text(picture(figures), encoding="utf-8")

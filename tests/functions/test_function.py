@@ -247,6 +247,13 @@ def test_reference_device_runs_it() -> None:
         assert f(vector(0.0, 1.0))[0].item() == 1.0
 
 
+def test_explain_says_where_a_call_became_its_operations() -> None:
+    f = tn.function(lambda x: tn.exp(x) + 1)
+    text = f(vector(0.0)).explain("optimised")
+    assert "inline at %1: <lambda>(%0, 'cpu') => its operations" in text
+    assert "exp(%0)" in text
+
+
 def test_result_has_the_same_bits_as_what_it_is_made_of() -> None:
     def body(x: tn.Array, y: tn.Array) -> tn.Array:
         return tn.tanh(x @ y) * tn.exp(-x) + tn.mean(y)

@@ -24,13 +24,13 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node
-from tenfold.array import asarray
 from tenfold.caches import Recent
 from tenfold.errors import RunError, message
 from tenfold.functions.calls import call_op
 from tenfold.functions.opaque import checked_function
 from tenfold.functions.traced import Traced, Waits, traced
 from tenfold.functions.trees import Structure, flatten
+from tenfold.interop.importing import asarray
 from tenfold.ir.op import Op
 from tenfold.settings import get
 

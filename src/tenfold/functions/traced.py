@@ -23,6 +23,7 @@ from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.errors import RunError, message
 from tenfold.functions.trees import Structure, flatten
+from tenfold.interop.importing import asarray
 from tenfold.ir.graph import Graph
 from tenfold.ir.tracing import TRACE, Trace
 from tenfold.settings import within
@@ -96,8 +97,6 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
 
 def _node_of_result(name: str, output: Any) -> Node:
     if isinstance(output, (bool, int, float, complex, np.ndarray, np.generic)):
-        from tenfold.array import asarray  # a later layer
-
         output = asarray(output)
     if not isinstance(output, Array):
         raise _no_array(name, output)

@@ -20,13 +20,13 @@ def is_call(op: Operator) -> bool:
     return isinstance(op, Op) and op.body is not None
 
 
-def inline(work: Rewriting) -> list[int]:
-    """Replace each call, and each call that comes of it; return where there was one."""
-    found: list[int] = []
+def inline(work: Rewriting) -> list[tuple[int, str]]:
+    """Replace each call, and each that comes of it; return where there was one, and its text."""
+    found: list[tuple[int, str]] = []
     at = 0
     while at < len(work.nodes):  # what is made stands behind
         if is_call(work.ops[at]) and work.needed(at) and not _is_wanted_whole(work, at):
-            found.append(work.place(at))
+            found.append((work.place(at), work.text(at, 1)))
             _replace(work, at)
         at += 1
     return found

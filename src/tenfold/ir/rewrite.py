@@ -112,7 +112,7 @@ def rewrite(
             done.run()
         work, firings = done.work, done.firings
         if calls:
-            firings += [Firing(INLINED, at, "", "") for at in inline(work)]
+            firings += [Firing(INLINED, at, call, "its operations") for at, call in inline(work)]
     parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
         return graph, Report((), (), work.looked, work.measured, parts)
