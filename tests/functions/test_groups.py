@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import mmap
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold import _native
 from tenfold.testing import assert_close, assert_equal_bits
 
 MEMBERS = 600
@@ -301,19 +300,23 @@ def test_calls_are_assigned_to_parts() -> None:
         assert_equal_bits(row, np.asarray(wanted))
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size is Linux's")
 def test_a_row_that_is_held_keeps_little_of_its_group() -> None:
-    def resident() -> int:
-        tn.trim()
-        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
-
     function = tn.function(lambda x: x * 2 + 1)
     x = tn.ones(30_000).wait()
-    before, kept = resident(), []
-    for _ in range(3):
-        found = [function(x * number) for number in range(300)]
-        computed(found)
-        kept.append(found[5])
-    del found
-    assert resident() - before < 100 * 2**20  # all rows of the groups are 432 MB
-    assert all(np.asarray(x)[0] == 11 for x in kept)
+    with tn.profile() as p:
+        found = computed([function(x * number) for number in range(300)])
+    assert 300 / 16 <= p.batches <= 300 / 8  # so many large rows of calls lie in one array
+    assert np.asarray(found[5])[0] == 11
+
+
+def test_few_rows_that_are_held_are_copied() -> None:
+    rows = [tn.asarray([float(i), 1.0]) * 2 + 1 for i in range(1024)]
+    held = rows[7]
+    while len(rows) > 1:
+        rows = [one + other for one, other in zip(rows[::2], rows[1::2], strict=True)]
+    with tn.profile() as p:
+        computed([*rows, held])
+    assert p.batches >= 1
+    assert held.tolist() == [15.0, 3.0]
+    _, _, others = _native.references_of(_native.node_of(held))
+    assert others == 0  # its memory is its own
