@@ -303,8 +303,8 @@ def test_calls_are_assigned_to_parts() -> None:
 def test_a_row_that_is_held_keeps_little_of_its_group() -> None:
     function = tn.function(lambda x: x * 2 + 1)
     x = tn.ones(30_000).wait()
-    with tn.profile() as p:
-        found = computed([function(x * number) for number in range(300)])
+    found = [function(x * number) for number in range(300)]
+    p = computed(found)
     assert 300 / 16 <= p.batches <= 300 / 8  # so many large rows of calls lie in one array
     assert np.asarray(found[5])[0] == 11
 
@@ -314,9 +314,7 @@ def test_few_rows_that_are_held_are_copied() -> None:
     held = rows[7]
     while len(rows) > 1:
         rows = [one + other for one, other in zip(rows[::2], rows[1::2], strict=True)]
-    with tn.profile() as p:
-        computed([*rows, held])
-    assert p.batches >= 1
+    assert computed([*rows, held]).batches >= 1
     assert held.tolist() == [15.0, 3.0]
     _, _, others = _native.references_of(_native.node_of(held))
     assert others == 0  # its memory is its own
