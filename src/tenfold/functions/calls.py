@@ -1,8 +1,9 @@
 """Calls: the op of a traced function, by which a call of it is one node.
 
 Takes a Traced, hands on an Op: its inputs are the arrays among the arguments and what was captured,
-its results those of the function. Small graphs are computed with what it is made of in its place
-(`ir/inline.py`), large ones in groups of equal calls (`functions/groups.py`).
+its results those of the function. A call alone, and small graphs that come often, are computed
+with what it is made of in its place (`ir/inline.py`), others in groups of equal calls
+(`functions/groups.py`).
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def function(given: Callable[P, R]) -> Callable[P, R]:
     calls read what they are at the time of the call. That a name or an attribute is another Array
     by then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
 
-    A call makes one node. In a small graph it is computed as if what it is made of was written
-    there; in a large one equal calls, whose inputs are there, are computed together.
+    A call makes one node. Alone it is computed as if what it is made of was written there; in a
+    large graph equal calls, whose inputs are there, are computed together.
 
     Raises TypeError for what is no function, and where it returns something that is no array.
 
