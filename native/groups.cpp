@@ -31,7 +31,7 @@ uint32_t index_of_part(const Node& node) {
 
 class Groups {
   public:
-    Groups(const Walked& walked, OneByOne& singly, GroupMaker& maker)
+    Groups(const Walked& walked, OneByOne& singly, GroupMaker* maker)
         : walked_(walked), singly_(singly), maker_(maker), nodes_(walked.nodes.size()) {}
 
     bool run() {
@@ -106,8 +106,8 @@ class Groups {
             groups_[place.group].depths += place.depth;
             ++grouped;
         }
-        bool few = grouped < WIDTH * groups_.size();
-        if (grouped == 0 || (few && walked_.calls == 0)) return false;
+        bool few = grouped == 0 || (grouped < WIDTH * groups_.size() && walked_.calls == 0);
+        if (maker_ && few) return false;
         uint32_t end = 0;
         for (Place& place : nodes_) end = place.readers += end;
         readers_.resize(end);
@@ -127,7 +127,7 @@ class Groups {
         auto fits = [&](uint32_t input) {
             return node(input).type->size() <= MOST_ELEMENTS || is_common(input);
         };
-        return op.python && !op.view && op.part == Op::none && !op.assigns &&
+        return maker_ && op.python && !op.view && op.part == Op::none && !op.assigns &&
                std::ranges::all_of(walked_.inputs(entry(position)), fits);
     }
 
@@ -361,7 +361,7 @@ class Groups {
         std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
         for (std::size_t k = 0; k < columns.size(); ++k)
             if (!write_column(columns[k], k, members)) return false;
-        std::vector<Ref<Value>> results = maker_.compute(like, columns, members.size());
+        std::vector<Ref<Value>> results = maker_->compute(like, columns, members.size());
         if (results.size() != like.inference->results.size()) return false;
         auto first = uint32_t(made_.size());
         for (Ref<Value>& result : results)
@@ -417,7 +417,7 @@ class Groups {
 
     const Walked& walked_;
     OneByOne& singly_;
-    GroupMaker& maker_;
+    GroupMaker* maker_; // null: nothing is put together
     std::vector<Place> nodes_;
     std::vector<Group> groups_;
     std::vector<uint32_t> table_;   // of groups by hash, open addressing
@@ -444,7 +444,7 @@ bool may_have_groups(const Walked& walked, uint8_t device) {
     });
 }
 
-bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker& maker) {
+bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker* maker) {
     return Groups(walked, singly, maker).run();
 }
 

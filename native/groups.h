@@ -20,8 +20,8 @@ class GroupMaker {
 
 // Whether a long walk may have groups that are worth it: it is wide, and no array is large.
 bool may_have_groups(const Walked& walked, uint8_t device);
-// Of such a walk. False where it has none that are worth it, or a node fails: what is held and was
-// computed by then has its value.
-bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker& maker);
+// Of such a walk, together or, where there is no maker, one by one. False where it has none that
+// are worth it, or a node fails: what is held and was computed by then has its value.
+bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker* maker);
 
 } // namespace tenfold

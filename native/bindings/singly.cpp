@@ -199,22 +199,32 @@ bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const 
     return is_long(walked) || sight_of(known).times < OFTEN;
 }
 
-// A long graph, or one of calls that has not come often enough to be worth a plan.
-static bool goes_in_groups(const Walked& walked, std::span<const uint64_t> options,
-                           const KnownBy& known) {
+// A graph of calls of traced functions, with nothing beside them that rules could look at together.
+static bool goes_by_calls(const Walked& walked) {
+    auto apart = [](const WalkedNode& entry) {
+        const Op* op = entry.node->op;
+        return entry.value || !op || !op->python || op->by_itself || op->weight > 1;
+    };
+    return walked.calls > 1 && std::ranges::all_of(walked.nodes, apart);
+}
+
+// A long graph, in groups; a short one of several calls, call by call until it has come often
+// enough to be worth a plan, which has the same bits.
+static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
+                       const KnownBy& known) {
     if (alone || !make_group || !current_options().singly || options[1] || options[2]) return false;
-    bool seldom = is_long(walked) || (walked.calls > 1 && sight_of(known).times < OFTEN);
+    bool seldom = is_long(walked) || (sight_of(known).times < OFTEN && goes_by_calls(walked));
     return seldom && may_have_groups(walked, device);
 }
 
 bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
-    if (goes_in_groups(walked, options, known)) {
+    if (goes_apart(walked, options, known)) {
         Maker maker;
         Grouper grouper;
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
         if (!is_long(walked)) ++sight_of(known).times;
-        if (compute_in_groups(walked, *singly, grouper)) return true;
+        if (compute_in_groups(walked, *singly, is_long(walked) ? &grouper : nullptr)) return true;
         if (PyErr_Occurred()) return false;
     }
     if (!goes_singly(walked, options, known)) {

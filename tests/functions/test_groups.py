@@ -318,3 +318,23 @@ def test_few_rows_that_are_held_are_copied() -> None:
     assert held.tolist() == [15.0, 3.0]
     _, _, others = _native.references_of(_native.node_of(held))
     assert others == 0  # its memory is its own
+
+
+@pytest.mark.parametrize("count", [2, 8, 200])
+def test_bits_do_not_depend_on_how_often_a_graph_came(count: int) -> None:
+    w, v, *xs = several(2, 64, 64) + several(count, 64)
+
+    @tn.function
+    def product(x: tn.Array) -> tn.Array:
+        return tn.tanh(w @ x)
+
+    @tn.function
+    def chain(x: tn.Array) -> tuple[tn.Array, tn.Array]:
+        return w @ v @ x, tn.sum(x)
+
+    def several_calls() -> tn.Array:
+        ends = [chain(product(x)) for x in xs]
+        return tn.concat([a + b for a, b in ends] + [product(x) for x in xs])
+
+    bits = {np.asarray(several_calls()).tobytes() for _ in range(_native.OFTEN + 4)}
+    assert len(bits) == 1
