@@ -345,7 +345,7 @@ class Groups {
     bool compute(Group& group, std::span<const uint32_t> members) {
         const Node& like = node(members[0]);
         std::size_t few = is_looped(like) ? FEW : 2;
-        std::size_t most = most_together(members[0]);
+        std::size_t most = std::min(most_together(members[0]), maker_->limit);
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
             if (group.together && some.size() >= few && compute_together(some)) continue;
@@ -361,7 +361,7 @@ class Groups {
         std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
         for (std::size_t k = 0; k < columns.size(); ++k)
             if (!write_column(columns[k], k, members)) return false;
-        std::vector<Ref<Value>> results = maker_->compute(like, columns, members.size());
+        std::vector<Ref<Value>> results = maker_->compute({walked_, members}, columns);
         if (results.size() != like.inference->results.size()) return false;
         auto first = uint32_t(made_.size());
         for (Ref<Value>& result : results)

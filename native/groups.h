@@ -8,14 +8,24 @@
 
 namespace tenfold {
 
+// Nodes of a walk that are alike.
+struct Members {
+    const Walked& walked;
+    std::span<const uint32_t> positions;
+
+    std::size_t size() const { return positions.size(); }
+    const Ref<Node>& node(std::size_t row) const { return walked.nodes[positions[row]].node; }
+};
+
 // What Python does for them.
 class GroupMaker {
   public:
     virtual ~GroupMaker() = default;
-    // The results of so many nodes like this one, side by side in row-major order; none where they
-    // are to be computed one by one.
-    virtual std::vector<Ref<Value>> compute(const Node& like, std::span<const Column> inputs,
-                                            std::size_t members) = 0;
+    // Their results, side by side in row-major order; none where they are to be computed one by
+    // one.
+    virtual std::vector<Ref<Value>> compute(const Members& members,
+                                            std::span<const Column> inputs) = 0;
+    std::size_t limit = SIZE_MAX; // of members
 };
 
 // Whether a long walk may have groups that are worth it: it is wide, and no array is large.

@@ -310,7 +310,7 @@ bool compute_by_plan(Ref<Node> node) {
 
 bool compute_by_plan(std::span<Node* const> pending) {
     Numbers options;
-    if (windows || watched || !numbers_in_force(options)) return false;
+    if (windows || watched || current_options().verify || !numbers_in_force(options)) return false;
     return replay_pending(pending, options, false, nullptr);
 }
 

@@ -150,18 +150,26 @@ bool compute_parts(Node& node) {
 
 class Grouper : public GroupMaker {
   public:
-    std::vector<Ref<Value>> compute(const Node& like, std::span<const Column> inputs,
-                                    std::size_t members) override {
+    Grouper() {
+        if (current_options().batch_limit) limit = current_options().batch_limit;
+    }
+
+    std::vector<Ref<Value>> compute(const Members& members,
+                                    std::span<const Column> inputs) override {
+        const Node& like = *members.node(0);
         nb::list given;
         for (const Column& column : inputs) {
             nb::object value = column.scalar ? nb::steal(scalar_to_python(*column.scalar))
                                              : nb::cast(ValueHandle{column.value});
             given.append(nb::make_tuple(value, column.stacked));
         }
+        nb::list nodes; // of all members, where they are to be compared
+        for (std::size_t row = 0; current_options().verify && row < members.size(); ++row)
+            nodes.append(nb::cast(NodeHandle{members.node(row)}));
         nb::object params = nb::steal(params_to_python(like.params.get()));
-        nb::object made =
-            nb::steal(PyObject_CallFunction(make_group, "OOOn", like.op->python, params.ptr(),
-                                            nb::tuple(given).ptr(), Py_ssize_t(members)));
+        nb::object made = nb::steal(PyObject_CallFunction(make_group, "OOOnO", like.op->python,
+                                                          params.ptr(), nb::tuple(given).ptr(),
+                                                          Py_ssize_t(members.size()), nodes.ptr()));
         if (!made.is_valid()) nb::raise_python_error();
         std::vector<Ref<Value>> results;
         if (made.is_none()) return results;
@@ -212,7 +220,9 @@ static bool goes_by_calls(const Walked& walked) {
 // enough to be worth a plan, which has the same bits.
 static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
                        const KnownBy& known) {
-    if (alone || !make_group || !current_options().singly || options[1] || options[2]) return false;
+    const Options& in_force = current_options();
+    bool usual = make_group && (in_force.singly || in_force.verify);
+    if (alone || !usual || options[1] || options[2]) return false;
     bool seldom = is_long(walked) || (sight_of(known).times < OFTEN && goes_by_calls(walked));
     return seldom && may_have_groups(walked, device);
 }
@@ -224,7 +234,7 @@ bool computed_singly(const Walked& walked, std::span<const uint64_t> options, co
         Grouper grouper;
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
         if (!is_long(walked)) ++sight_of(known).times;
-        if (compute_in_groups(walked, *singly, is_long(walked) ? &grouper : nullptr)) return true;
+        if (compute_in_groups(walked, *singly, is_long(walked) && grouper.limit > 1 ? &grouper : nullptr)) return true;
         if (PyErr_Occurred()) return false;
     }
     if (!goes_singly(walked, options, known)) {

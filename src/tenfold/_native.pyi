@@ -130,6 +130,8 @@ class Options:
         of_process: int,
         singly: bool,
         threads: int,
+        batch_limit: int,
+        verify: bool,
     ) -> None: ...
 
 class Array(Methods):

@@ -20,6 +20,7 @@ from tenfold._native import Array, BoundPlan, Node, Value
 from tenfold.devices import timeline
 from tenfold.devices.device import DEVICES, Written
 from tenfold.devices.timeline import debug
+from tenfold.errors import RunError
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report
 from tenfold.rules import active
@@ -51,8 +52,11 @@ def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None
 def _computed(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a plan that is known if there is one."""
     options = options_key()
-    if _replayed(nodes, options, planned):
-        return None
+    try:
+        if _replayed(nodes, options, planned):
+            return None
+    except RunError as failure:  # under verify=True: a group is not what its members are
+        return failure
     pending = [node for node in nodes if node.pending]
     if not pending:  # another thread has computed them meanwhile
         return None

@@ -221,7 +221,8 @@ SETTINGS: tuple[Setting, ...] = (
         "verify",
         False,
         _flag,
-        "Check promises: `noalias=True` of `tn.assign` (AliasError), and what `tn.declare` says.",
+        "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.declare` says, and "
+        "that nodes computed together are what each is by itself (RunError).",
     ),
     Setting(
         "threads",
@@ -230,10 +231,17 @@ SETTINGS: tuple[Setting, ...] = (
         "How many threads a kernel runs on; the processors this process may use.",
     ),
     Setting(
+        "batch",
+        True,
+        _flag,
+        "Compute equal nodes of large graphs together; pushed operators too, for new engines.",
+    ),
+    Setting(
         "batch_limit",
         0,
         _whole(0, 2**31 - 1),
-        "How many pushed operators at most run as one batch (0: any number). For new engines.",
+        "How many equal nodes, and pushed operators of new engines, at most are computed as one "
+        "batch (0: any number).",
     ),
     Setting(
         "batch_wait",
@@ -333,11 +341,13 @@ def _native_options() -> _native.Options:
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
         pending_depth=depth if depth else 2**32 - 1,
-        origins=bool(get("check_nans")),
+        origins=bool(get("check_nans") or get("verify")),
         number=fingerprint(),
         of_process=_process_number,
-        singly=_singly(),
+        singly=_usual(),
         threads=int(get("threads")),
+        batch_limit=batch_limit(),
+        verify=bool(get("verify")) and _usual("verify"),
     )
 
 
@@ -345,9 +355,14 @@ _USUAL = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
 """What says how things are computed: where one is set, they are computed so from the first time."""
 
 
-def _singly() -> bool:
-    """Whether small graphs may be computed node by node while nobody has seen them often."""
-    return all(get(name) == _TABLE[name].default for name in _USUAL)
+def _usual(but: str = "") -> bool:
+    """Whether graphs may be computed node by node, or in groups of nodes."""
+    return all(get(name) == _TABLE[name].default for name in _USUAL if name != but)
+
+
+def batch_limit() -> int:
+    """Return how many members a batch may have: 0 for any number, 1 where there are none."""
+    return int(get("batch_limit")) if get("batch") else 1
 
 
 def options(**values: Value) -> AbstractContextManager[None]:

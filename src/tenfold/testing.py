@@ -16,6 +16,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.interop.importing import asarray
+from tenfold.ir.bits import both_nan, different
 from tenfold.ir.shape import Shape, checked_shape
 from tenfold.ops.cast import cast_values
 
@@ -113,7 +114,7 @@ def assert_equal_bits(actual: Any, desired: Any) -> None:
     AssertionError: 1 of 1 elements differ, first at (0,): 0.0 is not -0.0
     """
     found, wanted = _pair(actual, desired)
-    _report(found, wanted, ~(_same_bits(found, wanted) | _both_nan(found, wanted)))
+    _report(found, wanted, different(found, wanted))
 
 
 def assert_close(
@@ -138,7 +139,7 @@ def assert_close(
         size = np.abs(y)
         allowed = np.maximum(ulp * _unit(size, found.dtype), atol + rtol * size)
         near = (np.abs(x - y) <= allowed) & np.isfinite(size)
-    _report(found, wanted, ~(near | (found == wanted) | _both_nan(found, wanted)))
+    _report(found, wanted, ~(near | (found == wanted) | both_nan(found, wanted)))
 
 
 def _unit(size: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -164,19 +165,6 @@ def _pair(actual: Any, desired: Any) -> tuple[np.ndarray, np.ndarray]:
     if found.dtype != wanted.dtype:
         raise AssertionError(f"dtype {found.dtype} is not {wanted.dtype}")
     return found, wanted
-
-
-def _both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.asarray((a != a) & (b != b))
-
-
-def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if a.dtype.kind == "c":
-        parts = (_same_bits(a.real, b.real), _same_bits(a.imag, b.imag))
-        return np.asarray(np.logical_and(*parts))
-    unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
-    rows = (np.array(x, order="C").view(unsigned) for x in (a, b))
-    return np.asarray(np.equal(*rows))
 
 
 def _report(found: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> None:

@@ -71,7 +71,7 @@ class Engine(_native.Engine):
         batch_wait: float | None = None,
         memory_limit: int | str | None = None,
     ) -> None:
-        count, limit = int(settings.get("threads")), int(settings.get("batch_limit"))
+        count, limit = int(settings.get("threads")), settings.batch_limit()
         wait, memory = int(settings.get("batch_wait")) / 1e6, int(settings.get("memory_limit"))
         if threads is not None:
             count = sizes.whole("threads", threads, most=MOST_THREADS)

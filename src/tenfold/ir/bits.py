@@ -1,0 +1,30 @@
+"""Bits: where two arrays are not the same to the last bit.
+
+Takes ndarrays of one shape and dtype, hands on a mask. -0.0 differs from 0.0, NaN from no NaN.
+
+>>> different(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan])).tolist()
+[True, False]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def different(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return where elements differ in a bit, any two NaNs being the same."""
+    return ~(_same_bits(found, wanted) | both_nan(found, wanted))
+
+
+def both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return where both elements are NaN."""
+    return np.asarray((a != a) & (b != b))
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "c":
+        parts = (_same_bits(a.real, b.real), _same_bits(a.imag, b.imag))
+        return np.asarray(np.logical_and(*parts))
+    unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
+    rows = (np.array(x, order="C").view(unsigned) for x in (a, b))
+    return np.asarray(np.equal(*rows))
