@@ -237,6 +237,10 @@ class Groups {
     }
 
     bool compute_alone(uint32_t position) {
+        if (maker_ && maker_->tells) {
+            end(position);
+            return true;
+        }
         if (is_part(node(position))) {
             pick(position);
         } else {
@@ -272,7 +276,7 @@ class Groups {
     void end(uint32_t position) {
         const WalkedNode& own = entry(position);
         Place& place = nodes_[position];
-        if (own.held) hold(position);
+        if (own.held && !(maker_ && maker_->tells)) hold(position);
         if (place.group != NOWHERE) {
             --groups_[place.group].left;
             groups_[place.group].depths -= place.depth;
@@ -348,20 +352,26 @@ class Groups {
         std::size_t most = std::min(most_together(members[0]), maker_->limit);
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
-            if (group.together && some.size() >= few && compute_together(some)) continue;
-            group.together &= some.size() < few;
+            Members them{walked_, some, std::size_t(&group - groups_.data()), begin > 0};
+            bool together = group.together && some.size() >= few;
+            if (maker_->tells)
+                maker_->tell(them, together);
+            else if (together && compute_together(them))
+                continue;
+            group.together &= maker_->tells || some.size() < few;
             for (uint32_t position : some)
                 if (!compute_alone(position)) return false;
         }
         return true;
     }
 
-    bool compute_together(std::span<const uint32_t> members) {
+    bool compute_together(const Members& them) {
+        auto members = them.positions;
         const Node& like = node(members[0]);
         std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
         for (std::size_t k = 0; k < columns.size(); ++k)
             if (!write_column(columns[k], k, members)) return false;
-        std::vector<Ref<Value>> results = maker_->compute({walked_, members}, columns);
+        std::vector<Ref<Value>> results = maker_->compute(them, columns);
         if (results.size() != like.inference->results.size()) return false;
         auto first = uint32_t(made_.size());
         for (Ref<Value>& result : results)

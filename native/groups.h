@@ -12,6 +12,8 @@ namespace tenfold {
 struct Members {
     const Walked& walked;
     std::span<const uint32_t> positions;
+    std::size_t group; // its number, in the order in which groups were found
+    bool rest;         // a limit has cut them off from those before
 
     std::size_t size() const { return positions.size(); }
     const Ref<Node>& node(std::size_t row) const { return walked.nodes[positions[row]].node; }
@@ -25,7 +27,11 @@ class GroupMaker {
     // one.
     virtual std::vector<Ref<Value>> compute(const Members& members,
                                             std::span<const Column> inputs) = 0;
+    // What would be computed, and whether together.
+    virtual void tell(const Members&, bool /*together*/) {}
+
     std::size_t limit = SIZE_MAX; // of members
+    bool tells = false;           // and nothing is computed
 };
 
 // Whether a long walk may have groups that are worth it: it is wide, and no array is large.

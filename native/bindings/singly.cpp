@@ -21,8 +21,8 @@ constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
 PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
 PyObject* make_movement = nullptr;  // movement(op, params, shape)
-PyObject* make_group = nullptr;     // group(op, params, inputs, members)
-uint8_t device = 0;                 // whose loops they are
+PyObject* make_group = nullptr; // group(op, params, inputs, members, nodes, number, rest, earlier)
+uint8_t device = 0;             // whose loops they are
 
 // How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
 // often Python was asked then; asked in vain so often, it plans what comes often with its shapes.
@@ -167,15 +167,19 @@ class Grouper : public GroupMaker {
         for (std::size_t row = 0; current_options().verify && row < members.size(); ++row)
             nodes.append(nb::cast(NodeHandle{members.node(row)}));
         nb::object params = nb::steal(params_to_python(like.params.get()));
-        nb::object made = nb::steal(PyObject_CallFunction(make_group, "OOOnO", like.op->python,
-                                                          params.ptr(), nb::tuple(given).ptr(),
-                                                          Py_ssize_t(members.size()), nodes.ptr()));
+        nb::object made = nb::steal(PyObject_CallFunction(
+            make_group, "OOOnOnOO", like.op->python, params.ptr(), nb::tuple(given).ptr(),
+            Py_ssize_t(members.size()), nodes.ptr(), Py_ssize_t(members.group),
+            members.rest ? Py_True : Py_False, earlier_.ptr()));
         if (!made.is_valid()) nb::raise_python_error();
         std::vector<Ref<Value>> results;
         if (made.is_none()) return results;
         for (nb::handle result : made) results.push_back(nb::cast<ValueHandle&>(result).value);
         return results;
     }
+
+  private:
+    nb::dict earlier_; // what Python notes of batches, to say why others are apart
 };
 
 Sight& sight_of(std::span<const uint64_t> words) {
@@ -227,6 +231,45 @@ static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
     return seldom && may_have_groups(walked, device);
 }
 
+namespace {
+
+// Notes what would be computed together.
+class Teller : public GroupMaker, public OneByOne {
+  public:
+    Teller() { tells = true; }
+
+    std::vector<Ref<Value>> compute(const Members&, std::span<const Column>) override { return {}; }
+    void tell(const Members& members, bool together) override {
+        nb::list positions;
+        for (uint32_t position : members.positions) positions.append(position);
+        told.append(nb::make_tuple(members.group, positions, together, members.rest));
+    }
+    bool compute_one(uint32_t) override { return true; }
+    Ref<Value>& value(uint32_t) override { return none_; }
+    void is_done(uint32_t) override {}
+
+    nb::list told;
+
+  private:
+    Ref<Value> none_;
+};
+
+// groups_of(nodes, options) -> the groups in the order in which they would be computed, each
+// (number, positions in the walk, whether together, whether a limit cut it off from the one
+// before); None where the graph does not go in groups.
+nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
+    Walked walked = walk(nodes_from(nodes));
+    Teller teller;
+    Grouper grouper;
+    teller.limit = grouper.limit;
+    if (!is_long(walked) || grouper.limit == 1 || !goes_apart(walked, options, {Key{}, nullptr}) ||
+        !compute_in_groups(walked, teller, &teller))
+        return nb::none();
+    return teller.told;
+}
+
+} // namespace
+
 bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
     if (goes_apart(walked, options, known)) {
@@ -234,7 +277,9 @@ bool computed_singly(const Walked& walked, std::span<const uint64_t> options, co
         Grouper grouper;
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
         if (!is_long(walked)) ++sight_of(known).times;
-        if (compute_in_groups(walked, *singly, is_long(walked) && grouper.limit > 1 ? &grouper : nullptr)) return true;
+        if (compute_in_groups(walked, *singly,
+                              is_long(walked) && grouper.limit > 1 ? &grouper : nullptr))
+            return true;
         if (PyErr_Occurred()) return false;
     }
     if (!goes_singly(walked, options, known)) {
@@ -298,6 +343,7 @@ void declare_singly(nb::module_& module) {
         "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
     module.def(
         "set_groups", [](nb::object group) { make_group = group.release().ptr(); }, "group"_a);
+    module.def("groups_of", groups_of, "nodes"_a, "options"_a);
 }
 
 } // namespace tenfold::bindings

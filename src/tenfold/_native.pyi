@@ -245,6 +245,14 @@ def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
 def set_groups(group: Callable[..., Any]) -> None:
     """Name what computes members of a group together."""
 
+def groups_of(
+    nodes: Sequence[Node], options: Sequence[int]
+) -> list[tuple[int, list[int], bool, bool]] | None:
+    """Return what would be computed together, in its order: the number of a group, positions in the
+    walk, whether together, and whether a limit cut them off from those before; None where a graph
+    does not go in groups.
+    """
+
 class Nodes(Sequence[Node]):  # as far as Tenfold uses it
     """Nodes that are handed on without being looked at one by one."""
 

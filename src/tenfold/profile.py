@@ -158,7 +158,7 @@ def _complete(event: Event) -> Traced:
     if event.operators:
         found["args"] = {"operators": event.operators, **_about(event)}
     elif event.members:
-        found["args"] = {"batch": event.members}
+        found["args"] = {"batch": event.members, **({"apart": event.apart} if event.apart else {})}
     return found
 
 

@@ -336,7 +336,7 @@ def _number_of(values: Mapping[str, Value]) -> int:
 
 
 def _native_options() -> _native.Options:
-    depth = int(get("pending_depth"))
+    depth, changed = int(get("pending_depth")), unusual()
     return _native.Options(
         strict=bool(get("strict_dtypes")),
         device=DEVICE_IDS.get(str(get("device")), 0),
@@ -344,10 +344,10 @@ def _native_options() -> _native.Options:
         origins=bool(get("check_nans") or get("verify")),
         number=fingerprint(),
         of_process=_process_number,
-        singly=_usual(),
+        singly=not changed,
         threads=int(get("threads")),
         batch_limit=batch_limit(),
-        verify=bool(get("verify")) and _usual("verify"),
+        verify=changed == ["verify"],
     )
 
 
@@ -355,9 +355,9 @@ _USUAL = ("fast", "fuse", "tier", "cpu", "check_nans", "verify", "debug")
 """What says how things are computed: where one is set, they are computed so from the first time."""
 
 
-def _usual(but: str = "") -> bool:
-    """Whether graphs may be computed node by node, or in groups of nodes."""
-    return all(get(name) == _TABLE[name].default for name in _USUAL if name != but)
+def unusual() -> list[str]:
+    """Return the options for which graphs are not computed node by node, or in groups of nodes."""
+    return [name for name in _USUAL if get(name) != _TABLE[name].default]
 
 
 def batch_limit() -> int:

@@ -48,6 +48,8 @@ class Event:
     members: int = 0
     """How many equal nodes of a large graph it was computed for together; 0 where there are none.
     """
+    apart: str = ""
+    """Why these were not computed with an earlier batch of the same operation or function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Record:
 
 # No lock of its own: list.append and iteration over a copy are whole under the GIL.
 _recorders: list[Record] = []
-_members: ContextVar[int] = ContextVar("tenfold_members", default=0)
+_batch: ContextVar[tuple[int, str]] = ContextVar("tenfold_batch", default=(0, ""))
 
 
 def begin() -> int:
@@ -83,7 +85,8 @@ def record(name: str, category: str, begun: int) -> None:
     if not _recorders and not settings.get("debug"):
         return
     end, thread = time.perf_counter_ns(), threading.get_ident()
-    event = Event(name, category, begun, end, thread, members=_members.get())
+    members, apart = _batch.get()
+    event = Event(name, category, begun, end, thread, members=members, apart=apart)
     record_events([event])
     debug(2, f"{category} {name} {(event.end - event.begin) / 1e3:.1f} us")
 
@@ -95,18 +98,18 @@ def watched() -> bool:
 
 def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
     """Say what has run: name, category, begin and end of each in nanoseconds."""
-    thread, members = threading.get_ident(), _members.get()
-    record_events([Event(*event, thread, members=members) for event in events])
+    thread, (members, apart) = threading.get_ident(), _batch.get()
+    record_events([Event(*event, thread, members=members, apart=apart) for event in events])
 
 
 @contextmanager
-def together(members: int) -> Iterator[None]:
-    """Let what runs in the block be for so many members of a group."""
-    token = _members.set(members)
+def together(members: int, apart: str = "") -> Iterator[None]:
+    """Let what runs in the block be for so many members of a group, `apart` from others."""
+    token = _batch.set((members, apart))
     try:
         yield
     finally:
-        _members.reset(token)
+        _batch.reset(token)
 
 
 def record_events(

@@ -26,7 +26,7 @@ from collections.abc import Callable
 from tenfold import pipeline
 from tenfold._native import Array
 from tenfold.errors import UnsupportedError, message
-from tenfold.explain import holders, plans
+from tenfold.explain import groups, holders, plans
 from tenfold.explain.graphs import dot, expression_text, one_by_one_text, optimised_text
 from tenfold.explain.look import Look
 from tenfold.explain.measured import measured_text, prepared
@@ -40,7 +40,8 @@ def explain(
 ) -> str:
     """Return how `arrays` are (to be) computed, stage by stage; nothing is computed by it.
 
-    "expression" lists the nodes as they were written; "optimised" the rules that fire and what they
+    "expression" lists the nodes as they were written; "groups" which of a large graph are computed
+    together, and why others are not; "optimised" the rules that fire and what they
     leave; "planned" the steps: kernels with what they fuse and how they go through memory, calls,
     temporaries and the reasons, and the bytes that each must move; "rendered" the source text of
     the kernels; "executed" what is to be launched. Of an array that is computed its value is left.
@@ -90,7 +91,10 @@ def _all(look: Look) -> list[str]:
     """The stages that there are, short where their text would be in the way."""
     if not look.operations:
         return [expression_text(look), executed_text(look)]
-    texts = [expression_text(look), optimised_text(look)]
+    texts = [expression_text(look)]
+    if groups.go(look):
+        texts.append(groups.groups_text(look))
+    texts.append(optimised_text(look))
     if look.plans and look.pieces > 1:
         return [*texts, plans.planned_text(look)]
     if look.plans:
@@ -120,6 +124,7 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
 
 STAGES: dict[str, Callable[[Look], str]] = {
     "expression": expression_text,
+    "groups": groups.groups_text,
     "optimised": optimised_text,
     "planned": plans.planned_text,
     "rendered": plans.rendered_text,

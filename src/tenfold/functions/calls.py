@@ -26,8 +26,8 @@ def _called(*arrays: Array) -> tuple[Array, ...]:
     raise NotImplementedError(f"{len(arrays)} arrays: native code makes the nodes of calls")
 
 
-def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
-    """Return the op whose calls are calls of the function."""
+def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[...]:
+    """Return the op whose calls are calls of the function; `family` stands for the function."""
     results = tuple([(node.type.shape, node.type.dtype) for node in traced.outputs])
     device = traced.outputs[0].type.device if traced.outputs else "cpu"
     graph = Graph.of(traced.outputs)
@@ -62,6 +62,7 @@ def call_op(function: Callable[..., Any], traced: Traced) -> Op[...]:
         bind=bind,
         reference=reference,
         body=body,
+        family=family,
         can_fail=any(node.op is not None and node.op.can_fail for node in graph.nodes),
         public=False,
         cost=float(len(graph)),

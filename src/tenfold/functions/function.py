@@ -75,9 +75,9 @@ def exact(value: Any) -> Any:
 class Call:
     """A trace as calls replay it."""
 
-    def __init__(self, function: Callable[..., Any], made: Traced) -> None:
+    def __init__(self, function: Callable[..., Any], made: Traced, family: object) -> None:
         self.traced = made
-        self.op: Op[...] = call_op(function, made)
+        self.op: Op[...] = call_op(function, made, family)
 
     def captured(self) -> list[Node] | None:
         """Return what was captured as it is now; None where the function is to be traced anew."""
@@ -113,6 +113,7 @@ class Function:
     def __init__(self, given: Callable[..., Any]) -> None:
         self.function, self.name = given, given.__name__
         self._signature = inspect.signature(given)
+        self._family = object()  # of the ops of all traces
         self._calls: Recent[Hashable, Any] = Recent(MOST)
         self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
         self.caller = _native.caller(self)
@@ -195,7 +196,7 @@ class Function:
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
         self._tracing.add(own)
         try:
-            call = Call(self.function, traced(self.function, leaves, structure))
+            call = Call(self.function, traced(self.function, leaves, structure), self._family)
         except Waits:
             self._calls[key] = Waits
             return None

@@ -17,6 +17,7 @@ from tenfold._native import Node, Type, Value
 from tenfold.caches import Recent, remembered
 from tenfold.devices import timeline
 from tenfold.errors import UnsupportedError
+from tenfold.explain import apart
 from tenfold.functions.batching import Entry, batched
 from tenfold.functions.traced import substituted
 from tenfold.ir.graph import Graph
@@ -25,10 +26,14 @@ from tenfold.storage import dense
 
 MOST = 4096
 """Expressions that are kept; the one not used for longest goes first."""
+NEAR = 64
+"""Earlier batches of an operation that a later one is compared with, to say why it is apart."""
 OFTEN = 3
 """Groups of one form that are computed without a plan."""
 _seen: Recent[tuple[Any, ...], int] = Recent(MOST, "forms of groups")
 Columns = Sequence[tuple[Any, bool]]
+Earlier = dict[Any, dict[int, apart.Batch]]
+"""Of an evaluation: by operation or function its batches, by the number of the group."""
 
 
 class Exact:
@@ -47,15 +52,49 @@ class Exact:
 
 
 def group(
-    op: Op[...], params: Params, columns: Columns, members: int, nodes: Sequence[Node]
+    op: Op[...],
+    params: Params,
+    columns: Columns,
+    members: int,
+    nodes: Sequence[Node],
+    number: int,
+    rest: bool,
+    earlier: Earlier,
 ) -> list[Value] | None:
     """Compute one operation for many members; None where each is to be computed by itself.
 
     Each column is a scalar, a Value that all share, or one of a row for each. `nodes` are those of
-    the members where they are to be compared: then RunError is raised where one differs.
+    the members where they are to be compared: then RunError is raised where one differs. `number`
+    is that of the group in this evaluation, of which `earlier` tells; `rest` says that a limit cut
+    these members off from the batch before.
     """
-    if nodes:
-        return _compared(op, params, columns, nodes)
+    why = _apart(op, params, columns, number, rest, earlier) if timeline.watched() else ""
+    with timeline.together(members, why):
+        if nodes:
+            return _compared(op, params, columns, nodes)
+        return _computed(op, params, columns, members)
+
+
+def _apart(
+    op: Op[...], params: Params, columns: Columns, number: int, rest: bool, earlier: Earlier
+) -> str:
+    """Say why members are not computed with those of an earlier batch; nothing of the first."""
+    batches = earlier.setdefault(apart.family(op), {})
+    if number in batches:
+        return str(apart.CUT if rest else apart.LATER)
+    types, shared = [], []
+    for x, stacked in columns:
+        known = isinstance(x, Value)
+        types.append(apart.form(x.type, stacked) if known else (np.dtype(type(x)), ()))
+        common = known and not stacked and x.type.size >= apart.SHARED
+        shared.append(x.address if common else None)
+    batch = apart.Batch(op, params, tuple(types), tuple(shared))
+    why = apart.nearest([*batches.values()][-NEAR:], batch)
+    batches[number] = batch
+    return why
+
+
+def _computed(op: Op[...], params: Params, columns: Columns, members: int) -> list[Value] | None:
     flags = tuple([stacked for _, stacked in columns])
     scalars = tuple([None if isinstance(x, Value) else Exact(x) for x, _ in columns])
     given = tuple([x.type if isinstance(x, Value) else None for x, _ in columns])
@@ -68,9 +107,8 @@ def group(
         nodes = [_native.node_of(_native.value_array(value)) for value in values]
         outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
         pending = [node for node in outputs if node.pending]
-        with timeline.together(members):
-            often = _comes_often(op, params, flags)
-            failure = pipeline.compute(pending, planned=often) if pending else None
+        often = _comes_often(op, params, flags)
+        failure = pipeline.compute(pending, planned=often) if pending else None
     except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
         return None
     if failure is not None:
@@ -85,8 +123,7 @@ def _compared(
     from tenfold.functions.verifying import verified  # who does not verify needs none
 
     try:
-        with timeline.together(len(nodes)):
-            found, unlike = verified(op, params, columns, nodes)
+        found, unlike = verified(op, params, columns, nodes)
     except Exception:  # noqa: BLE001  # as in group
         return None
     if unlike is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 def different(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Return where elements differ in a bit, any two NaNs being the same."""
-    return ~(_same_bits(found, wanted) | both_nan(found, wanted))
+    return np.asarray(~(_same_bits(found, wanted) | both_nan(found, wanted)))
 
 
 def both_nan(a: np.ndarray, b: np.ndarray) -> np.ndarray:

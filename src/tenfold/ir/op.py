@@ -263,6 +263,8 @@ class Op(Operation[P]):
     """The multiply-adds of a call with these Types and params, for products and solves."""
     body: Callable[[Sequence[Array]], tuple[Array, ...]] | None = None
     """For a call of a traced function: its results, in the operations it is made of."""
+    family: object = None
+    """For a call of a traced function: what all traces of that function have in common."""
     batch_params: Callable[..., Params] | None = None
     """Of a call on operands with another axis in front, whose results have it too:
     `batch_params(length of the axis, *params)`. Operands that all members share are repeated."""
