@@ -32,10 +32,13 @@ from tenfold.functions.traced import Traced, Waits, traced
 from tenfold.functions.trees import Structure, flatten
 from tenfold.interop.importing import asarray
 from tenfold.ir.op import Op
+from tenfold.ir.tracing import TRACE
 from tenfold.settings import get
 
 P = ParamSpec("P")
 R = TypeVar("R")
+DEEPEST = 128
+"""Traces inside one another: Python's own limit of recursion is near, then that of the stack."""
 MOST = 256
 """Traces of one function that are kept; the one not used for longest goes first."""
 
@@ -193,6 +196,14 @@ class Function:
         if own in self._tracing:
             rule = "it calls itself with arguments of equal Types, so it would never end"
             remedy = "let a Python value that changes, such as a tree, end the recursion"
+            raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
+        outer = TRACE.get()
+        if outer is not None and outer.depth >= DEEPEST:
+            rule = f"{DEEPEST} functions are traced inside one another, and it would be the next"
+            remedy = (
+                "end the recursion: each call of itself has other Types or numbers, or let Python "
+                "recurse, in a function that is not traced, over calls of one that is"
+            )
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
         self._tracing.add(own)
         try:

@@ -64,7 +64,7 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
     result that is no array, RunError where it changes an array that it was not given.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
-    trace = Trace()
+    trace = Trace(TRACE.get())
     seen: list[Any] = []
     token = TRACE.set(trace)
     before = _native.watch_arrays(seen)

@@ -12,9 +12,11 @@ from contextvars import ContextVar
 class Trace:
     """What has happened in a trace."""
 
-    def __init__(self) -> None:
+    def __init__(self, outer: Trace | None = None) -> None:
         self.waited = False
         """Whether the function has asked for a value of an argument, or of what is made of one."""
+        self.depth: int = outer.depth + 1 if outer else 1
+        """How many traces are open, each inside another."""
 
 
 TRACE: ContextVar[Trace | None] = ContextVar("tenfold_trace", default=None)
