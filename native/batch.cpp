@@ -75,6 +75,7 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
     std::size_t bytes = type->bytes();
     std::vector<void*> memory(members.size());
     pool_allocate(bytes, memory);
+    Counts types(type, members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
         std::array<void*, Loops::OPERANDS + 1> buffers{};
         std::array<uint64_t, 2 * Loops::OPERANDS> numbers{};
@@ -93,7 +94,7 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
             if (dtype_of(as.dtype).kind == 'c') numbers[count++] = number_bits(*input.scalar, as);
         }
         if (!memory[i]) continue;
-        Ref<Value> value = Value::in(Allocation::of_pool(memory[i], bytes), type);
+        Ref<Value> value = Value::in(Allocation::of_pool(memory[i], bytes), types.take());
         if (!usual) continue;
         buffers[at] = value->buffers[0].address();
         if (!line.run(buffers.data(), numbers.data())) continue;

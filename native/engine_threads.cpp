@@ -287,8 +287,23 @@ void Engine::compute(Worker& worker) {
     if (traced) trace_end(worker.trace); // before anybody sees that it has ended
 }
 
+namespace {
+
+// What another thread has written last comes faster all at once, and before there is a Lock to hold.
+void fetch(const void* object, std::size_t bytes) {
+    constexpr std::size_t LINE = 64;
+    for (std::size_t at = 0; at < bytes; at += LINE)
+        __builtin_prefetch(static_cast<const char*>(object) + at, 1);
+}
+
+} // namespace
+
 void Engine::finish(Worker& worker) {
     TracedLevel level{};
+    for (const Ref<Future>& member : worker.job.members) {
+        fetch(member.get(), sizeof(Future));
+        for (const Edge& edge : member->inputs()) fetch(edge.input, 1);
+    }
     {
         Guard guard(lock_);
         freeing_.fetch_add(1, std::memory_order_relaxed);

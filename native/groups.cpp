@@ -31,11 +31,12 @@ uint32_t index_of_part(const Node& node) {
 
 class Groups {
   public:
-    Groups(const Walked& walked, OneByOne& singly, GroupMaker* maker)
-        : walked_(walked), singly_(singly), maker_(maker), nodes_(walked.nodes.size()) {}
+    Groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker)
+        : walked_(walked), device_(device), singly_(singly), maker_(maker),
+          nodes_(walked.nodes.size()) {}
 
     bool run() {
-        if (!enter()) return false;
+        if (!is_wide() || !enter()) return false;
         bool done = compute_all();
         publish_held();
         return done;
@@ -88,6 +89,7 @@ class Groups {
     bool enter() {
         std::size_t grouped = 0;
         for (uint32_t i = 0; i < nodes_.size(); ++i) {
+            if (!fits(entry(i))) return false;
             Place& place = nodes_[i];
             place.left = entry(i).uses;
             if (!is_pending(entry(i))) continue;
@@ -119,6 +121,21 @@ class Groups {
         for (uint32_t i = 0; i < nodes_.size(); ++i)
             if (is_pending(entry(i)) && nodes_[i].missing == 0) become_ready(i);
         return true;
+    }
+
+    bool is_wide() const {
+        std::size_t deepest = 1;
+        for (uint32_t output : walked_.outputs)
+            deepest = std::max<std::size_t>(deepest, node(output).depth.load());
+        return walked_.calls > 0 || walked_.nodes.size() >= WIDTH * deepest;
+    }
+
+    // A small array of the device, or a leaf of any size.
+    bool fits(const WalkedNode& entry) const {
+        const Type& type = *entry.node->type;
+        if (entry.node->is_scalar()) return true;
+        return type.device == device_ && type.storage == 0 &&
+               (entry.value || (entry.node->op && type.size() <= MOST_ELEMENTS));
     }
 
     // What would have to be copied to lie beside others is small.
@@ -216,6 +233,7 @@ class Groups {
 
     // What its readers take; made now where it is a row of what a group has made.
     const Ref<Value>& value(uint32_t position) {
+        if (entry(position).value) return entry(position).value;
         Ref<Value>& value = singly_.value(position);
         const Place& place = nodes_[position];
         if (value || place.made == NOWHERE) return value;
@@ -262,7 +280,7 @@ class Groups {
             ++made_[place.made].rows;
             return;
         }
-        Ref<Value> result = singly_.value(whole);
+        Ref<Value> result = value(whole);
         while (index-- > 0) result = result->next;
         auto own = Ref<Value>::adopt(new Value); // the results of one node are chained
         own->type = result->type;
@@ -420,12 +438,14 @@ class Groups {
             const Buffer& buffer = made_[place.made].value->buffers[0];
             return {&buffer, buffer.offset + place.row * bytes, nullptr};
         }
-        const Value& value = *singly_.value(position);
+        const Ref<Value>& own = entry(position).value;
+        const Value& value = own ? *own : *singly_.value(position);
         const auto* strides = value.strides.empty() ? nullptr : &value.strides;
         return {&value.buffers[0], value.buffers[0].offset, strides};
     }
 
     const Walked& walked_;
+    const uint8_t device_;
     OneByOne& singly_;
     GroupMaker* maker_; // null: nothing is put together
     std::vector<Place> nodes_;
@@ -441,21 +461,8 @@ class Groups {
 
 } // namespace
 
-bool may_have_groups(const Walked& walked, uint8_t device) {
-    std::size_t deepest = 1;
-    for (uint32_t output : walked.outputs)
-        deepest = std::max<std::size_t>(deepest, walked.nodes[output].node->depth.load());
-    if (walked.calls == 0 && walked.nodes.size() < WIDTH * deepest) return false;
-    return std::ranges::all_of(walked.nodes, [&](const WalkedNode& entry) {
-        const Type& type = *entry.node->type;
-        if (entry.node->is_scalar()) return true;
-        return type.device == device && type.storage == 0 &&
-               (entry.value || (entry.node->op && type.size() <= MOST_ELEMENTS));
-    });
-}
-
-bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker* maker) {
-    return Groups(walked, singly, maker).run();
+bool compute_in_groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker) {
+    return Groups(walked, device, singly, maker).run();
 }
 
 } // namespace tenfold

@@ -34,10 +34,9 @@ class GroupMaker {
     bool tells = false;           // and nothing is computed
 };
 
-// Whether a long walk may have groups that are worth it: it is wide, and no array is large.
-bool may_have_groups(const Walked& walked, uint8_t device);
-// Of such a walk, together or, where there is no maker, one by one. False where it has none that
-// are worth it, or a node fails: what is held and was computed by then has its value.
-bool compute_in_groups(const Walked& walked, OneByOne& singly, GroupMaker* maker);
+// Of a walk, together or, where there is no maker, one by one. False where it has no groups that
+// are worth it, since it is narrow or arrays are large, or a node fails: what is held and was
+// computed by then has its value.
+bool compute_in_groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker);
 
 } // namespace tenfold

@@ -14,13 +14,15 @@ inline std::atomic<uint32_t> outsiders{1};
 
 inline bool alone() noexcept { return outsiders.load(std::memory_order_acquire) == 0; }
 
-template <class T> [[gnu::always_inline]] inline void retain(T* object) noexcept {
+template <class T>
+[[gnu::always_inline]] inline void retain(T* object, uint32_t counts = 1) noexcept {
     std::atomic<uint32_t>& references = object->references;
     // Relaxed: a new count is only ever taken from a count that is already held.
     if (alone())
-        references.store(references.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        references.store(references.load(std::memory_order_relaxed) + counts,
+                         std::memory_order_relaxed);
     else
-        references.fetch_add(1, std::memory_order_relaxed);
+        references.fetch_add(counts, std::memory_order_relaxed);
 }
 
 // Objects of an Interner can be revived through its table by somebody who holds no count.
@@ -83,6 +85,27 @@ template <class T> class Ref {
 
   private:
     T* object_ = nullptr;
+};
+
+// Many counts of one object, taken at once: two threads that take one after the other would have to
+// fetch it from each other every time. Who makes it holds a count, too.
+template <class T> class Counts {
+  public:
+    Counts(const Ref<T>& of, std::size_t count) noexcept
+        : object_(of.get()), left_(uint32_t(count)) {
+        retain(object_, left_);
+    }
+    Counts(const Counts&) = delete;
+    Counts& operator=(const Counts&) = delete;
+    ~Counts() { object_->references.fetch_sub(left_, std::memory_order_relaxed); }
+    Ref<T> take() noexcept {
+        --left_;
+        return Ref<T>::adopt(object_);
+    }
+
+  private:
+    T* object_;
+    uint32_t left_;
 };
 
 } // namespace tenfold

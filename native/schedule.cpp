@@ -233,7 +233,10 @@ Job Engine::fire(Batcher& batcher) {
     job.kind = rows ? Job::rows : Job::python;
     job.batcher = &batcher;
     std::size_t most = limits_.batch ? limits_.batch : batcher.members.size(), kept = 0, i = 0;
+    constexpr std::size_t AHEAD = 8;
     for (; i < batcher.members.size(); ++i) {
+        if (i + AHEAD < batcher.members.size())
+            __builtin_prefetch(batcher.members[i + AHEAD].get(), 1);
         Ref<Future>& member = batcher.members[i];
         if (member->state != Future::ready) {
             to_free_.push_back(std::move(member));

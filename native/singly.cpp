@@ -58,7 +58,7 @@ class Singly : public OneByOne {
     void begin() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
             left_[i] = walked_.nodes[i].uses;
-            values_[i] = walked_.nodes[i].value;
+            values_[i] = nullptr;
         }
     }
 
@@ -77,9 +77,15 @@ class Singly : public OneByOne {
     }
 
   private:
+    // Of a leaf, what was there; of others, what has been computed.
+    const Ref<Value>& there(uint32_t position) const {
+        const Ref<Value>& made = values_[position];
+        return made ? made : walked_.nodes[position].value;
+    }
+
     bool compute_all() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            if (values_[i] || walked_.nodes[i].node->is_scalar()) continue;
+            if (there(i) || walked_.nodes[i].node->is_scalar()) continue;
             if (!compute_one(i)) return false;
             is_done(i);
         }
@@ -95,7 +101,7 @@ class Singly : public OneByOne {
         for (uint32_t input : walked_.inputs(entry)) {
             if (walked_.nodes[input].node->is_scalar()) continue;
             if (count == arrays.size()) return false;
-            arrays[count++] = values_[input].get();
+            arrays[count++] = there(input).get();
         }
         Lying lying;
         std::vector<int64_t> strides;
@@ -124,7 +130,7 @@ class Singly : public OneByOne {
         const WalkedNode& entry = walked_.nodes[position];
         const Node& node = *entry.node;
         if (!node.op->view) return false;
-        const Value& input = *values_[walked_.inputs(entry)[0]];
+        const Value& input = *there(walked_.inputs(entry)[0]);
         const Movement* movement = movement_of(node, *input.type);
         if (!movement) return false;
         bool part = node.op->part == Op::taken;
@@ -142,7 +148,7 @@ class Singly : public OneByOne {
 
     bool fold(uint32_t position) {
         const WalkedNode& entry = walked_.nodes[position];
-        const Value& input = *values_[walked_.inputs(entry)[0]];
+        const Value& input = *there(walked_.inputs(entry)[0]);
         int64_t begun = ran_ ? now() : 0;
         Folded made = folded(*entry.node, input, threads_, maker_, surroundings_);
         if (!made.fits) return !alone() && compute_by_plan(position);

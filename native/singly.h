@@ -40,7 +40,7 @@ class OneByOne {
     virtual ~OneByOne() = default;
     // Computes a node whose inputs are there; false where it fails.
     virtual bool compute_one(uint32_t position) = 0;
-    // What was there, or has been computed and is still to be read.
+    // What has been computed, and is still to be read.
     virtual Ref<Value>& value(uint32_t position) = 0;
     // A node will not be asked for any more: what it read may go.
     virtual void is_done(uint32_t position) = 0;

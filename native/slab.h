@@ -82,7 +82,8 @@ template <class T> class Slab {
         }
 
         static void cut() {
-            auto* chunk = static_cast<Slot*>(::operator new(CHUNK * sizeof(Slot)));
+            constexpr std::align_val_t LINE{64};
+            auto* chunk = static_cast<Slot*>(::operator new(CHUNK * sizeof(Slot), LINE));
             shared_->chunks.push_back(chunk);
             for (std::size_t i = 0; i < CHUNK; ++i)
                 chunk[i].free = {0, (i + 1) % LOCAL ? chunk + i + 1 : nullptr};

@@ -1,4 +1,4 @@
-// Value: a Type and 1 to 4 Buffers, named by the storage kind in Python. A Buffer is a place in an
+// Value: a Type and Buffers, named by the storage kind in Python: dense has one. A Buffer is a place in an
 // Allocation; an Allocation is memory of the pool, or foreign memory kept alive by a Python object.
 #pragma once
 #include <array>
@@ -36,18 +36,18 @@ struct Buffer {
 
 struct Value {
     std::atomic<uint32_t> references{1};
+    bool part = false; // of another Value's memory
     Ref<Type> type;
     std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
-    bool part = false;            // of another Value's memory
-    std::array<Buffer, 4> buffers;
+    std::array<Buffer, 1> buffers;
     Ref<Value> next; // the following result of an operation with several results
 
     // Empty where there is no memory.
-    static Ref<Value> in(Ref<Allocation> memory, const Ref<Type>& type,
+    static Ref<Value> in(Ref<Allocation> memory, Ref<Type> type,
                          std::vector<int64_t> strides = {}) {
         if (!memory) return {};
         auto value = Ref<Value>::adopt(new Value);
-        value->type = type;
+        value->type = std::move(type);
         value->part = !strides.empty();
         value->strides = std::move(strides);
         value->buffers[0].allocation = std::move(memory);

@@ -1,6 +1,7 @@
 #include "walk.h"
 
 #include <array>
+#include <bit>
 
 #include "intern.h"
 #include "per_thread.h"
@@ -32,21 +33,24 @@ class Positions {
     }
 
     void clear() { count_ = 0; }
+    void expect(std::size_t count) { expected_ = 4 * count; }
     std::size_t room() const { return places_.capacity(); }
 
   private:
     using Place = std::pair<Node*, uint32_t>;
-    static constexpr std::size_t FEW = 12;
+    static constexpr std::size_t FEW = 12, NEAR = 128, ROW = 64;
+    static_assert(sizeof(Node) >= NEAR, "two nodes have two numbers");
 
+    // Nodes that were made one after the other lie so in memory, and here.
     std::size_t place_of(Node* node) const {
-        std::size_t mask = places_.size() - 1;
-        std::size_t at = mix(0, reinterpret_cast<std::size_t>(node)) & mask;
+        std::size_t mask = places_.size() - 1, number = reinterpret_cast<std::size_t>(node) / NEAR;
+        std::size_t at = (mix(0, number / ROW) * ROW + number % ROW) & mask;
         while (places_[at].first && places_[at].first != node) at = (at + 1) & mask;
         return at;
     }
 
     void begin() {
-        places_.assign(64, {nullptr, NOWHERE});
+        places_.assign(std::max<std::size_t>(64, std::bit_ceil(expected_)), {nullptr, NOWHERE});
         for (const Place& place : few_) places_[place_of(place.first)] = place;
     }
 
@@ -59,14 +63,13 @@ class Positions {
 
     std::array<Place, FEW> few_;
     std::vector<Place> places_;
-    std::size_t count_ = 0;
+    std::size_t count_ = 0, expected_ = 0;
 };
 
 // A node on the way down. Its inputs stand at the end of `inputs_`, the positions of those that
 // were left behind at the end of `below_`.
 struct Frame {
     Ref<Node> node;
-    Ref<Value> value;
     std::size_t inputs, next, below;
     bool shared; // whether the walk may come by again
 };
@@ -93,7 +96,8 @@ struct Ground {
 
 class Walk {
   public:
-    Walk() {
+    explicit Walk(std::size_t outputs) {
+        seen_.expect(outputs);
         walked_.nodes = std::move(ground_.nodes);
         walked_.edges = std::move(ground_.edges);
         walked_.outputs = std::move(ground_.outputs);
@@ -107,12 +111,16 @@ class Walk {
     }
 
     void from(Node* output) {
-        if (seen_.find(output) != NOWHERE) return;
-        push(Ref<Node>(output), true);
-        while (!stack_.empty()) step();
+        uint32_t found = seen_.find(output);
+        if (found == NOWHERE) {
+            found = come_to(Ref<Node>(output), true);
+            while (!stack_.empty()) step();
+            if (found == NOWHERE) found = uint32_t(walked_.nodes.size() - 1);
+        }
+        walked_.outputs.push_back(found);
     }
 
-    Walked finish(std::span<Node* const> outputs) {
+    Walked finish() {
         for (WalkedNode& walked : walked_.nodes) {
             // Each use by a pending node of the walk is one count, the walk's own is another.
             // Relaxed: a new holder can only come from one that is counted already.
@@ -126,18 +134,18 @@ class Walk {
             if (claim) walked_.busy = claim;
             if (!walked.value && is_submitted(*walked.node)) walked_.submitted = true;
         }
-        for (Node* output : outputs) {
-            walked_.outputs.push_back(seen_.find(output));
-            walked_.nodes[walked_.outputs.back()].held = true;
-        }
+        for (uint32_t output : walked_.outputs) walked_.nodes[output].held = true;
         return std::move(walked_);
     }
 
   private:
-    void push(Ref<Node> node, bool shared) {
+    // Of a leaf, or a node that was computed, where it stands now.
+    uint32_t come_to(Ref<Node> node, bool shared) {
         std::size_t begin = inputs_.size();
-        Ref<Value> value = look(node.get(), inputs_); // no inputs: a leaf, or computed
-        stack_.push_back({std::move(node), std::move(value), begin, begin, below_.size(), shared});
+        Ref<Value> value = look(node.get(), inputs_);
+        if (inputs_.size() == begin) return add(std::move(node), std::move(value), 0, shared);
+        stack_.push_back({std::move(node), begin, begin, below_.size(), shared});
+        return NOWHERE;
     }
 
     void step() {
@@ -150,10 +158,8 @@ class Walk {
         // What nobody else has a count of is read once: this is the only way to it.
         bool shared = input->references.load(std::memory_order_relaxed) > 2;
         uint32_t found = shared ? seen_.find(input.get()) : NOWHERE;
-        if (found == NOWHERE)
-            push(std::move(input), shared);
-        else
-            read(found);
+        if (found == NOWHERE) found = come_to(std::move(input), shared);
+        if (found != NOWHERE) read(found);
     }
 
     // By the node on top.
@@ -164,17 +170,22 @@ class Walk {
 
     void leave() {
         Frame& top = stack_.back();
-        auto position = uint32_t(walked_.nodes.size());
-        if (top.shared) seen_.put(top.node.get(), position);
-        auto begin = below_.begin() + std::ptrdiff_t(top.below);
-        auto width = uint32_t(below_.end() - begin);
-        walked_.nodes.push_back(
-            {std::move(top.node), std::move(top.value), uint32_t(walked_.edges.size()), width});
+        auto width = uint32_t(below_.size() - top.below);
+        uint32_t position = add(std::move(top.node), {}, width, top.shared);
+        auto begin = below_.end() - width;
         walked_.edges.insert(walked_.edges.end(), begin, below_.end());
         below_.erase(begin, below_.end());
         inputs_.resize(top.inputs);
         stack_.pop_back();
         if (!stack_.empty()) read(position);
+    }
+
+    uint32_t add(Ref<Node> node, Ref<Value> value, uint32_t width, bool shared) {
+        auto position = uint32_t(walked_.nodes.size());
+        if (shared) seen_.put(node.get(), position);
+        walked_.nodes.push_back(
+            {std::move(node), std::move(value), uint32_t(walked_.edges.size()), width});
+        return position;
     }
 
     Walked walked_;
@@ -199,9 +210,9 @@ Walked::~Walked() {
 }
 
 Walked walk(std::span<Node* const> outputs) {
-    Walk nodes;
+    Walk nodes(outputs.size());
     for (Node* output : outputs) nodes.from(output);
-    return nodes.finish(outputs);
+    return nodes.finish();
 }
 
 } // namespace tenfold

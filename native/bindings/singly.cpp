@@ -227,8 +227,7 @@ static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
     const Options& in_force = current_options();
     bool usual = make_group && (in_force.singly || in_force.verify);
     if (alone || !usual || options[1] || options[2]) return false;
-    bool seldom = is_long(walked) || (sight_of(known).times < OFTEN && goes_by_calls(walked));
-    return seldom && may_have_groups(walked, device);
+    return is_long(walked) || (sight_of(known).times < OFTEN && goes_by_calls(walked));
 }
 
 namespace {
@@ -263,7 +262,7 @@ nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
     Grouper grouper;
     teller.limit = grouper.limit;
     if (!is_long(walked) || grouper.limit == 1 || !goes_apart(walked, options, {Key{}, nullptr}) ||
-        !compute_in_groups(walked, teller, &teller))
+        !compute_in_groups(walked, device, teller, &teller))
         return nb::none();
     return teller.told;
 }
@@ -277,7 +276,7 @@ bool computed_singly(const Walked& walked, std::span<const uint64_t> options, co
         Grouper grouper;
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
         if (!is_long(walked)) ++sight_of(known).times;
-        if (compute_in_groups(walked, *singly,
+        if (compute_in_groups(walked, device, *singly,
                               is_long(walked) && grouper.limit > 1 ? &grouper : nullptr))
             return true;
         if (PyErr_Occurred()) return false;
