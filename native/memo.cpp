@@ -7,6 +7,7 @@
 #include "intern.h"
 #include "per_thread.h"
 #include "recent.h"
+#include "release.h"
 #include "shapes.h"
 
 namespace tenfold {
@@ -92,7 +93,12 @@ struct Front {
         return true;
     }
 
-    static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo is cleared
+    static void tell_to_forget() {
+        current_epoch.fetch_add(1, std::memory_order_relaxed);
+        PerThread<Front>::get().forget_if_told(); // this thread's at once
+    }
+
+    static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo loses entries
 };
 
 Memo* const the_memo = new Memo; // made when the library is loaded; outlives every static object
@@ -173,6 +179,18 @@ void remember(const MemoQuery& query, const Ref<Inference>& inference) {
     remember_both(query, {inference, inference->results[0]});
 }
 
+Inference::~Inference() {
+    delete movement.load(std::memory_order_acquire);
+    release_later(keeps);
+}
+
+void forget_inferences(const Op* op) {
+    Front::tell_to_forget();
+    Table::Entries fallen; // freed outside the lock
+    Guard guard(memo().lock);
+    memo().table.drop_all([&](const auto& entry) { return entry.key.op == op; }, fallen);
+}
+
 std::size_t remembered_inferences() {
     Guard guard(memo().lock);
     return memo().table.size();
@@ -180,8 +198,7 @@ std::size_t remembered_inferences() {
 
 void clear_memo() {
     Table fallen;
-    Front::current_epoch.fetch_add(1, std::memory_order_relaxed);
-    PerThread<Front>::get().forget_if_told(); // this thread's at once
+    Front::tell_to_forget();
     Guard guard(memo().lock);
     fallen.swap(memo().table);
 }

@@ -27,8 +27,10 @@ struct Inference {
     Ref<Loops> loops;
     // Of a view: owned; null: not asked for yet.
     std::atomic<const Movement*> movement{nullptr};
+    // Of a call: Python's object of its op, owned; given back through the release list.
+    void* keeps = nullptr;
 
-    ~Inference() { delete movement.load(std::memory_order_acquire); }
+    ~Inference();
     static void destroy(Inference* inference) { delete inference; }
 };
 
@@ -51,6 +53,9 @@ struct Inferred {
 Inferred recall(const MemoQuery& query);
 // What Python's rules have said.
 void remember(const MemoQuery& query, const Ref<Inference>& inference);
+
+// Of an op that is not called any more.
+void forget_inferences(const Op* op);
 
 std::size_t remembered_inferences();
 void clear_memo();

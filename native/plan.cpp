@@ -476,6 +476,19 @@ void forget_plans() {
     kept().words = 0;
 }
 
+void forget_plans_of(const void* call) {
+    auto has_call = [&](const Ref<Inference>& each) { return each && each->keeps == call; };
+    Plans::Entries fallen; // freed outside the lock
+    tell_fronts();
+    Guard guard(kept().lock);
+    kept().plans.drop_all(
+        [&](const auto& entry) {
+            return std::ranges::any_of(entry.value->owned.inferences, has_call);
+        },
+        fallen);
+    for (const auto& entry : fallen) kept().words -= entry.key.size();
+}
+
 std::size_t kept_plans() {
     Guard guard(kept().lock);
     return kept().plans.size();

@@ -169,6 +169,7 @@ uint8_t known_exact(std::span<const uint64_t> key);
 // Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
 void keep_plan(Ref<BoundPlan> plan);
 void forget_plans();
+void forget_plans_of(const void* call); // Python's object of its op
 std::size_t kept_plans();
 
 } // namespace tenfold

@@ -41,6 +41,16 @@ template <class Key, class Value, class Hash, class Same> class Recent {
     }
     Entry& drop_last(Entries& fallen) { return drop(std::prev(entries_.end()), fallen); }
 
+    // All entries that are unwanted.
+    template <class Unwanted> void drop_all(Unwanted unwanted, Entries& fallen) {
+        for (auto at = entries_.begin(); at != entries_.end();) {
+            auto place = at++;
+            if (!unwanted(*place)) continue;
+            places_.erase(place);
+            fallen.splice(fallen.begin(), entries_, place);
+        }
+    }
+
     std::size_t size() const { return places_.size(); }
     void swap(Recent& other) {
         entries_.swap(other.entries_);

@@ -288,6 +288,7 @@ void remember(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, n
     for (PyObject* each : found.others) call->kept.push_back(nb::borrow(each));
     for (Node* node : found.nodes) call->types.push_back(node->type);
     call->op = find_op(op);
+    call->kept.push_back(nb::borrow(static_cast<PyObject*>(call->op->python)));
     if (!(call->params = params_of(params.ptr()))) nb::raise_python_error();
     call->order = std::move(order);
     for (nb::handle each : captured) {

@@ -8,6 +8,7 @@
 #include "../caches.h"
 #include "../counters.h"
 #include "../lock.h"
+#include "../plan.h"
 #include "../pool.h"
 #include "python.h"
 
@@ -28,7 +29,8 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
                            bool whole_exponent, bool assigns, const std::string& shapes,
                            bool by_itself, const std::string& folds, uint32_t weight) {
     Op& op = declare_op(name);
-    op.python = python.release().ptr();
+    op.python = python.ptr();
+    if (weight == 1) python.release(); // a call's lives as long as what calls it, and its calls
     op.view = view;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
@@ -124,6 +126,13 @@ NB_MODULE(_native, module) {
     });
     module.def("set_hooks", set_hooks);
 
+    module.def(
+        "forget_op",
+        [](uint32_t id) {
+            forget_inferences(find_op(id));
+            forget_plans_of(find_op(id)->python);
+        },
+        "id"_a);
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
                "folds"_a = "", "weight"_a = 1);

@@ -39,6 +39,8 @@ Ref<Inference> infer(const MemoQuery& query, const Params* given) {
         inference->operands.push_back(uint16_t(id));
     }
     inference->kind = nb::cast<uint8_t>(answer[2]);
+    if (query.op->weight > 1)
+        inference->keeps = Py_NewRef(static_cast<PyObject*>(query.op->python));
     return inference;
 }
 

@@ -37,6 +37,14 @@ int main() {
     CHECK(recall(query).inference == known);
     CHECK(remembered_inferences() <= CAPACITY);
     CHECK(live_types() <= CAPACITY + 1'000);
+    Op& other = declare_op("other");
+    Type* one[] = {a.get()};
+    remember({&other, nullptr, false, one}, inferred(a).inference);
+    std::size_t before = remembered_inferences();
+    forget_inferences(&other);
+    CHECK(remembered_inferences() == before - 1);
+    CHECK(!recall({&other, nullptr, false, one}));
+    CHECK(recall(query).inference == known);
     clear_memo();
     CHECK(remembered_inferences() == 0);
     CHECK(!recall(query));

@@ -245,6 +245,9 @@ def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
 def set_groups(group: Callable[..., Any]) -> None:
     """Name what computes members of a group together."""
 
+def forget_op(id: int) -> None:
+    """Forget what is known of an operation of which no new calls come."""
+
 def groups_of(
     nodes: Sequence[Node], options: Sequence[int]
 ) -> list[tuple[int, list[int], bool, bool]] | None:

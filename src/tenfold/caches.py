@@ -124,6 +124,13 @@ class Recent(Generic[Key, Item]):
     def __len__(self) -> int:
         return sum(map(len, self._generations))
 
+    def drop(self, unwanted: Callable[[Any], bool]) -> None:
+        """Forget entries by their keys."""
+        for generation in self._generations:
+            for place in list(generation):
+                if unwanted(place.key if isinstance(place, _Cut) else place):
+                    generation.pop(place, None)
+
     def clear(self) -> None:
         """Forget all entries."""
         self._generations = ({}, {})

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import count
@@ -26,6 +27,7 @@ from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.caches import Recent
 from tenfold.errors import RunError, message
+from tenfold.functions import groups
 from tenfold.functions.calls import call_op
 from tenfold.functions.opaque import checked_function
 from tenfold.functions.traced import Traced, Waits, traced
@@ -81,6 +83,12 @@ class Call:
     def __init__(self, function: Callable[..., Any], made: Traced, family: object) -> None:
         self.traced = made
         self.op: Op[...] = call_op(function, made, family)
+
+    def __del__(self) -> None:
+        """Nobody calls it again: what is known of it goes, its op with the last node of a call."""
+        if hasattr(self, "op") and not sys.is_finalizing():
+            _native.forget_op(self.op.id)
+            groups.forget(self.op.id)
 
     def captured(self) -> list[Node] | None:
         """Return what was captured as it is now; None where the function is to be traced anew."""

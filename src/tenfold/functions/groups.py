@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Node, Type, Value
-from tenfold.caches import Recent, remembered
+from tenfold.caches import Recent
 from tenfold.devices import timeline
 from tenfold.errors import UnsupportedError
 from tenfold.explain import apart
@@ -31,6 +31,8 @@ NEAR = 64
 OFTEN = 3
 """Groups of one form that are computed without a plan."""
 _seen: Recent[tuple[Any, ...], int] = Recent(MOST, "forms of groups")
+_expressions: Recent[tuple[Any, ...], Any] = Recent(MOST, "expressions of groups")
+# Keys have the numbers of operations: what is kept must not keep the op of a call that is gone.
 Columns = Sequence[tuple[Any, bool]]
 Earlier = dict[Any, dict[int, apart.Batch]]
 """Of an evaluation: by operation or function its batches, by the number of the group."""
@@ -133,15 +135,39 @@ def _compared(
     return [dense.adopt(np.ascontiguousarray(rows), device) for rows in found]
 
 
-@remembered("expressions of groups", MOST)
+def forget(op: int) -> None:
+    """Forget what is kept of the operation of this number."""
+    for cache in (_seen, _expressions):
+        cache.drop(lambda key: key[0] == op)
+
+
+Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...]]
+"""The expression of a group, its placeholders, and which results have a row for each member."""
+
+
 def expression(
     op: Op[...],
     params: Params,
     given: tuple[Type | None, ...],
     flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
-) -> tuple[Graph, tuple[Node, ...], tuple[bool, ...]] | None:
-    """Return the expression of a group, its placeholders, and which results have a row for each."""
+) -> Expression | None:
+    """Return the expression of a group, None where there is none; equal groups have one."""
+    key = (op.id, params, given, flags, scalars)
+    found = _expressions.get(key)
+    if found is None:
+        found = _expressions.setdefault(key, (_written(op, params, given, flags, scalars),))
+    made: Expression | None = found[0]
+    return made
+
+
+def _written(
+    op: Op[...],
+    params: Params,
+    given: tuple[Type | None, ...],
+    flags: tuple[bool, ...],
+    scalars: tuple[Any, ...],
+) -> Expression | None:
     ones: list[Any] = []
     stand_ins: dict[Node, Entry] = {}
     inputs: list[Node] = []
@@ -167,7 +193,7 @@ def expression(
 
 def _comes_often(op: Op[...], params: Params, flags: tuple[bool, ...]) -> bool:
     """Whether there were such groups before, so that a plan is worth its making."""
-    key = (op, params, flags)
+    key = (op.id, params, flags)
     times = _seen.get(key) or 1
     _seen[key] = times + 1
     return times > OFTEN

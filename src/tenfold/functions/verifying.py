@@ -18,7 +18,6 @@ import numpy as np
 
 from tenfold import _native, pipeline
 from tenfold._native import Node, Type, Value
-from tenfold.caches import remembered
 from tenfold.dtypes import kind_of, wide
 from tenfold.errors import RunError
 from tenfold.functions.batching import Entry, batched
@@ -86,7 +85,6 @@ def _compared(
     return found[: written.results], None
 
 
-@remembered("expressions of groups that are verified", 256)
 def _written(
     op: Op[...],
     params: Params,

@@ -176,7 +176,8 @@ class RuleSet:
                     if _operation(tree) not in patterns:
                         patterns.append(_operation(tree))
                 known += [Candidate(rule, each, _needs(each), _names(each)) for each in patterns]
-            self._candidates[op, read] = known
+            if _lasts(op):
+                self._candidates[op, read] = known
         return known
 
     def fitting(self, op: Operator, inputs: tuple[Operator, ...]) -> Fitting:
@@ -192,7 +193,8 @@ class RuleSet:
                 for place, read in enumerate(inputs):
                     found += [(each, place) for each in self._with_root(read, read=True)]
             known = tuple(found)
-            self._fitting[(op, *inputs)] = known
+            if all(map(_lasts, (op, *inputs))):
+                self._fitting[(op, *inputs)] = known
         return known
 
     def may_match(self, graph: Graph, ops: Sequence[Operator]) -> bool:
@@ -201,6 +203,11 @@ class RuleSet:
             self.fitting(op, tuple([ops[i] for i in inputs]))
             for op, inputs in zip(ops, graph.inputs, strict=True)
         )
+
+
+def _lasts(op: Operator) -> bool:
+    """Whether an operation may be kept: that of a traced function goes with the function."""
+    return not (isinstance(op, Op) and op.body is not None)
 
 
 def _operation(pattern: Pattern) -> Operation:
