@@ -370,10 +370,10 @@ class Groups {
         std::size_t most = std::min(most_together(members[0]), maker_->limit);
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
-            Members them{walked_, some, std::size_t(&group - groups_.data()), begin > 0};
             bool together = group.together && some.size() >= few;
+            Members them{walked_, some, std::size_t(&group - groups_.data()), begin > 0, together};
             if (maker_->tells)
-                maker_->tell(them, together);
+                maker_->compute(them, {});
             else if (together && compute_together(them))
                 continue;
             group.together &= maker_->tells || some.size() < few;

@@ -14,6 +14,7 @@ struct Members {
     std::span<const uint32_t> positions;
     std::size_t group; // its number, in the order in which groups were found
     bool rest;         // a limit has cut them off from those before
+    bool together;     // whether they are enough
 
     std::size_t size() const { return positions.size(); }
     const Ref<Node>& node(std::size_t row) const { return walked.nodes[positions[row]].node; }
@@ -27,11 +28,8 @@ class GroupMaker {
     // one.
     virtual std::vector<Ref<Value>> compute(const Members& members,
                                             std::span<const Column> inputs) = 0;
-    // What would be computed, and whether together.
-    virtual void tell(const Members&, bool /*together*/) {}
-
     std::size_t limit = SIZE_MAX; // of members
-    bool tells = false;           // and nothing is computed
+    bool tells = false;           // what would be computed, and nothing is
 };
 
 // Of a walk, together or, where there is no maker, one by one. False where it has no groups that

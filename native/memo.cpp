@@ -7,7 +7,6 @@
 #include "intern.h"
 #include "per_thread.h"
 #include "recent.h"
-#include "release.h"
 #include "shapes.h"
 
 namespace tenfold {
@@ -177,11 +176,6 @@ Inferred recall(const MemoQuery& query) {
 
 void remember(const MemoQuery& query, const Ref<Inference>& inference) {
     remember_both(query, {inference, inference->results[0]});
-}
-
-Inference::~Inference() {
-    delete movement.load(std::memory_order_acquire);
-    release_later(keeps);
 }
 
 void forget_inferences(const Op* op) {

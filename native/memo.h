@@ -10,6 +10,7 @@
 #include "movement.h"
 #include "op.h"
 #include "params.h"
+#include "release.h"
 #include "type.h"
 
 namespace tenfold {
@@ -30,7 +31,10 @@ struct Inference {
     // Of a call: Python's object of its op, owned; given back through the release list.
     void* keeps = nullptr;
 
-    ~Inference();
+    ~Inference() {
+        delete movement.load(std::memory_order_acquire);
+        release_later(keeps);
+    }
     static void destroy(Inference* inference) { delete inference; }
 };
 

@@ -105,16 +105,10 @@ NB_MODULE(_native, module) {
     declare_engine(module);
 
     nb::class_<Options>(module, "Options")
-        .def(
-            "__init__",
-            [](Options* self, bool strict, uint8_t device, uint32_t pending_depth, bool origins,
-               uint64_t number, uint64_t of_process, bool singly, int threads, uint32_t batch_limit,
-               bool verify) {
-                new (self) Options{strict,     device, pending_depth, origins,     number,
-                                   of_process, singly, threads,       batch_limit, verify};
-            },
-            "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
-            "singly"_a, "threads"_a, "batch_limit"_a, "verify"_a);
+        .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t,
+                      bool>(),
+             "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
+             "singly"_a, "threads"_a, "batch_limit"_a, "verify"_a);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);

@@ -232,25 +232,22 @@ static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
 
 namespace {
 
-// Notes what would be computed together.
-class Teller : public GroupMaker, public OneByOne {
+// Notes what would be computed together, and computes nothing.
+class Teller : public Grouper, public OneByOne {
   public:
     Teller() { tells = true; }
-
-    std::vector<Ref<Value>> compute(const Members&, std::span<const Column>) override { return {}; }
-    void tell(const Members& members, bool together) override {
+    std::vector<Ref<Value>> compute(const Members& members, std::span<const Column>) override {
         nb::list positions;
         for (uint32_t position : members.positions) positions.append(position);
-        told.append(nb::make_tuple(members.group, positions, together, members.rest));
+        told.append(nb::make_tuple(members.group, positions, members.together, members.rest));
+        return {};
     }
     bool compute_one(uint32_t) override { return true; }
-    Ref<Value>& value(uint32_t) override { return none_; }
+    Ref<Value>& value(uint32_t) override { return none; }
     void is_done(uint32_t) override {}
 
     nb::list told;
-
-  private:
-    Ref<Value> none_;
+    Ref<Value> none;
 };
 
 // groups_of(nodes, options) -> the groups in the order in which they would be computed, each
@@ -259,12 +256,10 @@ class Teller : public GroupMaker, public OneByOne {
 nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
     Walked walked = walk(nodes_from(nodes));
     Teller teller;
-    Grouper grouper;
-    teller.limit = grouper.limit;
-    if (!is_long(walked) || grouper.limit == 1 || !goes_apart(walked, options, {Key{}, nullptr}) ||
-        !compute_in_groups(walked, device, teller, &teller))
-        return nb::none();
-    return teller.told;
+    bool goes = is_long(walked) && teller.limit > 1 &&
+                goes_apart(walked, options, {Key{}, nullptr}) &&
+                compute_in_groups(walked, device, teller, &teller);
+    return goes ? nb::object(teller.told) : nb::none();
 }
 
 } // namespace

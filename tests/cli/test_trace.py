@@ -150,6 +150,21 @@ def test_page_shows_all_parts_within_its_width(tenfold: Command, tmp_path: Path)
         assert text in out
 
 
+def test_reasons_of_batches_are_told(summary: Command, tenfold: Command, tmp_path: Path) -> None:
+    later, dtype = "whose inputs are ready later", "of another dtype, float32"
+    events = [event("cell", n, n + 1, members=8, apart=later) for n in range(3)]
+    events += [event("cell", 4, 5, members=2, apart=dtype), event("cell", 6, 7, members=9)]
+    assert summary(events)["apart"] == [
+        {"name": "cell", "reason": later, "launches": 3},
+        {"name": "cell", "reason": dtype, "launches": 1},
+    ]
+    out = tenfold("trace", str(tmp_path / "t.json"), "--top", "1").out
+    assert "batches of their own" in out
+    assert later in out
+    assert dtype not in out
+    assert "1 others" in out
+
+
 def trace(*events: object) -> str:
     return json.dumps({"traceEvents": events})
 
@@ -175,6 +190,7 @@ COMPLETE = {"name": "add", "ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1}
         (trace({**COMPLETE, "name": 3}), "event 0 has no name"),
         (trace({**COMPLETE, "args": 3}), "event 0 has no args"),
         (trace({**COMPLETE, "args": {"batch": 0}}), "event 0 has a batch that is no count"),
+        (trace({**COMPLETE, "args": {"apart": 3}}), "event 0 has no apart"),
         (trace({**COMPLETE, "args": {"operators": 3}}), "operators that are no list of whole"),
         (trace({**COMPLETE, "ph": "C", "args": {"bytes": "many"}}), "event 0 has no number bytes"),
         (trace({"ph": "M", "name": "thread_name"}), "event 0 has no name"),

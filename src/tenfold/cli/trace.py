@@ -64,6 +64,8 @@ def page(summary: Summary, top: int) -> Iterator[Table | Text]:
         yield Text("batches: none, for nothing was pushed to an engine")
     else:
         yield batches(summary)
+    if summary.apart:
+        yield apart(summary, top)
     if summary.critical is None:
         yield Text("critical path: not known, for nothing was pushed to an engine")
     else:
@@ -123,6 +125,18 @@ def batches(summary: Summary) -> Table:
         size = f"{bar.least}" if bar.least == bar.most else f"{bar.least} to {bar.most}"
         drawn = "#" * -(-bar.launches * BAR // longest)
         table.add_row(size, f"{bar.launches:,}", drawn)
+    return table
+
+
+def apart(summary: Summary, top: int) -> Table:
+    """Why batches were not one with an earlier batch of the same function or operation."""
+    table = columns("batches of their own", "launches")
+    table.add_column("why", overflow="fold")
+    for each in summary.apart[:top]:
+        table.add_row(Text(one_line(each.name)), f"{each.launches:,}", Text(one_line(each.reason)))
+    if others := summary.apart[top:]:
+        launches = sum(each.launches for each in others)
+        table.add_row(f"{len(others)} others", f"{launches:,}", "")
     return table
 
 

@@ -4,8 +4,9 @@ Takes the path of a file of Chrome trace events (JSON), hands on a frozen `Timel
 microseconds. Complete events become slices, counter events levels, instant events of the category
 `ready` slices without a length: from then on an operator could run. What else a file may have is
 left alone. Of a slice's `args` these are read: `operators` (numbers of the pushed operators that it
-ran, or that it pushed), `batch` (how many those are), `inputs` (operators whose results a push
-takes), and `running` (it had not ended). Raises InputError, one line, where a file is no timeline.
+ran, or that it pushed), `batch` (how many those are, or nodes), `inputs` (operators whose results a
+push takes), `running` (it had not ended), and `apart` (why it was not one with an earlier batch).
+Raises InputError, one line, where a file is no timeline.
 
     read_timeline("t.json").slices[0].name
 """
@@ -46,6 +47,7 @@ class Slice:
     inputs: tuple[int, ...] = ()
     batch: int | None = None
     running: bool = False
+    apart: str = ""
 
     @property
     def duration(self) -> float:
@@ -106,6 +108,7 @@ def _slice(event: dict[str, object], duration: float) -> Slice:
         _numbers(arguments, "inputs"),
         _count(arguments.get("batch")) or len(operators) or None,
         arguments.get("running") is True,
+        _field(arguments, "apart", str) if "apart" in arguments else "",
     )
 
 

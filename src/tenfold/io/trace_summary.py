@@ -14,7 +14,7 @@ of its batch or a thread until its launch begins.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -72,6 +72,15 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """Launches of one name that were batches of their own for one reason."""
+
+    name: str
+    reason: str
+    launches: int
+
+
+@dataclass(frozen=True)
 class Link:
     """`count` operators of one name, one after another on the critical path."""
 
@@ -92,6 +101,7 @@ class Summary:
     tracks: tuple[TrackUse, ...]
     batches: tuple[Bar, ...]
     mean_batch: float | None
+    apart: tuple[Apart, ...]
     critical: tuple[Link, ...] | None
     peaks: Mapping[str, float]
 
@@ -112,6 +122,7 @@ def summarise(timeline: Timeline) -> Summary:
         tuple(_tracks(timeline, span)),
         tuple(_bars(sizes)),
         sum(sizes) / len(sizes) if sizes else None,
+        tuple(_apart(work)),
         tuple(_links(work, pushes)) if pushes else None,
         timeline.peaks,
     )
@@ -199,6 +210,13 @@ def _bars(sizes: Sequence[int]) -> list[Bar]:
         Bar((1 << power >> 1) + 1 if power else 1, 1 << power, counts[power])
         for power in range(max(counts, default=-1) + 1)
     ]
+
+
+def _apart(work: Sequence[Slice]) -> list[Apart]:
+    """Return why batches were not one with earlier ones, the most frequent reason first."""
+    counts = Counter((each.name, each.apart) for each in work if each.apart)
+    found = [Apart(name, reason, launches) for (name, reason), launches in counts.items()]
+    return sorted(found, key=lambda each: (-each.launches, each.name, each.reason))
 
 
 def _links(work: Sequence[Slice], pushes: Sequence[Slice]) -> list[Link]:
