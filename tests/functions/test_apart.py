@@ -141,6 +141,12 @@ def test_a_chain_has_no_groups() -> None:
     assert lines(x)[0].startswith("groups: none, too few nodes that are alike are ready at once")
 
 
+def test_arrays_on_several_devices_have_no_groups() -> None:
+    there = tn.asarray([1.0, 2.0], device="reference")
+    arrays = [*[x + 1 for x in states(600)], there + 1]
+    assert lines(*arrays) == ["groups: none, it has arrays on several devices: cpu, reference"]
+
+
 def test_groups_are_a_part_of_the_whole_text() -> None:
     text = tn.explain(*layered(weights()))
     assert (
