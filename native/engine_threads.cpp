@@ -289,7 +289,8 @@ void Engine::compute(Worker& worker) {
 
 namespace {
 
-// What another thread has written last comes faster all at once, and before there is a Lock to hold.
+// What another thread has written last comes faster all at once, and before there is a Lock to
+// hold.
 void fetch(const void* object, std::size_t bytes) {
     constexpr std::size_t LINE = 64;
     for (std::size_t at = 0; at < bytes; at += LINE)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "columns.h"
+#include "equal.h"
 #include "intern.h"
 
 namespace tenfold {
@@ -17,8 +18,6 @@ constexpr int64_t LARGE_ROW = 1 << 14;
 constexpr std::size_t MOST_LARGE_ROWS = 16;
 constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
 constexpr uint32_t NOWHERE = ~uint32_t(0);
-
-bool is_pending(const WalkedNode& entry) { return !entry.value && !entry.node->is_scalar(); }
 
 bool is_part(const Node& node) { return node.op && !node.op->python; }
 
@@ -39,6 +38,7 @@ class Groups {
         if (!is_wide() || !enter()) return false;
         bool done = compute_all();
         publish_held();
+        publish_equal(walked_);
         return done;
     }
 
@@ -85,6 +85,10 @@ class Groups {
 
     const WalkedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
     const Node& node(uint32_t position) const { return *entry(position).node; }
+    bool is_pending(uint32_t position) const {
+        return !entry(position).value && !node(position).is_scalar() &&
+               !walked_.is_merged(position);
+    }
 
     bool enter() {
         std::size_t grouped = 0;
@@ -92,12 +96,12 @@ class Groups {
             if (!fits(entry(i))) return false;
             Place& place = nodes_[i];
             place.left = entry(i).uses;
-            if (!is_pending(entry(i))) continue;
+            if (!is_pending(i)) continue;
             place.left += entry(i).held;
             ++pending_;
             for (uint32_t input : walked_.inputs(entry(i))) {
                 place.depth = std::max(place.depth, nodes_[input].depth);
-                if (!is_pending(entry(input))) continue;
+                if (!is_pending(input)) continue;
                 ++place.missing;
                 ++nodes_[input].readers;
             }
@@ -114,12 +118,12 @@ class Groups {
         for (Place& place : nodes_) end = place.readers += end;
         readers_.resize(end);
         for (auto i = uint32_t(nodes_.size()); i-- > 0;) {
-            if (!is_pending(entry(i))) continue;
+            if (!is_pending(i)) continue;
             for (uint32_t input : walked_.inputs(entry(i)))
-                if (is_pending(entry(input))) readers_[--nodes_[input].readers] = i;
+                if (is_pending(input)) readers_[--nodes_[input].readers] = i;
         }
         for (uint32_t i = 0; i < nodes_.size(); ++i)
-            if (is_pending(entry(i)) && nodes_[i].missing == 0) become_ready(i);
+            if (is_pending(i) && nodes_[i].missing == 0) become_ready(i);
         return true;
     }
 
@@ -144,7 +148,7 @@ class Groups {
         auto fits = [&](uint32_t input) {
             return node(input).type->size() <= MOST_ELEMENTS || is_common(input);
         };
-        return maker_ && op.python && !op.view && op.part == Op::none && !op.assigns &&
+        return maker_ && op.python && op.pure && !op.view && op.part == Op::none && !op.assigns &&
                std::ranges::all_of(walked_.inputs(entry(position)), fits);
     }
 

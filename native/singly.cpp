@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "equal.h"
 #include "lying.h"
 #include "part.h"
 #include "release.h"
@@ -39,6 +40,7 @@ class Singly : public OneByOne {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
             if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
                 publish(walked_.nodes[i].node.get(), values_[i]);
+        publish_equal(walked_);
         return true;
     }
 
@@ -85,7 +87,7 @@ class Singly : public OneByOne {
 
     bool compute_all() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            if (there(i) || walked_.nodes[i].node->is_scalar()) continue;
+            if (there(i) || walked_.nodes[i].node->is_scalar() || walked_.is_merged(i)) continue;
             if (!compute_one(i)) return false;
             is_done(i);
         }
@@ -170,9 +172,11 @@ class Singly : public OneByOne {
     bool compute_by_plan(uint32_t position) {
         if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
         const WalkedNode& entry = walked_.nodes[position];
-        for (uint32_t input : walked_.inputs(entry)) {
-            const WalkedNode& below = walked_.nodes[input];
-            if (!below.value && !below.node->is_scalar()) publish(below.node.get(), values_[input]);
+        std::vector<Ref<Node>> written = inputs_of(entry.node.get()); // may equal those that are read
+        for (std::size_t k = 0; k < written.size(); ++k) {
+            uint32_t input = walked_.inputs(entry)[k];
+            if (!walked_.nodes[input].value && !written[k]->is_scalar())
+                publish(written[k].get(), values_[input]);
         }
         if (!maker_.compute(*entry.node)) return false;
         values_[position] = value_of(entry.node.get());

@@ -139,11 +139,19 @@ class Walk {
     }
 
   private:
+    // Another thread has written it, and it is looked at soon.
+    static void fetch(const Node& node) {
+        constexpr std::size_t LINE = 64;
+        for (std::size_t at = 0; at < sizeof(Node); at += LINE)
+            __builtin_prefetch(reinterpret_cast<const char*>(&node) + at, 1);
+    }
+
     // Of a leaf, or a node that was computed, where it stands now.
     uint32_t come_to(Ref<Node> node, bool shared) {
         std::size_t begin = inputs_.size();
         Ref<Value> value = look(node.get(), inputs_);
         if (inputs_.size() == begin) return add(std::move(node), std::move(value), 0, shared);
+        for (std::size_t i = begin; i < inputs_.size(); ++i) fetch(*inputs_[i]);
         stack_.push_back({std::move(node), begin, begin, below_.size(), shared});
         return NOWHERE;
     }

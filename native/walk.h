@@ -23,15 +23,20 @@ struct Walked {
     std::vector<WalkedNode> nodes;
     std::vector<uint32_t> edges; // positions of inputs, node after node
     std::vector<uint32_t> outputs;
+    // For each node the one before it that it equals, if there is any: it is not computed, and
+    // nobody reads it (equal.h). Empty where nobody has looked for them.
+    std::vector<uint32_t> same;
     uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
     std::size_t weight = 0, calls = 0; // operations, with those of calls; calls, which are pending
     bool submitted = false;            // something in it is to be computed by a submission; so then
 
+    static constexpr uint32_t NONE = ~uint32_t(0);
     Walked() = default;
     Walked(Walked&&) = default;
     Walked& operator=(Walked&&) = default;
     ~Walked(); // the next walk of the thread has the memory again
 
+    bool is_merged(std::size_t position) const { return !same.empty() && same[position] != NONE; }
     std::span<const uint32_t> inputs(const WalkedNode& of) const {
         return {edges.data() + of.first, of.width};
     }

@@ -1,6 +1,7 @@
 // Graphs that are seen for the first few times: computed node by node, by loops that Python makes
 // once for an operation and its dtypes.
 #include "../caches.h"
+#include "../equal.h"
 #include "../groups.h"
 
 #include <algorithm>
@@ -256,6 +257,7 @@ class Teller : public Grouper, public OneByOne {
 nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
     Walked walked = walk(nodes_from(nodes));
     Teller teller;
+    merge_equal(walked);
     bool goes = is_long(walked) && teller.limit > 1 &&
                 goes_apart(walked, options, {Key{}, nullptr}) &&
                 compute_in_groups(walked, device, teller, &teller);
@@ -264,9 +266,10 @@ nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
 
 } // namespace
 
-bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
+bool computed_singly(Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran) {
     if (goes_apart(walked, options, known)) {
+        if (is_long(walked)) merge_equal(walked);
         Maker maker;
         Grouper grouper;
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);

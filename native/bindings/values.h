@@ -52,7 +52,7 @@ struct KnownBy {
 // seldom; was.
 bool may_go_singly(const Walked& walked, std::span<const uint64_t> options);
 bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known);
-bool computed_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
+bool computed_singly(Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
                      Surroundings& surroundings, std::vector<Ran>* ran);
 void forget_sight(const Form& form); // graphs of this form are counted anew
 // A Launch with the GIL given away; a Python error where it was interrupted.

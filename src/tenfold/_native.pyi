@@ -211,6 +211,7 @@ def declare_op(
     by_itself: bool = False,
     folds: str = "",
     weight: int = 1,
+    pure: bool = True,
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int

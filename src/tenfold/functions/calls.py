@@ -32,6 +32,7 @@ def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[
     device = traced.outputs[0].type.device if traced.outputs else "cpu"
     graph = Graph.of(traced.outputs)
     inputs = traced.inputs  # not what was captured
+    ops = [node.op for node in graph.nodes if isinstance(node.op, Op)]
 
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
         return Inferred(results, tuple(type_.dtype for type_ in types))
@@ -63,7 +64,8 @@ def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[
         reference=reference,
         body=body,
         family=family,
-        can_fail=any(node.op is not None and node.op.can_fail for node in graph.nodes),
+        can_fail=any(op.can_fail for op in ops),
+        pure=all(op.pure and not op.opaque for op in ops),
         public=False,
         cost=float(len(graph)),
     )

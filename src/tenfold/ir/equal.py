@@ -57,7 +57,7 @@ def _key(work: Rewriting, at: int, first: dict[int, int]) -> tuple[Any, ...] | N
         return (SCALAR, repr(number)) if _native.is_notable(number) else None
     inputs = work.refresh(at)
     if isinstance(op, Op):
-        return (op, *[first.get(i, i) for i in inputs]) if _mergeable(op) else None
+        return (op, *[first.get(i, i) for i in inputs]) if op.merges else None
     return (LEAF, *[first.get(i, i) for i in inputs]) if inputs else None
 
 
@@ -66,10 +66,6 @@ def _computes(op: Operator) -> bool:
     where it stands.
     """
     return op is not SCALAR and not (isinstance(op, Op) and op.view)
-
-
-def _mergeable(op: Op[...]) -> bool:
-    return op.pure and not op.opaque and op.writes is None
 
 
 def _same_params(work: Rewriting, one: int, other: int) -> bool:

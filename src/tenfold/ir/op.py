@@ -289,11 +289,17 @@ class Op(Operation[P]):
             by_itself=self.by_itself,
             folds=self.folding.order if self.folding else "",
             weight=max(2, int(self.cost)) if self.body else 1,
+            pure=self.merges,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))
         if self.symbol is not None:
             _native.bind_symbol(self.symbol, number)
+
+    @property
+    def merges(self) -> bool:
+        """Whether two of it on the same inputs are one."""
+        return self.pure and not self.opaque and self.writes is None
 
     @property
     def result_names(self) -> tuple[str, ...]:

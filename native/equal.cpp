@@ -1,0 +1,135 @@
+#include "equal.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "intern.h"
+
+namespace tenfold {
+namespace {
+
+std::size_t number_of(const void* object) { return reinterpret_cast<std::size_t>(object); }
+
+// Of a huge integer only the nearest double is known here.
+bool is_equal_scalar(const Scalar& one, const Scalar& other) {
+    auto bits = [](double x) { return std::bit_cast<uint64_t>(x); };
+    if (one.form == Scalar::none || one.form == Scalar::huge) return false;
+    return one.form == other.form && one.whole == other.whole &&
+           bits(one.real) == bits(other.real) && bits(one.imaginary) == bits(other.imaginary);
+}
+
+class Merging {
+  public:
+    explicit Merging(Walked& walked) : walked_(walked), may_(walked.nodes.size()) {}
+
+    void run() {
+        for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
+            if (walked_.nodes[i].value || !walked_.nodes[i].node->op) continue;
+            redirect(i);
+            may_[i] = may_have_equals(i);
+            if (may_[i]) find(i);
+        }
+    }
+
+  private:
+    std::span<uint32_t> inputs(uint32_t position) {
+        const WalkedNode& entry = walked_.nodes[position];
+        return {walked_.edges.data() + entry.first, entry.width};
+    }
+
+    void redirect(uint32_t position) {
+        if (walked_.same.empty()) return;
+        for (uint32_t& input : inputs(position))
+            if (walked_.same[input] != Walked::NONE) input = walked_.same[input];
+    }
+
+    const Node& node(uint32_t position) const { return *walked_.nodes[position].node; }
+
+    // What reads something that equals nothing, and that nothing else reads, equals nothing.
+    bool may_have_equals(uint32_t position) {
+        for (uint32_t input : inputs(position))
+            if (walked_.nodes[input].uses < 2 && !may_[input] && !node(input).is_scalar())
+                return false;
+        return node(position).op->pure;
+    }
+
+    // Scalars are nodes of their own wherever they are written.
+    std::size_t hash_of_input(uint32_t input) const {
+        const Node& own = node(input);
+        if (!own.is_scalar()) return input;
+        std::size_t whole = std::size_t(own.scalar.whole) + own.scalar.form;
+        return mix(whole, std::bit_cast<uint64_t>(own.scalar.real));
+    }
+
+    bool is_same_input(uint32_t one, uint32_t other) const {
+        return one == other || (node(one).type.get() == node(other).type.get() &&
+                                is_equal_scalar(node(one).scalar, node(other).scalar));
+    }
+
+    std::size_t hash_of(uint32_t position) {
+        const Node& own = node(position);
+        std::size_t hash = mix(number_of(own.op), number_of(own.params.get()));
+        for (uint32_t input : inputs(position)) hash = mix(hash, hash_of_input(input));
+        return hash;
+    }
+
+    bool are_equal(uint32_t one, uint32_t other) {
+        const Node &first = node(one), &second = node(other);
+        auto same = [&](uint32_t a, uint32_t b) { return is_same_input(a, b); };
+        return first.op == second.op && first.params.get() == second.params.get() &&
+               first.type.get() == second.type.get() &&
+               std::ranges::equal(inputs(one), inputs(other), same);
+    }
+
+    void find(uint32_t position) {
+        if (2 * count_ >= table_.size()) grow();
+        uint32_t& place = place_of(position);
+        if (place == Walked::NONE) {
+            place = position;
+            ++count_;
+        } else {
+            merge(position, place);
+        }
+    }
+
+    void merge(uint32_t position, uint32_t first) {
+        if (walked_.same.empty()) walked_.same.assign(walked_.nodes.size(), Walked::NONE);
+        walked_.same[position] = first;
+        WalkedNode &own = walked_.nodes[position], &kept = walked_.nodes[first];
+        kept.uses += std::exchange(own.uses, 0);
+        kept.held |= own.held;
+        for (uint32_t input : inputs(position)) --walked_.nodes[input].uses;
+    }
+
+    uint32_t& place_of(uint32_t position) {
+        std::size_t mask = table_.size() - 1, at = hash_of(position) & mask;
+        while (table_[at] != Walked::NONE && !are_equal(table_[at], position)) at = (at + 1) & mask;
+        return table_[at];
+    }
+
+    void grow() {
+        std::vector<uint32_t> before(std::max<std::size_t>(64, 2 * table_.size()), Walked::NONE);
+        before.swap(table_);
+        for (uint32_t position : before)
+            if (position != Walked::NONE) place_of(position) = position;
+    }
+
+    Walked& walked_;
+    std::vector<char> may_;       // whether a node may have equals
+    std::vector<uint32_t> table_; // positions by hash, open addressing
+    std::size_t count_ = 0;
+};
+
+} // namespace
+
+void merge_equal(Walked& walked) { Merging(walked).run(); }
+
+void publish_equal(const Walked& walked) {
+    for (uint32_t i = 0; i < walked.same.size(); ++i) {
+        if (!walked.is_merged(i) || !walked.nodes[i].held) continue;
+        if (Ref<Value> value = value_of(walked.nodes[walked.same[i]].node.get()))
+            publish(walked.nodes[i].node.get(), std::move(value));
+    }
+}
+
+} // namespace tenfold
