@@ -50,7 +50,7 @@ class Merging {
         for (uint32_t input : inputs(position))
             if (walked_.nodes[input].uses < 2 && !may_[input] && !node(input).is_scalar())
                 return false;
-        return node(position).op->pure;
+        return node(position).op->merges;
     }
 
     // Scalars are nodes of their own wherever they are written.

@@ -16,7 +16,8 @@ struct Op {
     bool view = false;           // its result is a view of its first input
     uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
-    bool pure = true;            // two of it on the same inputs are one; it may be batched
+    bool pure = true;            // it may run once for many calls on the same inputs
+    bool merges = true;          // calls on the same inputs are one
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands
     // What its Params say of its first input: a part that it takes, or replaces; see part.h.

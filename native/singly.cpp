@@ -172,7 +172,8 @@ class Singly : public OneByOne {
     bool compute_by_plan(uint32_t position) {
         if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
         const WalkedNode& entry = walked_.nodes[position];
-        std::vector<Ref<Node>> written = inputs_of(entry.node.get()); // may equal those that are read
+        // What was written may equal what is read.
+        std::vector<Ref<Node>> written = inputs_of(entry.node.get());
         for (std::size_t k = 0; k < written.size(); ++k) {
             uint32_t input = walked_.inputs(entry)[k];
             if (!walked_.nodes[input].value && !written[k]->is_scalar())

@@ -212,6 +212,7 @@ def declare_op(
     folds: str = "",
     weight: int = 1,
     pure: bool = True,
+    merges: bool = True,
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int

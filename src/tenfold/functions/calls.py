@@ -65,7 +65,7 @@ def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[
         body=body,
         family=family,
         can_fail=any(op.can_fail for op in ops),
-        pure=all(op.pure and not op.opaque for op in ops),
+        pure=all(op.pure for op in ops),
         public=False,
         cost=float(len(graph)),
     )

@@ -289,7 +289,8 @@ class Op(Operation[P]):
             by_itself=self.by_itself,
             folds=self.folding.order if self.folding else "",
             weight=max(2, int(self.cost)) if self.body else 1,
-            pure=self.merges,
+            pure=self.pure,
+            merges=self.merges,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))
@@ -298,7 +299,7 @@ class Op(Operation[P]):
 
     @property
     def merges(self) -> bool:
-        """Whether two of it on the same inputs are one."""
+        """Whether calls of it on the same inputs are one."""
         return self.pure and not self.opaque and self.writes is None
 
     @property
