@@ -72,6 +72,14 @@ bool lie_apart(Column& column, std::span<const Lies> rows, const Type& type) {
 
 } // namespace
 
+void copy_elements(char* to, const Value& from) {
+    auto* data = static_cast<const char*>(from.buffers[0].address());
+    if (from.strides.empty())
+        std::memcpy(to, data, std::size_t(bytes_of(*from.type)));
+    else
+        copy_strided(to, data, from.type->shape, from.strides, dtype_of(from.type->dtype).bytes);
+}
+
 bool write_rows(Column& column, std::span<const Lies> rows, const Type& type) {
     if (lie_apart(column, rows, type)) return true;
     char* to = room(column, type, rows.size());

@@ -22,6 +22,9 @@ struct Lies {
 
 inline int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
 
+// The elements of a value, in C order.
+void copy_elements(char* to, const Value& from);
+
 // The arrays of members, all of a Type: where they lie in one, equally far apart, nothing is
 // copied. False where there is no memory.
 bool write_rows(Column& column, std::span<const Lies> rows, const Type& type);

@@ -15,6 +15,7 @@ struct Op {
     void* python = nullptr;      // borrowed: the table keeps every Op alive, nodes that of a call
     bool view = false;           // its result is a view of its first input
     uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
+    bool lasts = false;          // it may take any time, however small its arrays are
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool pure = true;            // it may run once for many calls on the same inputs
     bool merges = true;          // calls on the same inputs are one

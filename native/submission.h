@@ -11,6 +11,7 @@ namespace tenfold {
 inline Word submissions_ended{0};                                      // told to those who wait
 inline std::atomic<uint32_t> last_submission{0}, oldest_submission{1}; // those before are void
 inline thread_local bool submissions_run_here = false;
+inline std::atomic<uint32_t> submissions_stopped{0}; // how often loops in them were told to stop
 
 inline bool is_submitted(const Node& node) {
     uint32_t number = node.submitted.load(std::memory_order_relaxed);

@@ -98,9 +98,12 @@ def test_graphs_of_imports_are_undirected() -> None:
     assert len(graph) >= real_graphs.LEAST
 
 
-def test_systems_take_steps_of_their_own() -> None:
+@pytest.mark.parametrize("solved", [adaptive_steps.solved, adaptive_steps.mapped])
+def test_systems_take_steps_of_their_own(
+    solved: Callable[[list[adaptive_steps.System]], list[adaptive_steps.Solution]],
+) -> None:
     systems = adaptive_steps.systems(3, n=5, end=0.3)
-    solutions = adaptive_steps.solved(systems)
+    solutions = solved(systems)
     expected = [adaptive_steps.numpy_solve(system) for system in systems]
     assert [each.steps for each in solutions] == [each.steps for each in expected]
     assert len({each.steps for each in solutions}) > 1

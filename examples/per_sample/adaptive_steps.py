@@ -4,7 +4,7 @@ A system is a ring of oscillators of van der Pol, each coupled to its neighbours
 differs, and so does how many steps it needs. The method is that of Bogacki and Shampine, "A 3(2)
 pair of Runge-Kutta formulas" (1989). A program is an ordinary loop which writes a step, says by
 `yield` what it must see, and decides by its value. All programs write a step, then all of these are
-computed together, and so on.
+computed together, and so on. `mapped` says the same as one loop, mapped over all systems.
 
 Run, from examples/: python -m per_sample.adaptive_steps --help
 """
@@ -132,6 +132,44 @@ def solved(systems: Sequence[System]) -> list[Solution]:
     return together(map(solve, systems))
 
 
+def loop(state: State, stiffness: tn.Array, end: tn.Array) -> tuple[State, tn.Array]:
+    """Integrate one system by a loop that decides by values; return how many steps it took, too."""
+
+    def goes_on(carry: tuple[State, tn.Array]) -> tn.Array:
+        return carry[0].time < end
+
+    def tried(carry: tuple[State, tn.Array]) -> tuple[State, tn.Array]:
+        state, steps = carry
+        after, error = step(state, stiffness, end)
+        position, velocity, time = (
+            tn.where(error <= 1, new, old)
+            for new, old in (
+                (after.position, state.position),
+                (after.velocity, state.velocity),
+                (after.time, state.time),
+            )
+        )
+        return State(position, velocity, time, after.size), steps + 1
+
+    found: tuple[State, tn.Array] = tn.while_loop(goes_on, tried, (state, 0))
+    return found
+
+
+def mapped(systems: Sequence[System]) -> list[Solution]:
+    """Integrate all systems by one loop: who has ended keeps his state until the last one has."""
+    begin = State(
+        tn.asarray(np.array([system.position for system in systems])),
+        tn.asarray(np.array([system.velocity for system in systems])),
+        tn.zeros(len(systems)),
+        tn.full(len(systems), FIRST),
+    )
+    stiffness = tn.asarray([system.stiffness for system in systems])
+    end = tn.asarray([system.end for system in systems])
+    state, steps = tn.vmap(loop)(begin, stiffness, end)
+    rows = zip(state.position, state.velocity, steps.tolist(), strict=True)
+    return [Solution(*row) for row in rows]
+
+
 def numpy_solve(system: System) -> Solution:
     """Integrate one system in NumPy: the last slope of a step is the first of the next one."""
     n, stiffness, identity = len(system.position), system.stiffness, np.eye(len(system.position))
@@ -184,6 +222,11 @@ def main(count: int, picture: Path | None) -> None:
         lambda: states(solved(given)),
         lambda: states(map(numpy_solve, given)),
         picture,
+    )
+    compare(
+        "the same, as one loop that is mapped",
+        lambda: states(mapped(given)),
+        lambda: states(map(numpy_solve, given)),
     )
 
 

@@ -208,18 +208,29 @@ PyObject* view_array(Ref<Node> node, PyObject* base) {
     return object;
 }
 
+std::vector<Ref<Node>> parts_of(const Ref<Node>& node) {
+    static const Op* part = &declare_op("part");
+    static auto* indices = new std::vector<Ref<Params>>; // under the GIL
+    std::vector<Ref<Node>> parts;
+    for (std::size_t i = 0; i < node->inference->results.size(); ++i) {
+        if (i == indices->size()) {
+            nb::tuple index = nb::make_tuple(i);
+            indices->push_back(params_of(index.ptr()));
+        }
+        parts.push_back(part_node(part, (*indices)[i], node, i));
+    }
+    return parts;
+}
+
 PyObject* arrays_of(Ref<Node> node, PyObject* base) {
     if (node->op && node->op->view && base && is_array(base))
         return view_array(std::move(node), base);
     std::size_t results = node->inference ? node->inference->results.size() : 1;
     if (results == 1) return new_array(std::move(node));
-    static const Op* part = &declare_op("part");
     PyObject* tuple = PyTuple_New(Py_ssize_t(results));
+    std::vector<Ref<Node>> parts = parts_of(node);
     for (std::size_t i = 0; tuple && i < results; ++i) {
-        PyObject* index = Py_BuildValue("(n)", Py_ssize_t(i));
-        PyObject* array = index ? new_array(part_node(part, params_of(index), node, i)) : nullptr;
-        Py_XDECREF(index);
-        if (array)
+        if (PyObject* array = new_array(std::move(parts[i])))
             PyTuple_SET_ITEM(tuple, Py_ssize_t(i), array);
         else
             Py_CLEAR(tuple);

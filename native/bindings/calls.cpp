@@ -209,6 +209,8 @@ PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next) {
 PyObject* made_by(const Call& call, const Arguments& given) {
     for (const auto& [array, node] : call.read)
         if (reinterpret_cast<ArrayObject*>(array.ptr())->node != node.get()) return nullptr;
+    if (watcher)
+        for (const auto& [array, node] : call.read) note(array.ptr(), node.get());
     std::vector<Node*> inputs;
     inputs.reserve(call.order.size() + call.captured.size());
     for (std::size_t at : call.order) inputs.push_back(given.nodes[at]);

@@ -4,6 +4,7 @@
 
 #include "../part.h"
 #include "../shapes.h"
+#include "../submission.h"
 #include "../walk.h"
 #include "values.h"
 
@@ -258,7 +259,8 @@ nb::list readers_to_python(const NodeHandle& self) {
     return readers;
 }
 
-// pending_of(arrays) -> the nodes that are to be computed; or the position of what is no Array.
+// pending_of(arrays) -> the nodes that are to be computed, and not submitted yet; or the position
+// of what is no Array.
 nb::object pending_of(nb::tuple arrays) {
     NodesHandle found;
     std::size_t position = 0;
@@ -266,7 +268,8 @@ nb::object pending_of(nb::tuple arrays) {
         if (!is_array(array.ptr())) return nb::int_(position);
         Node* node = node_of(array.ptr());
         if (!node) nb::raise_python_error();
-        if (node->op && !value_of(node)) found.nodes.emplace_back(node);
+        bool pending = node->op && !value_of(node) && !is_submitted(*node);
+        if (pending) found.nodes.emplace_back(node);
         ++position;
     }
     return nb::cast(std::move(found));

@@ -336,7 +336,9 @@ Walked walk_at_rest(std::span<Node* const> outputs) {
             constexpr timespec SPAN{0, 20'000'000}, BUSY_SPAN{0, 50'000}; // then signals are due
             sleep_while(submissions_ended, ended, busy ? &BUSY_SPAN : &SPAN);
         }
-        if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+        if (PyErr_CheckSignals() == 0) continue;
+        if (!busy) submissions_stopped.fetch_add(1); // who waited will not
+        nb::raise_python_error();
     }
 }
 

@@ -47,6 +47,8 @@ PyObject* new_array(Ref<Node> node); // a new reference
 // The arrays of a node's results: one Array, or a tuple of them; a view of `base` when the op makes
 // views.
 PyObject* arrays_of(Ref<Node> node, PyObject* base);
+// The results of a node with several, each by itself.
+std::vector<Ref<Node>> parts_of(const Ref<Node>& node);
 // The node an Array names now, borrowed; brings a view up to date; null with a Python error on
 // failure.
 Node* node_of(PyObject* array);
@@ -166,6 +168,7 @@ void declare_singly(nb::module_& module);
 void declare_submissions(nb::module_& module);
 void declare_calls(nb::module_& module);
 void declare_code(nb::module_& module);
+void declare_repeating(nb::module_& module);
 void declare_engine(nb::module_& module);
 
 inline void drain() {

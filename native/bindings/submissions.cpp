@@ -25,6 +25,7 @@ void end(NodesHandle& nodes) {
 // Those there are will never be run: whoever waits computes for himself.
 void forget() {
     oldest_submission.store(last_submission.load() + 1);
+    submissions_stopped.fetch_add(1);
     tell_of_ended_submissions();
 }
 

@@ -45,6 +45,7 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
     Object,
     Operator,
 )
+from tenfold.functions.control import cond, scan, while_loop  # noqa: E402  # as above
 from tenfold.functions.custom import op  # noqa: E402  # as above
 from tenfold.functions.function import function  # noqa: E402  # as above
 from tenfold.functions.operator import operator  # noqa: E402  # as above
@@ -76,6 +77,7 @@ __all__ = [
     "Rule",
     "asarray",
     "assign",
+    "cond",
     "engine",
     "errors",
     "eval",
@@ -89,10 +91,12 @@ __all__ = [
     "options",
     "profile",
     "rules",
+    "scan",
     "set_options",
     "testing",
     "trim",
     "vmap",
+    "while_loop",
     "wrap",
     *info.PUBLIC,
     *dtypes.DTYPES,

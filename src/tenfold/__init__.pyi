@@ -25,6 +25,7 @@ from tenfold.profile import Profile as Profile
 from tenfold.ir.rule import Rule as Rule
 from tenfold.interop.importing import asarray as asarray
 from tenfold.assignment.savers import assign as assign
+from tenfold.functions.control import cond as cond
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
 from tenfold.submission import eval as eval
@@ -38,10 +39,12 @@ from tenfold import operators as operators
 from tenfold.settings import options as options
 from tenfold.profile import profile as profile
 from tenfold import rules as rules
+from tenfold.functions.control import scan as scan
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
 from tenfold.functions.vmap import vmap as vmap
+from tenfold.functions.control import while_loop as while_loop
 from tenfold.assignment.windows import wrap as wrap
 e: float
 inf: float
@@ -605,6 +608,7 @@ __all__ = [
     "complex128",
     "complex64",
     "concat",
+    "cond",
     "conj",
     "copysign",
     "cos",
@@ -722,6 +726,7 @@ __all__ = [
     "roll",
     "round",
     "rules",
+    "scan",
     "searchsorted",
     "segment_sum",
     "set_options",
@@ -770,6 +775,7 @@ __all__ = [
     "view_as_real",
     "vmap",
     "where",
+    "while_loop",
     "wrap",
     "zeros",
     "zeros_like",

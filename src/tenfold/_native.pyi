@@ -213,6 +213,7 @@ def declare_op(
     weight: int = 1,
     pure: bool = True,
     merges: bool = True,
+    lasts: bool = False,
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int
@@ -266,7 +267,9 @@ class Nodes(Sequence[Node]):  # as far as Tenfold uses it
     def clear(self) -> None: ...
 
 def pending_of(arrays: tuple[Any, ...]) -> Nodes | int:
-    """Return the nodes that are to be computed; or the position of what is no Array."""
+    """Return the nodes that are to be computed, and not submitted yet; or the position of what is no
+    Array.
+    """
 
 def kept_node(array: Array) -> Node | None:
     """Return the node an Array keeps; unlike `node_of`, that of a view may be out of date."""
@@ -521,6 +524,26 @@ def forget_submissions() -> None:
 
 def run_submissions_here(here: bool) -> None:
     """Say whether this thread is computing a submission; it waits for none."""
+
+def repeat(
+    op: int,
+    params: tuple[Any, ...],
+    carried: list[Value],
+    read: Sequence[Value],
+    shared: Sequence[Value],
+    written: Sequence[Value],
+    steps: int,
+    backwards: bool,
+    compute: Callable[[int, list[Node]], None],
+    pause: Callable[[], None],
+) -> None:
+    """Compute an operation so many times, or with -1 until its last result is false: on `carried`,
+    which becomes what it made last, on a row of each array that is `read` and on what is `shared`.
+    What it makes besides becomes a row of each array that is `written`.
+
+    `compute` is given the number and the nodes of a step that no plan is known for, or that failed;
+    `pause`, a function of Python's, runs now and then, so that other threads do.
+    """
 
 def replay(
     nodes: Sequence[Node],

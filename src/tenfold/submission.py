@@ -72,6 +72,8 @@ class Evaluation(Operator):
         _native.run_submissions_here(True)
         try:
             self.context.run(pipeline.compute, self.nodes)
+        except KeyboardInterrupt:
+            pass  # who waited for a loop was interrupted, and has been told; who asks computes anew
         finally:
             _native.run_submissions_here(False)
             _native.end_submission(self.nodes)

@@ -14,10 +14,10 @@ import tenfold as tn
 from tenfold.devices import device
 from tenfold.ir.graph import Graph
 
-from . import calls, dtypes, indices, shapes, subscripts
+from . import calls, dtypes, indices, loops, shapes, subscripts
 from .table import MISTAKES, Mistake
 
-MODULES = (calls, dtypes, indices, shapes, subscripts)
+MODULES = (calls, dtypes, indices, loops, shapes, subscripts)
 PACKAGE = Path(tn.__file__).parent
 AT_THE_LINE = [mistake for mistake in MISTAKES if not mistake.at_wait]
 AT_THE_WAIT = [mistake for mistake in MISTAKES if mistake.at_wait]

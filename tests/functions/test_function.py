@@ -410,3 +410,18 @@ def test_a_failure_within_a_call_names_the_line_of_the_call() -> None:
     line = inspect.currentframe().f_lineno - 1  # type: ignore[union-attr]
     with pytest.raises(np.linalg.LinAlgError, match=f"test_function.py:{line}"):
         made.wait()
+
+
+def test_a_function_in_a_function_follows_what_the_inner_one_captured() -> None:
+    w, v = tn.asarray([1.0, 2.0]), tn.asarray([1.0, 1.0])
+    inner = tn.function(lambda x: w * x + tn.sum(v * v))
+    outer = tn.function(lambda x: inner(x) + 1)
+    assert outer(tn.ones((2,))).tolist() == [4.0, 5.0]
+    w[0] = 10.0
+    assert outer(tn.ones((2,))).tolist() == [13.0, 5.0]
+    v[0] = 2.0
+    assert outer(tn.ones((2,))).tolist() == [16.0, 8.0]
+    again = tn.function(lambda x: inner(x) * 2)
+    assert again(tn.ones((2,))).tolist() == [30.0, 14.0]
+    w[0], v[0] = 1.0, 0.0
+    assert again(tn.ones((2,))).tolist() == [4.0, 6.0]

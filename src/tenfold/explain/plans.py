@@ -150,8 +150,11 @@ def _other_notes(look: Look, step: Step) -> Iterator[str]:
         yield "no elements: nothing runs"
     else:
         graph = look.optimised
-        product = product_of(look, step)
-        yield f"{product.kind}: {product.reason}" if product else "NumPy or LAPACK computes it"
+        product, node = product_of(look, step), graph.nodes[step.position]
+        if node.op is not None and node.op.told is not None:
+            yield from node.op.told(*node.params)
+        else:
+            yield f"{product.kind}: {product.reason}" if product else "NumPy or LAPACK computes it"
         if work := graph.multiply_adds(step.position):
             yield f"{work:,} multiply-adds"
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"

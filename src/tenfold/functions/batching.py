@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from tenfold import _native
@@ -34,6 +35,9 @@ from tenfold.ops.indexing import viewed
 from tenfold.ops.joining import stack
 from tenfold.ops.members import Members
 from tenfold.ops.reshaping import broadcast_to, reshape
+
+UNASKED: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
+"""Whether members are put together that nobody has mapped: what one does not need is not made."""
 
 
 class Entry(NamedTuple):
@@ -64,6 +68,18 @@ def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[En
         else:
             made.append(_made(node, [entry(at) for at in inputs], length))
     return [entry(at) for at in graph.outputs]
+
+
+def batched_unasked(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[Entry]:
+    """As `batched`, for members that nobody has mapped.
+
+    Raises UnsupportedError where one would be computed what it has not chosen.
+    """
+    token = UNASKED.set(True)
+    try:
+        return batched(outputs, stand_ins)
+    finally:
+        UNASKED.reset(token)
 
 
 def _common_length(entries: Any) -> int:
@@ -107,11 +123,12 @@ def _of_call(members: Members, node: Node) -> Any:
         ones.append(one)
         stand_ins[_native.node_of(one)] = Entry(operand, shared)
     made = [_native.node_of(result) for result in node.op.body(ones)]
-    rows = tuple([_in_front(entry, members.length) for entry in batched(made, stand_ins)])
+    rows = tuple([in_front(entry, members.length) for entry in batched(made, stand_ins)])
     return rows if len(rows) > 1 else rows[0]
 
 
-def _in_front(entry: Entry, length: int) -> Array:
+def in_front(entry: Entry, length: int) -> Array:
+    """Return what stands for a node with the batch axis, whether it differs or not."""
     shape = (length, *entry.value.shape)
     made: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
     return made
@@ -184,4 +201,4 @@ def _of_member(members: Members, at: int, number: int) -> Any:
     return viewed(x, (number, *whole_axes(x.shape)[1:]))
 
 
-__all__ = ["Entry", "batched"]
+__all__ = ["UNASKED", "Entry", "batched", "batched_unasked", "in_front"]

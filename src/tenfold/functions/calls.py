@@ -1,21 +1,22 @@
 """Calls: the op of a traced function, by which a call of it is one node.
 
-Takes a Traced, hands on an Op: its inputs are the arrays among the arguments and what was captured,
-its results those of the function. A call alone, and small graphs that come often, are computed
-with what it is made of in its place (`ir/inline.py`), others in groups of equal calls
-(`functions/groups.py`).
+Takes what a function is made of, hands on an Op: its inputs are the arrays among the arguments and
+what was captured, its results those of the function. A call alone, and small graphs that come
+often, are computed with what it is made of in its place (`ir/inline.py`), others in groups of equal
+calls (`functions/groups.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tenfold import _native, pipeline
-from tenfold._native import Array, Type
-from tenfold.functions.traced import Traced, substituted
+from tenfold._native import Array, Node, Type
+from tenfold.devices.reference import Failure
+from tenfold.functions.traced import substituted
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Call, Inferred, Kind, Op
 from tenfold.storage import dense
@@ -26,12 +27,24 @@ def _called(*arrays: Array) -> tuple[Array, ...]:
     raise NotImplementedError(f"{len(arrays)} arrays: native code makes the nodes of calls")
 
 
-def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[...]:
-    """Return the op whose calls are calls of the function; `family` stands for the function."""
-    results = tuple([(node.type.shape, node.type.dtype) for node in traced.outputs])
-    device = traced.outputs[0].type.device if traced.outputs else "cpu"
-    graph = Graph.of(traced.outputs)
-    inputs = traced.inputs  # not what was captured
+def call_op(
+    name: str,
+    page: str,
+    graph: Graph,
+    inputs: Sequence[Node],
+    *,
+    family: object = None,
+    lines: bool = False,
+) -> Op[...]:
+    """Return the op whose calls are what a graph makes of other inputs; `family` stands for the
+    function of which it is a trace.
+
+    A failure names the line of the call, or with `lines` that of what has failed.
+    """
+    outputs = [graph.nodes[at] for at in graph.outputs]
+    results = tuple([(node.type.shape, node.type.dtype) for node in outputs])
+    device = outputs[0].type.device if outputs else "cpu"
+    inputs = tuple(inputs)  # not what was captured
     ops = [node.op for node in graph.nodes if isinstance(node.op, Op)]
 
     def rule(types: tuple[Type, ...], _device: str) -> Inferred:
@@ -39,7 +52,7 @@ def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[
 
     def body(given: Sequence[Array]) -> tuple[Array, ...]:
         nodes = [_native.node_of(array) for array in given]
-        made = substituted(graph, dict(zip(inputs, nodes, strict=True)))
+        made = substituted(graph, dict(zip(inputs, nodes, strict=True)), lines=lines)
         return tuple([_native.array_of(node) for node in made])
 
     def reference(*operands: Any) -> tuple[np.ndarray, ...]:
@@ -48,15 +61,15 @@ def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[
         made = [_native.node_of(array) for array in body(given)]
         failure = pipeline.compute([node for node in made if node.pending])
         if failure is not None:
-            raise failure
+            raise Failure(failure) if lines else failure
         return tuple([dense.export(value) for node in made if (value := node.value())])
 
     def bind(*given: Array) -> Call:
         return Call(given, (device,))
 
     return Op(
-        name=getattr(function, "__name__", "function"),
-        page=getattr(function, "__module__", None) or "",
+        name=name,
+        page=page,
         function=_called,  # not the user's: an op is for ever
         kind=Kind.COMPLEX,
         rule=rule,
@@ -66,6 +79,7 @@ def call_op(function: Callable[..., Any], traced: Traced, family: object) -> Op[
         family=family,
         can_fail=any(op.can_fail for op in ops),
         pure=all(op.pure for op in ops),
+        lasts=any(op.lasts for op in ops),
         public=False,
         cost=float(len(graph)),
     )

@@ -33,6 +33,7 @@ from tenfold.functions.opaque import checked_function
 from tenfold.functions.traced import Traced, Waits, traced
 from tenfold.functions.trees import Structure, flatten
 from tenfold.interop.importing import asarray
+from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op
 from tenfold.ir.tracing import TRACE
 from tenfold.settings import get
@@ -82,27 +83,15 @@ class Call:
 
     def __init__(self, function: Callable[..., Any], made: Traced, family: object) -> None:
         self.traced = made
-        self.op: Op[...] = call_op(function, made, family)
+        name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
+        graph = Graph.of(made.outputs)
+        self.op: Op[...] = call_op(name, page or "", graph, made.inputs, family=family)
 
     def __del__(self) -> None:
         """Nobody calls it again: what is known of it goes, its op with the last node of a call."""
         if hasattr(self, "op") and not sys.is_finalizing():
             _native.forget_op(self.op.id)
             groups.forget(self.op.id)
-
-    def captured(self) -> list[Node] | None:
-        """Return what was captured as it is now; None where the function is to be traced anew."""
-        for array, node in self.traced.read:
-            now = _native.kept_node(array)
-            if now is None or now != node:
-                return None
-        nodes: list[Node] = []
-        for each in self.traced.captured:
-            node = each.node if each.source is None else _native.node_of(each.source)
-            if node.type != each.node.type:
-                return None
-            nodes.append(node)
-        return nodes
 
     def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
         """Make the node of a call."""
@@ -137,7 +126,7 @@ class Function:
         key = self._key(leaves, structure)
         found = self._calls.get(key)
         call = found if isinstance(found, Call) else None
-        captured = call.captured() if call else None
+        captured = call.traced.present() if call else None
         if call is None or captured is None:
             call = self._traced(key, leaves, structure, found)
             if call is None:

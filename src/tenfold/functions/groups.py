@@ -18,7 +18,7 @@ from tenfold.caches import Recent
 from tenfold.devices import timeline
 from tenfold.errors import UnsupportedError
 from tenfold.explain import apart
-from tenfold.functions.batching import Entry, batched
+from tenfold.functions.batching import Entry, batched_unasked
 from tenfold.functions.traced import substituted
 from tenfold.ir.graph import Graph
 from tenfold.ir.op import Op, Params
@@ -184,7 +184,7 @@ def _written(
     try:
         made = op.body(ones) if op.body else _native.apply(op.id, tuple(ones), params)
         results = made if isinstance(made, tuple) else (made,)
-        entries = batched([_native.node_of(result) for result in results], stand_ins)
+        entries = batched_unasked([_native.node_of(result) for result in results], stand_ins)
     except UnsupportedError:
         return None
     outputs = [_native.node_of(entry.value) for entry in entries]

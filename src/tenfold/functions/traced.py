@@ -25,6 +25,7 @@ from tenfold.errors import RunError, message
 from tenfold.functions.trees import Structure, flatten
 from tenfold.interop.importing import asarray
 from tenfold.ir.graph import Graph
+from tenfold.ir.rewriting import ORIGIN
 from tenfold.ir.tracing import TRACE, Trace
 from tenfold.settings import within
 
@@ -52,16 +53,38 @@ class Traced:
     read: tuple[tuple[Array, Node], ...]
     """Arrays of others that were looked at besides: traced anew where one has changed."""
 
+    def present(self) -> list[Node] | None:
+        """Return what was captured as it is now; None where the function is to be traced anew."""
+        for array, node in self.read:
+            now = _native.kept_node(array)
+            if now is None or now != node:
+                return None
+            _native.node_of(array)  # a trace around this one is told of it
+        nodes: list[Node] = []
+        for each in self.captured:
+            node = each.node if each.source is None else _native.node_of(each.source)
+            if node.type != each.node.type:
+                return None
+            nodes.append(node)
+        return nodes
+
 
 class Waits(Exception):
     """The function asks for values: it cannot be traced."""
 
 
-def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Structure) -> Traced:
+def traced(
+    function: Callable[..., Any],
+    leaves: Sequence[Any],
+    structure: Structure,
+    *,
+    hoists: bool = True,
+) -> Traced:
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
-    `structure` is that of (args, kwargs). Raises Waits where it asks for a value, TypeError for a
-    result that is no array, RunError where it changes an array that it was not given.
+    `structure` is that of (args, kwargs). Where it does not hoist, what the function makes without
+    an argument is a part of it too. Raises Waits where it asks for a value, TypeError for a result
+    that is no array, RunError where it changes an array that it was not given.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
     trace = Trace(TRACE.get())
@@ -84,6 +107,8 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
     finally:
         _native.watch_arrays(before)
         TRACE.reset(token)
+        if before is not None:
+            before.extend(seen)  # a trace around this one is told as well
     if trace.waited:  # and the function went on
         raise Waits
     name = getattr(function, "__name__", "function")
@@ -92,7 +117,7 @@ def traced(function: Callable[..., Any], leaves: Sequence[Any], structure: Struc
     outputs, form = flatten(result)
     nodes = tuple([_node_of_result(name, output) for output in outputs])
     seen += [(output, _native.node_of(output)) for output in outputs if isinstance(output, Array)]
-    return _closed(name, nodes, form, inputs, seen)
+    return _closed(name, nodes, form, inputs, seen, hoists=hoists)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
@@ -115,6 +140,8 @@ def _closed(
     form: Structure,
     inputs: list[Node],
     looked_at: list[tuple[Array, Node | None]],
+    *,
+    hoists: bool,
 ) -> Traced:
     """Find what was captured, and put placeholders in its place."""
     made = {id(array) for array, node in looked_at if node is None}  # the list keeps them
@@ -131,30 +158,32 @@ def _closed(
     graph = Graph.of(outputs)
     windows = {node for array, node in seen if _native.window_of(array) is not None}
     own = windows.union(inputs)  # a window is written to unseen: nothing made of it is kept
-    depends: list[bool] = []
+    there = {node for _, node in seen}
+    inside: list[bool] = []
     for node, below in zip(graph.nodes, graph.inputs, strict=True):
-        depends.append(node in own or any(depends[at] for at in below))
-    read_by = [False] * len(graph)
-    for at, below in enumerate(graph.inputs):
-        if depends[at]:
-            for i in below:
-                read_by[i] = True
+        made_here = node.pending and node not in there and not hoists
+        inside.append(node in own or made_here or (hoists and any(inside[at] for at in below)))
+    reached = [False] * len(graph)
     for at in graph.outputs:
-        read_by[at] = True
+        reached[at] = True
+    for at in reversed(range(len(graph))):
+        if reached[at] and inside[at]:
+            for i in graph.inputs[at]:
+                reached[i] = True
     captured = [
         node
-        for node, used, dependent in zip(graph.nodes, read_by, depends, strict=True)
-        if used and (not dependent or node in windows) and not node.is_scalar
+        for node, is_read, own_part in zip(graph.nodes, reached, inside, strict=True)
+        if is_read and (not own_part or node in windows) and not node.is_scalar
     ]
     names = {node: array for array, node in seen}
     sources = tuple([Captured(node, names.get(node)) for node in captured])
     placeholders = [_native.node_of(_native.placeholder(node.type)) for node in captured]
     given = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
-    results = substituted(graph, given)
+    results = substituted(graph, given, lines=True)
     hoisted = {
         graph.nodes[i]
-        for below, dependent in zip(graph.inputs, depends, strict=True)
-        if not dependent
+        for below, own_part in zip(graph.inputs, inside, strict=True)
+        if not own_part
         for i in below
     }
     direct = {each.node for each in sources} - hoisted
@@ -162,8 +191,10 @@ def _closed(
     return Traced(results, form, (*inputs, *placeholders), sources, tuple(read))
 
 
-def substituted(graph: Graph, given: dict[Node, Node]) -> tuple[Node, ...]:
-    """Return the outputs of a graph with other nodes in the place of some."""
+def substituted(graph: Graph, given: dict[Node, Node], *, lines: bool = False) -> tuple[Node, ...]:
+    """Return the outputs of a graph with other nodes in the place of some; `lines`: written where
+    those of the graph were.
+    """
     made: list[Any] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         if node in given:
@@ -173,5 +204,11 @@ def substituted(graph: Graph, given: dict[Node, Node]) -> tuple[Node, ...]:
         elif node.op is None:  # a part of several results
             made.append(made[inputs[0]][node.params[0]])
         else:
-            made.append(_native.apply(node.op.id, tuple([made[i] for i in inputs]), node.params))
+            token = ORIGIN.set(node.origin) if lines and node.origin else None
+            try:
+                applied = _native.apply(node.op.id, tuple([made[i] for i in inputs]), node.params)
+            finally:
+                if token is not None:
+                    ORIGIN.reset(token)
+            made.append(applied)
     return tuple([_native.node_of(made[at]) for at in graph.outputs])

@@ -43,7 +43,7 @@ def tracing(operation: str, remedy: str) -> Iterator[None]:
     except UnsupportedError as error:
         if error.rule != TRACED:
             raise
-        rule = f"{_line_of(error)} asks for a value, and an array that is traced has none"
+        rule = f"{line_of(error)} asks for a value, and an array that is traced has none"
         raise UnsupportedError(operation, rule, remedy=remedy) from error
     finally:
         _native.watch_arrays(before)
@@ -69,7 +69,7 @@ def _put_back(seen: Sequence[tuple[Array, Node | None]]) -> list[Array]:
     return changed
 
 
-def _line_of(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
     """Return the innermost line outside of tenfold that an error went through."""
     line = ""
     for frame, number in traceback.walk_tb(error.__traceback__):

@@ -20,7 +20,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Node, Type, Value
 from tenfold.dtypes import kind_of, wide
 from tenfold.errors import RunError
-from tenfold.functions.batching import Entry, batched
+from tenfold.functions.batching import Entry, batched_unasked
 from tenfold.functions.groups import Exact
 from tenfold.functions.traced import substituted
 from tenfold.ir.bits import different
@@ -108,7 +108,7 @@ def _written(
     graph = Graph.of(_flat([_native.node_of(result) for result in results]))
     chosen = [node for node in graph.nodes if _is_compared(node, every)]
     one = Graph.of([*[graph.nodes[at] for at in graph.outputs], *chosen])
-    entries = batched([one.nodes[at] for at in one.outputs], stand_ins)
+    entries = batched_unasked([one.nodes[at] for at in one.outputs], stand_ins)
     outputs = [_native.node_of(entry.value) for entry in entries]
     inputs = tuple([_native.node_of(entry.value) for entry in stand_ins.values()])
     rows = tuple([entry.batched for entry in entries])

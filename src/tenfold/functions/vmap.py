@@ -31,8 +31,8 @@ from tenfold.ops.movement import moveaxis
 from tenfold.ops.reshaping import broadcast_to
 
 BY_VALUES = (
-    "choose by values with tn.where, count with tn.sum(mask); what has another shape or another "
-    "number of steps for each member is no batch: call the function for each"
+    "choose by values with tn.where or tn.cond, repeat with tn.while_loop, count with tn.sum(mask);"
+    " what has another shape for each member is no batch: call the function for each"
 )
 
 

@@ -206,6 +206,9 @@ class Op(Operation[P]):
     """What to do when it fails for its values."""
     pure: bool = True
     """Whether it does nothing but hand on its result: a part of one that does not is not read."""
+    lasts: bool = False
+    """Whether it may take any time, however small its arrays are: `tn.eval` does not compute it
+    before it returns."""
     opaque: bool = False
     """Whether a user's Python function computes it: whatever that raises becomes a RunError."""
     cost: float = 1.0
@@ -271,6 +274,11 @@ class Op(Operation[P]):
     batch: Callable[..., Any] | None = None
     """The results for many members at once where neither `batch_params` nor another fact says them:
     `batch(members, *params)` (ops/members.py). It may return NotImplemented: one by one then."""
+    on_values: Callable[..., Sequence[Any]] | None = None
+    """For a call whose `reference` needs no NumPy: the same from the Values of its operands, then
+    its params, to Values in row-major order and memory of their own."""
+    told: Callable[..., Sequence[str]] | None = None
+    """What `explain` says of a call besides, line by line, from its params."""
     result_type: Callable[..., Any] | None = None
     """The named tuple of its results, where there are several with names."""
     id: int = field(init=False)
@@ -291,6 +299,7 @@ class Op(Operation[P]):
             weight=max(2, int(self.cost)) if self.body else 1,
             pure=self.pure,
             merges=self.merges,
+            lasts=self.lasts,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))

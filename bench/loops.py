@@ -1,0 +1,125 @@
+"""tn.scan and tn.while_loop beside the same loop of Python in tenfold, NumPy, and jax.lax.scan.
+
+Run: python bench/loops.py. A row each: microseconds for one step, the best of some turns, of the
+loop as one node; of tenfold's own loop of Python, written as a whole and looked at in the end, and
+step by step; of NumPy's; and of the jitted scan of JAX, where it is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+
+import tenfold as tn
+
+STEPS, TURNS = 1000, 15
+
+
+class Work(NamedTuple):
+    """The body of a loop in the words of a library, and the length of what it carries."""
+
+    name: str
+    body: Callable[[Any, Any, Any], tuple[Any, Any]]
+    """body(library, carry, row)"""
+    length: int
+
+
+def decay(_: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    h = h * 0.5 + x
+    return h, h * h
+
+
+def cell(xp: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    h = xp.tanh(h * 0.5 + x)
+    return h, h * 2
+
+
+def norm(xp: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    h = h * 0.9 + x
+    total = xp.sqrt(xp.sum(h * h))
+    return h / total, total
+
+
+WORKS = (
+    Work("decay of 1", decay, 1),
+    Work("decay of 50", decay, 50),
+    Work("tanh of 50", cell, 50),
+    Work("norm of 50", norm, 50),
+    Work("tanh of 10,000", cell, 10_000),
+)
+
+
+def loops(work: Work, xs: np.ndarray) -> dict[str, Callable[[], Any]]:
+    """Return what is timed, by name."""
+    rows, init = tn.asarray(xs), tn.zeros(work.length)
+
+    def body(carry: tn.Array, x: tn.Array) -> tuple[tn.Array, tn.Array]:
+        return work.body(tn, carry, x)
+
+    def scanned() -> None:
+        tn.scan(body, init, rows)[1].wait()
+
+    def unrolled(at_once: bool) -> None:
+        carry, ys = init, []
+        for i in range(STEPS):
+            carry, y = body(carry, rows[i])
+            if at_once:
+                tn.eval(carry, y)
+            ys.append(y)
+        tn.eval(carry, *ys)
+        ys[-1].wait()
+
+    def numpy_loop() -> np.ndarray:
+        carry, ys = np.zeros(work.length), []
+        for x in xs:
+            carry, y = work.body(np, carry, x)
+            ys.append(y)
+        return np.stack(ys)
+
+    found: dict[str, Callable[[], Any]] = {
+        "tn.scan": scanned,
+        "loop of nodes": lambda: unrolled(at_once=False),
+        "step by step": lambda: unrolled(at_once=True),
+        "NumPy": numpy_loop,
+    }
+    if find_spec("jax"):
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        given, begin = jax.numpy.asarray(xs), jax.numpy.zeros(work.length)
+        jitted = jax.jit(
+            lambda c, rows: jax.lax.scan(lambda c, x: work.body(jax.numpy, c, x), c, rows)
+        )
+        found["jax.lax.scan"] = lambda: jitted(begin, given)[1].block_until_ready()
+    return found
+
+
+def best(run: Callable[[], Any]) -> float:
+    """Return the seconds of the fastest turn."""
+    run()
+    found = []
+    for _ in range(TURNS):
+        begin = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - begin)
+    return min(found)
+
+
+def main() -> None:
+    """Print a row for each work."""
+    for work in WORKS:
+        xs = np.random.default_rng(0).standard_normal((STEPS, work.length))
+        times = {name: best(run) / STEPS * 1e6 for name, run in loops(work, xs).items()}
+        shown = "  ".join(f"{name} {microseconds:.2f}" for name, microseconds in times.items())
+        print(f"{work.name:16} {shown}")
+
+
+if __name__ == "__main__":
+    main()

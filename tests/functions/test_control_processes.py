@@ -1,0 +1,110 @@
+"""Loops that do not end: Ctrl-C in a wait ends them, and so does the end of the interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PATIENCE = 100  # seconds; a hang fails, and nothing else does
+ENDLESS = """
+import os, signal, sys, threading, time
+import tenfold as tn
+from tenfold import _native
+
+n = int(sys.argv[1])
+x = tn.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] + 1, tn.cos(s[1])), (0, tn.ones(n)))[1]
+
+def launches():
+    return _native.read_counters()["launches"]
+
+def wait_for_steps():
+    begun = launches()
+    while launches() < begun + 100:
+        time.sleep(1e-3)
+"""
+INTERRUPTED = """
+def files_of(frame):
+    while frame is not None:
+        yield frame.f_code.co_filename
+        frame = frame.f_back
+
+def interrupt():
+    main = threading.main_thread().ident
+    while not any("{inside}" in file for file in files_of(sys._current_frames()[main])):
+        time.sleep(1e-3)
+    wait_for_steps()  # by now it waits
+    os.kill(os.getpid(), signal.SIGINT)
+
+def ask():
+    {before}
+    threading.Thread(target=interrupt).start()
+    try:
+        {asks}
+        print("not interrupted")
+    except KeyboardInterrupt:
+        print("interrupted", _native.node_of(x).pending)
+
+ask()
+ask()  # it can be asked for again
+print(tn.sum(tn.eval(tn.ones((300, 300)) * 2)).item())
+now = launches()
+time.sleep(0.2)
+print(launches() - now)
+"""
+ENDED = """
+class Endless(tn.Operator):
+    pure = True
+    def run(self):
+        return x.wait()
+
+{asks}
+wait_for_steps()
+print("the end", flush=True)
+"""
+
+
+def run(program: str, n: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", ENDLESS + textwrap.dedent(program), str(n)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("n", [3, 20_000])
+@pytest.mark.parametrize(
+    ("before", "asks", "inside"),
+    [
+        ("", "x.wait()", ""),
+        ("", "(x + 1).tolist()", ""),
+        ("tn.eval(x)", "(x + 1).tolist()", "pipeline.py"),
+    ],
+)
+def test_an_interrupt_ends_a_loop_and_nothing_is_lost(
+    before: str, asks: str, inside: str, n: int
+) -> None:
+    process = run(INTERRUPTED.format(before=before, asks=asks, inside=inside), n)
+    assert process.stdout.split("\n")[:2] == ["interrupted True"] * 2, process.stderr
+    assert process.stdout.split("\n")[2:4] == ["180000.0", "0"]
+    assert process.stderr == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("n", [3, 20_000])
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "threading.Thread(target=x.wait, daemon=True).start()",
+        "tn.eval(x)",
+        "handle = tn.engine().push(Endless())",
+    ],
+)
+def test_the_interpreter_ends_while_a_loop_runs(asks: str, n: int) -> None:
+    process = run(ENDED.format(asks=asks), n)
+    assert process.stdout == "the end\n", process.stderr
+    assert process.returncode == 0, process.stderr
