@@ -9,14 +9,6 @@
 namespace tenfold {
 namespace {
 
-std::vector<int64_t> strides_of(const Type& type) {
-    std::vector<int64_t> strides(type.shape.size());
-    int64_t stride = dtype_of(type.dtype).bytes;
-    for (std::size_t axis = strides.size(); axis-- > 0; stride *= type.shape[axis])
-        strides[axis] = stride;
-    return strides;
-}
-
 // Of so many members' arrays, side by side.
 Ref<Type> stacked(const Type& type, std::size_t members) {
     std::vector<int64_t> shape{int64_t(members)};
@@ -51,22 +43,19 @@ char* room(Column& column, const Type& type, std::size_t members) {
     return data;
 }
 
-bool lie_apart(Column& column, std::span<const Lies> rows, const Type& type) {
+// Whether rows lie so already. Others are copied even where they lie equally far apart: each
+// distance would be another plan.
+bool lie_in_a_row(Column& column, std::span<const Lies> rows, const Type& type) {
     const Lies& first = rows[0];
-    int64_t apart = rows.size() > 1 ? rows[1].offset - first.offset : bytes_of(type);
     for (std::size_t row = 0; row < rows.size(); ++row)
         if (rows[row].strides || rows[row].buffer->allocation != first.buffer->allocation ||
-            rows[row].offset != first.offset + int64_t(row) * apart)
+            rows[row].offset != first.offset + int64_t(row) * bytes_of(type))
             return false;
     column.stacked = true;
     column.value = Ref<Value>::adopt(new Value);
     column.value->type = stacked(type, rows.size());
     column.value->part = true;
     column.value->buffers[0] = {first.buffer->allocation, first.offset};
-    if (apart != bytes_of(type)) {
-        column.value->strides = strides_of(type);
-        column.value->strides.insert(column.value->strides.begin(), apart);
-    }
     return true;
 }
 
@@ -81,7 +70,7 @@ void copy_elements(char* to, const Value& from) {
 }
 
 bool write_rows(Column& column, std::span<const Lies> rows, const Type& type) {
-    if (lie_apart(column, rows, type)) return true;
+    if (lie_in_a_row(column, rows, type)) return true;
     char* to = room(column, type, rows.size());
     if (!to) return false;
     count(Counter::gathers);

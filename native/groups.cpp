@@ -73,7 +73,8 @@ class Groups {
         std::size_t hash;
         std::vector<uint32_t> ready;
         uint64_t depths = 0;
-        uint32_t left = 0; // members that have not been computed
+        uint32_t left = 0;   // members that have not been computed
+        uint64_t varies = 0; // operands that are not the same for all of them, a bit for each
         bool together = true;
     };
     struct Made {
@@ -108,8 +109,10 @@ class Groups {
             ++place.depth;
             if (!may_be_grouped(i)) continue;
             place.group = group_of(i);
-            ++groups_[place.group].left;
-            groups_[place.group].depths += place.depth;
+            Group& group = groups_[place.group];
+            ++group.left;
+            group.depths += place.depth;
+            note_operands(group, i);
             ++grouped;
         }
         bool few = grouped == 0 || (grouped < WIDTH * groups_.size() && walked_.calls == 0);
@@ -190,6 +193,14 @@ class Groups {
                 return false;
         }
         return true;
+    }
+
+    // What is shared is so by all members there are, not by those alone that are computed together:
+    // a group has one form then, and one plan, whoever is ready first.
+    void note_operands(Group& group, uint32_t position) {
+        auto inputs = walked_.inputs(entry(position)), others = walked_.inputs(entry(group.like));
+        for (std::size_t k = 0; k < inputs.size(); ++k)
+            group.varies |= uint64_t(inputs[k] != others[k]) << std::min<std::size_t>(k, 63);
     }
 
     uint32_t group_of(uint32_t position) {
@@ -381,18 +392,29 @@ class Groups {
             else if (together && compute_together(them))
                 continue;
             group.together &= maker_->tells || some.size() < few;
-            for (uint32_t position : some)
-                if (!compute_alone(position)) return false;
+            for (std::size_t i = 0; i < some.size(); ++i)
+                if (!compute_alone(some[i]) && !compute_as_one(group, some.subspan(i, 1)))
+                    return false;
         }
         return true;
+    }
+
+    // A call that has no plan of its own.
+    bool compute_as_one(const Group& group, std::span<const uint32_t> member) {
+        bool call = node(member[0]).op->weight > 1;
+        return call && compute_together(
+                           {walked_, member, std::size_t(&group - groups_.data()), false, true});
     }
 
     bool compute_together(const Members& them) {
         auto members = them.positions;
         const Node& like = node(members[0]);
         std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
-        for (std::size_t k = 0; k < columns.size(); ++k)
-            if (!write_column(columns[k], k, members)) return false;
+        uint64_t varies = groups_[nodes_[members[0]].group].varies;
+        for (std::size_t k = 0; k < columns.size(); ++k) {
+            bool shared = !(varies >> std::min<std::size_t>(k, 63) & 1);
+            if (!write_column(columns[k], k, members, shared)) return false;
+        }
         std::vector<Ref<Value>> results = maker_->compute(them, columns);
         if (results.size() != like.inference->results.size()) return false;
         auto first = uint32_t(made_.size());
@@ -414,10 +436,9 @@ class Groups {
         return walked_.inputs(entry(position))[k];
     }
 
-    bool write_column(Column& column, std::size_t k, std::span<const uint32_t> members) {
+    bool write_column(Column& column, std::size_t k, std::span<const uint32_t> members,
+                      bool shared) {
         uint32_t first = input(members[0], k);
-        auto same = [&](uint32_t member) { return input(member, k) == first; };
-        bool shared = std::ranges::all_of(members, same);
         if (node(first).is_scalar()) {
             std::vector<const Scalar*> scalars;
             for (uint32_t member : members) scalars.push_back(&node(input(member, k)).scalar);

@@ -24,7 +24,8 @@ uint64_t kind_of(const Type& type) { return type.kind() | uint64_t(type.shape.si
 
 class Writing {
   public:
-    Writing(const Walked& walked, Form& form) : walked_(walked), form_(form) {}
+    Writing(const Walked& walked, Form& form, bool rules)
+        : walked_(walked), form_(form), rules_(rules) {}
 
     bool write() {
         for (const WalkedNode& entry : walked_.nodes) {
@@ -76,7 +77,7 @@ class Writing {
             if (node.op->part == Op::replaced) return false;
             // What is taken of something computed is a matter for rules, which look at lengths.
             if (!write_picks(*node.op, *node.params, *array.node->type, form_.words) &&
-                !array.value)
+                !array.value && rules_)
                 return false;
         }
         for (uint16_t dtype : inference.operands) put(dtype);
@@ -86,6 +87,7 @@ class Writing {
 
     const Walked& walked_;
     Form& form_;
+    const bool rules_;
 };
 
 // False where a result is no int64.
@@ -364,10 +366,10 @@ class Near {
 
 } // namespace
 
-bool Form::write(const Walked& walked, std::span<const uint64_t> options) {
+bool Form::write(const Walked& walked, std::span<const uint64_t> options, bool rules) {
     words.assign(options.begin(), options.end());
     lengths.clear();
-    return walked.nodes.size() <= MOST_NODES && Writing(walked, *this).write();
+    return walked.nodes.size() <= MOST_NODES && Writing(walked, *this, rules).write();
 }
 
 bool Template::is_sound() const {

@@ -13,8 +13,9 @@ struct Form {
     std::vector<uint64_t> words;
     std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
 
-    // Writes over what it has; false for a walk of which there are no templates.
-    bool write(const Walked& walked, std::span<const uint64_t> options);
+    // Writes over what it has; false for a walk of which there are no templates. `rules` are in
+    // force: they may look at lengths.
+    bool write(const Walked& walked, std::span<const uint64_t> options, bool rules = true);
 };
 
 struct Template {

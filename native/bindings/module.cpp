@@ -110,10 +110,10 @@ NB_MODULE(_native, module) {
     declare_repeating(module);
 
     nb::class_<Options>(module, "Options")
-        .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t,
+        .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t, bool,
                       bool>(),
              "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
-             "singly"_a, "threads"_a, "batch_limit"_a, "verify"_a);
+             "singly"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);

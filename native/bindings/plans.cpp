@@ -183,7 +183,8 @@ Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, 
     Ref<BoundPlan> plan = exact_in(tried);
     if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
     if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
-    if (!plan && tried == Key::by_form && (words.has_form = words.form.write(walked, options)))
+    if (!plan && tried == Key::by_form &&
+        (words.has_form = words.form.write(walked, options, current_options().rules)))
         plan = plan_from_template(words.form, walked, key);
     last.store(tried, std::memory_order_relaxed);
     return plan;
@@ -349,7 +350,7 @@ uint8_t known_exact(const StructureHandle& structure) {
 
 nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
     StructureHandle structure{{}, Owned(walked), {}, {}, false, false, false};
-    structure.has_form = structure.form.write(walked, options);
+    structure.has_form = structure.form.write(walked, options, current_options().rules);
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(walked, options, uint8_t(exact))) return nb::none();
     for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));

@@ -79,6 +79,7 @@ struct Options {
     bool singly = false; // whether small graphs may be computed node by node at first
     int threads = 1;
     uint32_t batch_limit = 0; // members of a group at most; 0: any number, 1: there are no groups
+    bool rules = true;        // whether any rewrites
     bool verify = false;      // what is computed in groups is compared with its members
 };
 const Options& current_options();

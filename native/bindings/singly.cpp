@@ -34,7 +34,16 @@ struct Sight {
 constexpr uint16_t MOST_ASKED = 64; // twice for a plan
 std::array<Sight, PLACES> sights;
 
-bool compute_parts(Node& node);
+bool compute_parts(Node& node, bool known);
+
+// Calls that were computed with a plan of their own each, of one kind: what they share among their
+// inputs is another plan.
+constexpr uint16_t NEW_CALLS = 4;
+bool is_new_call(const Node& node) {
+    Sight& sight = sights[hash_of(std::array{uint64_t(node.op->id)}) % PLACES];
+    if (sight.hash != node.op->id) sight = {node.op->id, 0, 0};
+    return sight.times < NEW_CALLS && ++sight.times;
+}
 
 // One node is being computed by itself: no groups are looked for in it.
 thread_local int alone = 0;
@@ -45,6 +54,9 @@ struct Alone {
 
 class Maker : public LoopMaker {
   public:
+    // `grouped`: who is not computed here may be a group of one.
+    explicit Maker(bool grouped = false) : grouped_(grouped) {}
+
     // Null with a Python error where Python has failed.
     const Loop* make(const Node& node, std::span<const Node* const> below,
                      const std::string& steps) override {
@@ -109,8 +121,11 @@ class Maker : public LoopMaker {
 
     bool compute(Node& node) override {
         Alone alone;
-        if (node.op->weight > 1 && node.inference->results.size() > 1) return compute_parts(node);
+        bool known = !grouped_ || node.op->weight == 1;
+        if (node.op->weight > 1 && node.inference->results.size() > 1)
+            return compute_parts(node, known);
         if (compute_by_plan(Ref<Node>(&node))) return true;
+        if (!known && !is_new_call(node)) return false;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
         nb::object done = nb::steal(
             array.is_valid() ? PyObject_CallFunctionObjArgs(hooks.evaluate, array.ptr(), nullptr)
@@ -119,15 +134,19 @@ class Maker : public LoopMaker {
             PyErr_Clear(); // all is computed anew, by who says what was wrong
         return done.is_valid() && value_of(&node);
     }
+
+  private:
+    const bool grouped_;
 };
 
 // Of a call with several results, so that it is computed as what it is made of.
-bool compute_parts(Node& node) {
+bool compute_parts(Node& node, bool known) {
     nb::object arrays = nb::steal(arrays_of(Ref<Node>(&node), nullptr));
     if (!arrays.is_valid()) nb::raise_python_error();
     std::vector<Node*> parts;
     for (nb::handle each : nb::tuple(arrays)) parts.push_back(node_of(each.ptr()));
     if (!compute_by_plan(parts)) {
+        if (!known && !is_new_call(node)) return false;
         nb::object done =
             nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate_all, arrays.ptr(), nullptr));
         if (!done.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
@@ -270,13 +289,12 @@ bool computed_singly(Walked& walked, std::span<const uint64_t> options, const Kn
                      Surroundings& surroundings, std::vector<Ran>* ran) {
     if (goes_apart(walked, options, known)) {
         if (is_long(walked)) merge_equal(walked);
-        Maker maker;
         Grouper grouper;
+        bool groups = is_long(walked) && grouper.limit > 1;
+        Maker maker(groups);
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
         if (!is_long(walked)) ++sight_of(known).times;
-        if (compute_in_groups(walked, device, *singly,
-                              is_long(walked) && grouper.limit > 1 ? &grouper : nullptr))
-            return true;
+        if (compute_in_groups(walked, device, *singly, groups ? &grouper : nullptr)) return true;
         if (PyErr_Occurred()) return false;
     }
     if (!goes_singly(walked, options, known)) {

@@ -131,6 +131,7 @@ class Options:
         singly: bool,
         threads: int,
         batch_limit: int,
+        rules: bool,
         verify: bool,
     ) -> None: ...
 

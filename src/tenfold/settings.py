@@ -347,6 +347,7 @@ def _native_options() -> _native.Options:
         singly=not changed,
         threads=int(get("threads")),
         batch_limit=batch_limit(),
+        rules=bool(get("optimise")),
         verify=changed == ["verify"],
     )
 

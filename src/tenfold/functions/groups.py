@@ -8,11 +8,12 @@ expression is made once for equal groups, by the batch rules; then its nodes are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from tenfold import _native, pipeline
+from tenfold import _native, pipeline, settings
 from tenfold._native import Node, Type, Value
 from tenfold.caches import Recent
 from tenfold.devices import timeline
@@ -104,13 +105,14 @@ def _computed(op: Op[...], params: Params, columns: Columns, members: int) -> li
         made = expression(op, params, given, flags, scalars)
         if made is None:
             return None
-        graph, inputs, rows = made
+        graph, inputs, rows, plain = made
         values = [x for x, _ in columns if isinstance(x, Value)]
         nodes = [_native.node_of(_native.value_array(value)) for value in values]
         outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
         pending = [node for node in outputs if node.pending]
         often = _comes_often(op, params, flags)
-        failure = pipeline.compute(pending, planned=often) if pending else None
+        with settings.within(optimise=False) if plain else nullcontext():
+            failure = pipeline.compute(pending, planned=often) if pending else None
     except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
         return None
     if failure is not None:
@@ -141,8 +143,10 @@ def forget(op: int) -> None:
         cache.drop(lambda key: key[0] == op)
 
 
-Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...]]
-"""The expression of a group, its placeholders, and which results have a row for each member."""
+Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]
+"""The expression of a group, its placeholders, which results have a row for each member, and
+whether rules are left out: without products they spare little, and what they see of lengths would
+make another plan for each number of members."""
 
 
 def expression(
@@ -187,8 +191,9 @@ def _written(
         entries = batched_unasked([_native.node_of(result) for result in results], stand_ins)
     except UnsupportedError:
         return None
-    outputs = [_native.node_of(entry.value) for entry in entries]
-    return Graph.of(outputs), tuple(inputs), tuple([entry.batched for entry in entries])
+    graph = Graph.of([_native.node_of(entry.value) for entry in entries])
+    products = any(isinstance(node.op, Op) and node.op.multiply_adds for node in graph.nodes)
+    return graph, tuple(inputs), tuple([entry.batched for entry in entries]), not products
 
 
 def _comes_often(op: Op[...], params: Params, flags: tuple[bool, ...]) -> bool:
