@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.errors import calls, dtypes, indices, shapes, subscripts
+from tests.errors import calls, dtypes, indices, loops, shapes, subscripts
 from tests.errors.table import MISTAKES
 
 import tenfold as tn
@@ -313,7 +313,7 @@ def test_the_parts_of_complex_numbers_lie_interleaved() -> None:
 
 def test_a_table_of_programs_must_raise() -> None:
     assert {mistake.program.__module__ for mistake in MISTAKES} == {
-        module.__name__ for module in (calls, dtypes, indices, shapes, subscripts)
+        module.__name__ for module in (calls, dtypes, indices, loops, shapes, subscripts)
     }
     assert len(MISTAKES) >= 60
     assert all(mistake.message for mistake in MISTAKES)

@@ -21,6 +21,10 @@ import tenfold as tn
 x = tn.ones(4)
 step = tn.function(lambda x: tn.tanh(x) + 1)
 
+def peak():  # MiB of this program: what getrusage says has that of who started it, too
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) >> 10 for line in status if line.startswith("VmHWM"))
+
 def raised(function, *given):
     try:
         function(*given)
@@ -110,7 +114,7 @@ def test_a_loop_that_never_looks_stays_small() -> None:
         h = x
         for _ in range(3_000_000):
             h = step(h)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+        print(peak())
         print(h.tolist())
     """)
     assert int(most) < 600, "MiB"
@@ -123,7 +127,7 @@ def test_ever_new_numbers_keep_little() -> None:
         for n in range(3000):
             h = scaled(x, n)
         h.wait()
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+        print(peak())
     """)
     assert int(most) < 600, "MiB"
 
