@@ -8,6 +8,8 @@
 namespace tenfold {
 namespace {
 
+constexpr int64_t WORTH_IT = 64; // elements that a node reads and makes
+
 std::size_t number_of(const void* object) { return reinterpret_cast<std::size_t>(object); }
 
 // Of a huge integer only the nearest double is known here.
@@ -32,6 +34,11 @@ class Merging {
     }
 
   private:
+    // A node and its hash, so that others are not fetched to see that they differ.
+    struct Place {
+        uint32_t tag = 0, rest = 0, position = Walked::NONE;
+    };
+
     std::span<uint32_t> inputs(uint32_t position) {
         const WalkedNode& entry = walked_.nodes[position];
         return {walked_.edges.data() + entry.first, entry.width};
@@ -45,12 +52,16 @@ class Merging {
 
     const Node& node(uint32_t position) const { return *walked_.nodes[position].node; }
 
-    // What reads something that equals nothing, and that nothing else reads, equals nothing.
+    // What reads something that equals nothing, and that nothing else reads, equals nothing; and to
+    // look for what equals a few elements takes longer than to compute them.
     bool may_have_equals(uint32_t position) {
-        for (uint32_t input : inputs(position))
+        int64_t elements = node(position).type->size();
+        for (uint32_t input : inputs(position)) {
             if (walked_.nodes[input].uses < 2 && !may_[input] && !node(input).is_scalar())
                 return false;
-        return node(position).op->merges;
+            elements += node(input).type->size();
+        }
+        return elements >= WORTH_IT && node(position).op->merges;
     }
 
     // Scalars are nodes of their own wherever they are written.
@@ -83,13 +94,15 @@ class Merging {
 
     void find(uint32_t position) {
         if (2 * count_ >= table_.size()) grow();
-        uint32_t& place = place_of(position);
-        if (place == Walked::NONE) {
-            place = position;
-            ++count_;
-        } else {
-            merge(position, place);
+        std::size_t hash = hash_of(position), mask = table_.size() - 1, at = hash & mask;
+        auto tag = uint32_t(hash >> 32);
+        while (table_[at].position != Walked::NONE) {
+            if (table_[at].tag == tag && are_equal(table_[at].position, position))
+                return merge(position, table_[at].position);
+            at = (at + 1) & mask;
         }
+        table_[at] = {tag, uint32_t(hash), position};
+        ++count_;
     }
 
     void merge(uint32_t position, uint32_t first) {
@@ -101,22 +114,21 @@ class Merging {
         for (uint32_t input : inputs(position)) --walked_.nodes[input].uses;
     }
 
-    uint32_t& place_of(uint32_t position) {
-        std::size_t mask = table_.size() - 1, at = hash_of(position) & mask;
-        while (table_[at] != Walked::NONE && !are_equal(table_[at], position)) at = (at + 1) & mask;
-        return table_[at];
-    }
-
     void grow() {
-        std::vector<uint32_t> before(std::max<std::size_t>(64, 2 * table_.size()), Walked::NONE);
+        std::vector<Place> before(std::max<std::size_t>(64, 4 * table_.size()));
         before.swap(table_);
-        for (uint32_t position : before)
-            if (position != Walked::NONE) place_of(position) = position;
+        std::size_t mask = table_.size() - 1;
+        for (const Place& place : before) {
+            if (place.position == Walked::NONE) continue;
+            std::size_t at = (std::size_t(place.tag) << 32 | place.rest) & mask;
+            while (table_[at].position != Walked::NONE) at = (at + 1) & mask;
+            table_[at] = place;
+        }
     }
 
     Walked& walked_;
-    std::vector<char> may_;       // whether a node may have equals
-    std::vector<uint32_t> table_; // positions by hash, open addressing
+    std::vector<char> may_;    // whether a node may have equals
+    std::vector<Place> table_; // by hash, open addressing
     std::size_t count_ = 0;
 };
 
