@@ -74,7 +74,9 @@ BATCHING_HEAD = """
 Functions of samples whose structure differs, from one run of `python bench/batching.py`: {date},
 {machine}, {threads} threads for everybody, medians of {rounds} rounds. A function or operation is
 called for each node, neighbour or step, and everything is built anew in every call. DyNet batches
-by itself, PyTorch and JAX run one operation after the other. The examples are in `examples/`.
+by itself, PyTorch and JAX run one operation after the other. Tenfold computes equal parts of trees
+once, the others each time: 78,326 of the 136,600 nodes of these trees' graph equal others. The
+examples are in `examples/`.
 
 """
 TITLES = {"numexpr": "NumExpr", "numpy": "NumPy", "numba": "Numba", "jax": "JAX",
