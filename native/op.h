@@ -18,6 +18,7 @@ struct Op {
     bool lasts = false;          // it may take any time, however small its arrays are
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool pure = true;            // it may run once for many calls on the same inputs
+    bool multiplies = false;     // of a call: what it is made of has products or solves
     bool merges = true;          // calls on the same inputs are one
     bool assigns = false;        // its result is its first input with a part replaced
     bool whole_exponent = false; // a negative integer scalar is refused for integer operands

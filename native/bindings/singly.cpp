@@ -34,7 +34,7 @@ struct Sight {
 constexpr uint16_t MOST_ASKED = 64; // twice for a plan
 std::array<Sight, PLACES> sights;
 
-bool compute_parts(Node& node, bool known);
+bool compute_parts(Node& node, bool always);
 
 // Calls that were computed with a plan of their own each, of one kind: what they share among their
 // inputs is another plan.
@@ -121,11 +121,13 @@ class Maker : public LoopMaker {
 
     bool compute(Node& node) override {
         Alone alone;
-        bool known = !grouped_ || node.op->weight == 1;
+        // In a group of one products may have other last bits, and nothing may depend on what came
+        // before.
+        bool always = !grouped_ || node.op->weight == 1 || node.op->multiplies;
         if (node.op->weight > 1 && node.inference->results.size() > 1)
-            return compute_parts(node, known);
+            return compute_parts(node, always);
         if (compute_by_plan(Ref<Node>(&node))) return true;
-        if (!known && !is_new_call(node)) return false;
+        if (!always && !is_new_call(node)) return false;
         nb::object array = nb::steal(new_array(Ref<Node>(&node)));
         nb::object done = nb::steal(
             array.is_valid() ? PyObject_CallFunctionObjArgs(hooks.evaluate, array.ptr(), nullptr)
@@ -140,13 +142,13 @@ class Maker : public LoopMaker {
 };
 
 // Of a call with several results, so that it is computed as what it is made of.
-bool compute_parts(Node& node, bool known) {
+bool compute_parts(Node& node, bool always) {
     nb::object arrays = nb::steal(arrays_of(Ref<Node>(&node), nullptr));
     if (!arrays.is_valid()) nb::raise_python_error();
     std::vector<Node*> parts;
     for (nb::handle each : nb::tuple(arrays)) parts.push_back(node_of(each.ptr()));
     if (!compute_by_plan(parts)) {
-        if (!known && !is_new_call(node)) return false;
+        if (!always && !is_new_call(node)) return false;
         nb::object done =
             nb::steal(PyObject_CallFunctionObjArgs(hooks.evaluate_all, arrays.ptr(), nullptr));
         if (!done.is_valid() && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();

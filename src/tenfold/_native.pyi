@@ -215,6 +215,7 @@ def declare_op(
     pure: bool = True,
     merges: bool = True,
     lasts: bool = False,
+    multiplies: bool = False,
 ) -> int: ...
 MOST_PENDING: int
 MOST_READ: int

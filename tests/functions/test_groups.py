@@ -227,3 +227,24 @@ def test_bits_do_not_depend_on_how_often_a_graph_came(count: int) -> None:
 
     bits = {np.asarray(several_calls()).tobytes() for _ in range(_native.OFTEN + 4)}
     assert len(bits) == 1
+
+
+@pytest.mark.parametrize("multiplies", [True, False])
+def test_bits_of_a_call_that_is_alone_do_not_depend_on_what_came_before(multiplies: bool) -> None:
+    w, *xs = several(1, 64, 64) + several(300, 64)
+    other = tn.function(lambda x: tn.tanh(x) + 1)
+
+    @tn.function
+    def lone(a: tn.Array, b: tn.Array, c: tn.Array) -> tuple[tn.Array, tn.Array]:
+        return tn.tanh(w @ a if multiplies else a) + b * c, a - c
+
+    def bits(places: tuple[int, int, int]) -> bytes:
+        first, second = lone(*(xs[i] for i in places))
+        made = [other(x) for x in xs] + [first + second]
+        computed(made)
+        return np.asarray(made[-1]).tobytes()
+
+    variants = [(i, j, k) for i in range(3) for j in range(3) for k in range(3)]
+    before = [bits(places) for places in variants]
+    tn.trim()
+    assert [bits(places) for places in reversed(variants)] == before[::-1]

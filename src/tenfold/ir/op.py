@@ -268,6 +268,8 @@ class Op(Operation[P]):
     """For a call of a traced function: its results, in the operations it is made of."""
     family: object = None
     """For a call of a traced function: what all traces of that function have in common."""
+    multiplies: bool = False
+    """Of a call: whether what it is made of has products or solves."""
     batch_params: Callable[..., Params] | None = None
     """Of a call on operands with another axis in front, whose results have it too:
     `batch_params(length of the axis, *params)`. Operands that all members share are repeated."""
@@ -300,6 +302,7 @@ class Op(Operation[P]):
             pure=self.pure,
             merges=self.merges,
             lasts=self.lasts,
+            multiplies=self.multiplies,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))
