@@ -79,7 +79,8 @@ class Merging {
 
     std::size_t hash_of(uint32_t position) {
         const Node& own = node(position);
-        std::size_t hash = mix(number_of(own.op), number_of(own.params.get()));
+        const void* inferred = own.op->weight > 1 ? nullptr : own.inference.get();
+        std::size_t hash = mix(number_of(own.op), number_of(inferred)); // of the parameters, too
         for (uint32_t input : inputs(position)) hash = mix(hash, hash_of_input(input));
         return hash;
     }
@@ -87,7 +88,7 @@ class Merging {
     bool are_equal(uint32_t one, uint32_t other) {
         const Node &first = node(one), &second = node(other);
         auto same = [&](uint32_t a, uint32_t b) { return is_same_input(a, b); };
-        return first.op == second.op && first.params.get() == second.params.get() &&
+        return first.op == second.op && first.params == second.params &&
                first.type.get() == second.type.get() &&
                std::ranges::equal(inputs(one), inputs(other), same);
     }

@@ -3,21 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "alike.h"
 #include "columns.h"
 #include "equal.h"
-#include "intern.h"
 
 namespace tenfold {
 namespace {
 
-constexpr int64_t MOST_ELEMENTS = 1 << 16;       // of an array that is put beside others
-constexpr int64_t SHARED_ELEMENTS = 1 << 10;     // of a leaf worth a group of its own
 constexpr std::size_t WIDTH = 4, FEW = 24;       // members of a group that are worth it
 constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes and puts side by side
 constexpr int64_t LARGE_ROW = 1 << 14;
 constexpr std::size_t MOST_LARGE_ROWS = 16;
 constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
-constexpr uint32_t NOWHERE = ~uint32_t(0);
+constexpr uint32_t NOWHERE = Alike::NONE;
 
 bool is_part(const Node& node) { return node.op && !node.op->python; }
 
@@ -31,8 +29,9 @@ uint32_t index_of_part(const Node& node) {
 class Groups {
   public:
     Groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker)
-        : walked_(walked), device_(device), singly_(singly), maker_(maker),
-          nodes_(walked.nodes.size()) {}
+        : walked_(walked), alike_(walked, device, maker), singly_(singly), maker_(maker),
+          depth_(walked.nodes.size()), missing_(depth_.size()), left_(depth_.size()),
+          readers_at_(depth_.size()), places_(depth_.size()) {}
 
     bool run() {
         if (!is_wide() || !enter()) return false;
@@ -61,20 +60,14 @@ class Groups {
         return true;
     }
 
-    // Where a node stands, and its value: a row of what its group has made.
+    // The value of a node: a row of what its group has made.
     struct Place {
-        uint32_t depth = 0, missing = 0, left = 0; // left: readers to come
-        uint32_t group = NOWHERE;
         uint32_t made = NOWHERE, row = 0;
-        uint32_t readers = 0; // the end of its own in readers_
     };
     struct Group {
-        uint32_t like; // a member
-        std::size_t hash;
         std::vector<uint32_t> ready;
         uint64_t depths = 0;
-        uint32_t left = 0;   // members that have not been computed
-        uint64_t varies = 0; // operands that are not the same for all of them, a bit for each
+        uint32_t left = 0; // members that have not been computed
         bool together = true;
     };
     struct Made {
@@ -86,47 +79,40 @@ class Groups {
 
     const WalkedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
     const Node& node(uint32_t position) const { return *entry(position).node; }
-    bool is_pending(uint32_t position) const {
-        return !entry(position).value && !node(position).is_scalar() &&
-               !walked_.is_merged(position);
-    }
-
     bool enter() {
         std::size_t grouped = 0;
-        for (uint32_t i = 0; i < nodes_.size(); ++i) {
-            if (!fits(entry(i))) return false;
-            Place& place = nodes_[i];
-            place.left = entry(i).uses;
-            if (!is_pending(i)) continue;
-            place.left += entry(i).held;
+        for (uint32_t i = 0; i < depth_.size(); ++i) {
+            if (!alike_.enter(i)) return false;
+            left_[i] = entry(i).uses;
+            if (!alike_.is_pending(i)) continue;
+            left_[i] += entry(i).held;
             ++pending_;
             for (uint32_t input : walked_.inputs(entry(i))) {
-                place.depth = std::max(place.depth, nodes_[input].depth);
-                if (!is_pending(input)) continue;
-                ++place.missing;
-                ++nodes_[input].readers;
+                depth_[i] = std::max(depth_[i], depth_[input]);
+                if (!alike_.is_pending(input)) continue;
+                ++missing_[i];
+                ++readers_at_[input];
             }
-            ++place.depth;
-            if (!may_be_grouped(i)) continue;
-            place.group = group_of(i);
-            Group& group = groups_[place.group];
+            ++depth_[i];
+            if (alike_.group(i) == NOWHERE) continue;
+            groups_.resize(alike_.groups());
+            Group& group = groups_[alike_.group(i)];
             ++group.left;
-            group.depths += place.depth;
-            note_operands(group, i);
+            group.depths += depth_[i];
             ++grouped;
         }
         bool few = grouped == 0 || (grouped < WIDTH * groups_.size() && walked_.calls == 0);
         if (maker_ && few) return false;
         uint32_t end = 0;
-        for (Place& place : nodes_) end = place.readers += end;
+        for (uint32_t& at : readers_at_) end = at += end;
         readers_.resize(end);
-        for (auto i = uint32_t(nodes_.size()); i-- > 0;) {
-            if (!is_pending(i)) continue;
+        for (auto i = uint32_t(depth_.size()); i-- > 0;) {
+            if (!alike_.is_pending(i)) continue;
             for (uint32_t input : walked_.inputs(entry(i)))
-                if (is_pending(input)) readers_[--nodes_[input].readers] = i;
+                if (alike_.is_pending(input)) readers_[--readers_at_[input]] = i;
         }
-        for (uint32_t i = 0; i < nodes_.size(); ++i)
-            if (is_pending(i) && nodes_[i].missing == 0) become_ready(i);
+        for (uint32_t i = 0; i < depth_.size(); ++i)
+            if (alike_.is_pending(i) && missing_[i] == 0) become_ready(i);
         return true;
     }
 
@@ -137,97 +123,17 @@ class Groups {
         return walked_.calls > 0 || walked_.nodes.size() >= WIDTH * deepest;
     }
 
-    // A small array of the device, or a leaf of any size.
-    bool fits(const WalkedNode& entry) const {
-        const Type& type = *entry.node->type;
-        if (entry.node->is_scalar()) return true;
-        return type.device == device_ && type.storage == 0 &&
-               (entry.value || (entry.node->op && type.size() <= MOST_ELEMENTS));
-    }
-
-    // What would have to be copied to lie beside others is small.
-    bool may_be_grouped(uint32_t position) const {
-        const Op& op = *node(position).op;
-        auto fits = [&](uint32_t input) {
-            return node(input).type->size() <= MOST_ELEMENTS || is_common(input);
-        };
-        return maker_ && op.python && op.pure && !op.view && op.part == Op::none && !op.assigns &&
-               std::ranges::all_of(walked_.inputs(entry(position)), fits);
-    }
-
     // By what a member makes and reads of its own; a row that is held keeps all others.
     std::size_t most_together(uint32_t position) const {
         int64_t bytes = bytes_of(*node(position).type);
         if (bytes >= LARGE_ROW) return MOST_LARGE_ROWS;
         for (uint32_t input : walked_.inputs(entry(position)))
-            if (!is_common(input)) bytes += bytes_of(*node(input).type);
+            if (!alike_.is_common(input)) bytes += bytes_of(*node(input).type);
         return std::max<std::size_t>(1, MOST_BYTES / std::size_t(bytes + 1));
     }
 
-    // A large leaf that several read is what they have in common.
-    bool is_common(uint32_t input) const {
-        return entry(input).value && entry(input).uses > 1 &&
-               node(input).type->size() >= SHARED_ELEMENTS;
-    }
-
-    std::size_t hash_of(uint32_t position) const {
-        auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
-        const Node& own = node(position);
-        std::size_t hash = mix(number(own.op), number(own.params.get()));
-        for (uint32_t input : walked_.inputs(entry(position))) {
-            hash = mix(hash, number(node(input).type.get()));
-            if (is_common(input)) hash = mix(hash, input);
-        }
-        return hash;
-    }
-
-    bool are_alike(uint32_t one, uint32_t other) const {
-        auto inputs = walked_.inputs(entry(one)), others = walked_.inputs(entry(other));
-        const Node &first = node(one), &second = node(other);
-        if (first.op != second.op || first.params.get() != second.params.get() ||
-            first.type.get() != second.type.get() || inputs.size() != others.size())
-            return false;
-        for (std::size_t k = 0; k < inputs.size(); ++k) {
-            if (node(inputs[k]).type.get() != node(others[k]).type.get()) return false;
-            if (inputs[k] != others[k] && (is_common(inputs[k]) || is_common(others[k])))
-                return false;
-        }
-        return true;
-    }
-
-    // What is shared is so by all members there are, not by those alone that are computed together:
-    // a group has one form then, and one plan, whoever is ready first.
-    void note_operands(Group& group, uint32_t position) {
-        auto inputs = walked_.inputs(entry(position)), others = walked_.inputs(entry(group.like));
-        for (std::size_t k = 0; k < inputs.size(); ++k)
-            group.varies |= uint64_t(inputs[k] != others[k]) << std::min<std::size_t>(k, 63);
-    }
-
-    uint32_t group_of(uint32_t position) {
-        std::size_t hash = hash_of(position);
-        if (table_.size() <= 2 * groups_.size()) {
-            table_.assign(std::max<std::size_t>(64, 2 * table_.size()), NOWHERE);
-            for (uint32_t g = 0; g < groups_.size(); ++g)
-                slot_of(groups_[g].hash, groups_[g].like) = g;
-        }
-        uint32_t& slot = slot_of(hash, position);
-        if (slot == NOWHERE) {
-            slot = uint32_t(groups_.size());
-            groups_.push_back({position, hash, {}});
-        }
-        return slot;
-    }
-
-    uint32_t& slot_of(std::size_t hash, uint32_t position) {
-        std::size_t mask = table_.size() - 1, at = hash & mask;
-        while (table_[at] != NOWHERE &&
-               !(groups_[table_[at]].hash == hash && are_alike(groups_[table_[at]].like, position)))
-            at = (at + 1) & mask;
-        return table_[at];
-    }
-
     void become_ready(uint32_t position) {
-        uint32_t group = nodes_[position].group;
+        uint32_t group = alike_.group(position);
         if (group == NOWHERE) {
             alone_.push_back(position);
             return;
@@ -250,7 +156,7 @@ class Groups {
     const Ref<Value>& value(uint32_t position) {
         if (entry(position).value) return entry(position).value;
         Ref<Value>& value = singly_.value(position);
-        const Place& place = nodes_[position];
+        const Place& place = places_[position];
         if (value || place.made == NOWHERE) return value;
         for (std::size_t k = results_of(position); k-- > 0;) {
             Ref<Value> row = row_of(place.made + k, place.row, type_of(position, k));
@@ -281,17 +187,17 @@ class Groups {
             if (!singly_.compute_one(position)) return false;
         }
         end(position);
-        if (nodes_[position].left == 0) let_go(position);
+        if (left_[position] == 0) let_go(position);
         return true;
     }
 
     // One of the results of its input.
     void pick(uint32_t position) {
         uint32_t whole = walked_.inputs(entry(position))[0], index = index_of_part(node(position));
-        Place& place = nodes_[position];
-        if (nodes_[whole].made != NOWHERE) {
-            place.made = nodes_[whole].made + index;
-            place.row = nodes_[whole].row;
+        Place& place = places_[position];
+        if (places_[whole].made != NOWHERE) {
+            place.made = places_[whole].made + index;
+            place.row = places_[whole].row;
             ++made_[place.made].rows;
             return;
         }
@@ -308,19 +214,19 @@ class Groups {
     // It has been computed.
     void end(uint32_t position) {
         const WalkedNode& own = entry(position);
-        Place& place = nodes_[position];
         if (own.held && !(maker_ && maker_->tells)) hold(position);
-        if (place.group != NOWHERE) {
-            --groups_[place.group].left;
-            groups_[place.group].depths -= place.depth;
+        if (alike_.group(position) != NOWHERE) {
+            Group& group = groups_[alike_.group(position)];
+            --group.left;
+            group.depths -= depth_[position];
         }
         for (uint32_t input : walked_.inputs(own))
-            if (--nodes_[input].left == 0) let_go(input);
+            if (--left_[input] == 0) let_go(input);
         singly_.is_done(position);
         uint32_t end =
-            position + 1 < nodes_.size() ? nodes_[position + 1].readers : uint32_t(readers_.size());
-        for (uint32_t at = place.readers; at < end; ++at)
-            if (--nodes_[readers_[at]].missing == 0) become_ready(readers_[at]);
+            position + 1 < depth_.size() ? readers_at_[position + 1] : uint32_t(readers_.size());
+        for (uint32_t at = readers_at_[position]; at < end; ++at)
+            if (--missing_[readers_[at]] == 0) become_ready(readers_[at]);
     }
 
     std::size_t results_of(uint32_t position) const {
@@ -329,26 +235,26 @@ class Groups {
 
     // A row is given to its node at the end: by then it is known how many of its group are held.
     void hold(uint32_t position) {
-        if (nodes_[position].made == NOWHERE) {
+        if (places_[position].made == NOWHERE) {
             publish(entry(position).node.get(), value(position));
             return;
         }
         held_.push_back(position);
         for (std::size_t k = 0; k < results_of(position); ++k)
-            ++made_[nodes_[position].made + k].held;
+            ++made_[places_[position].made + k].held;
     }
 
     void publish_held() {
         for (uint32_t position : held_) {
             Ref<Value> first;
-            const Place& place = nodes_[position];
+            const Place& place = places_[position];
             for (std::size_t k = results_of(position); k-- > 0;) {
                 Ref<Value> row = kept_row(place.made + k, place.row, type_of(position, k));
                 row->next = std::move(first);
                 first = std::move(row);
             }
             publish(entry(position).node.get(), std::move(first));
-            if (--nodes_[position].left == 0) let_go(position);
+            if (--left_[position] == 0) let_go(position);
         }
     }
 
@@ -373,7 +279,7 @@ class Groups {
 
     // Nobody reads its rows any more.
     void let_go(uint32_t position) {
-        const Place& place = nodes_[position];
+        const Place& place = places_[position];
         if (place.made == NOWHERE) return;
         for (std::size_t k = 0; k < results_of(position); ++k)
             if (--made_[place.made + k].rows == 0) made_[place.made + k].value = nullptr;
@@ -410,10 +316,16 @@ class Groups {
         auto members = them.positions;
         const Node& like = node(members[0]);
         std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
-        uint64_t varies = groups_[nodes_[members[0]].group].varies;
+        std::vector<uint32_t> read(columns.size() * members.size()); // one column after the other
+        for (std::size_t row = 0; row < members.size(); ++row) {
+            auto inputs = walked_.inputs(entry(members[row]));
+            for (std::size_t k = 0; k < inputs.size(); ++k)
+                read[k * members.size() + row] = inputs[k];
+        }
         for (std::size_t k = 0; k < columns.size(); ++k) {
-            bool shared = !(varies >> std::min<std::size_t>(k, 63) & 1);
-            if (!write_column(columns[k], k, members, shared)) return false;
+            bool shared = !alike_.varies(alike_.group(members[0]), k);
+            auto positions = std::span(read).subspan(k * members.size(), members.size());
+            if (!write_column(columns[k], k, like, positions, shared)) return false;
         }
         std::vector<Ref<Value>> results = maker_->compute(them, columns);
         if (results.size() != like.inference->results.size()) return false;
@@ -422,43 +334,41 @@ class Groups {
             made_.push_back(
                 {std::move(result), uint32_t(members.size()), 0, uint32_t(members.size())});
         for (std::size_t row = 0; row < members.size(); ++row) {
-            nodes_[members[row]].made = first;
-            nodes_[members[row]].row = uint32_t(row);
+            places_[members[row]].made = first;
+            places_[members[row]].row = uint32_t(row);
         }
         for (uint32_t position : members) {
             end(position);
-            if (nodes_[position].left == 0) let_go(position);
+            if (left_[position] == 0) let_go(position);
         }
         return true;
     }
 
-    uint32_t input(uint32_t position, std::size_t k) const {
-        return walked_.inputs(entry(position))[k];
-    }
-
-    bool write_column(Column& column, std::size_t k, std::span<const uint32_t> members,
-                      bool shared) {
-        uint32_t first = input(members[0], k);
+    // The k-th input of nodes like this one, where it stands for each.
+    bool write_column(Column& column, std::size_t k, const Node& like,
+                      std::span<const uint32_t> positions, bool shared) {
+        uint32_t first = positions[0];
         if (node(first).is_scalar()) {
             std::vector<const Scalar*> scalars;
-            for (uint32_t member : members) scalars.push_back(&node(input(member, k)).scalar);
-            const auto& operands = node(members[0]).inference->operands;
+            for (uint32_t position : positions) scalars.push_back(&node(position).scalar);
+            const auto& operands = like.inference->operands;
             return k < operands.size() &&
-                   write_scalars(column, scalars, operands[k], node(members[0]).type->device);
+                   write_scalars(column, scalars, operands[k], like.type->device);
         }
         if (shared) {
             column.value = value(first);
             return bool(column.value);
         }
         std::vector<Lies> rows;
+        rows.reserve(positions.size());
         int64_t bytes = bytes_of(*node(first).type);
-        for (uint32_t member : members) rows.push_back(lies(input(member, k), bytes));
+        for (uint32_t position : positions) rows.push_back(lies(position, bytes));
         return write_rows(column, rows, *node(first).type);
     }
 
     // Of a node that has been computed.
     Lies lies(uint32_t position, int64_t bytes) {
-        const Place& place = nodes_[position];
+        const Place& place = places_[position];
         if (place.made != NOWHERE) {
             const Buffer& buffer = made_[place.made].value->buffers[0];
             return {&buffer, buffer.offset + place.row * bytes, nullptr};
@@ -470,12 +380,14 @@ class Groups {
     }
 
     const Walked& walked_;
-    const uint8_t device_;
+    Alike alike_;
     OneByOne& singly_;
     GroupMaker* maker_; // null: nothing is put together
-    std::vector<Place> nodes_;
+    // Of each node. What is asked for together stands together: a large graph is in no cache.
+    std::vector<uint32_t> depth_, missing_, left_; // left: readers to come
+    std::vector<uint32_t> readers_at_;             // where its own begin in readers_
+    std::vector<Place> places_;
     std::vector<Group> groups_;
-    std::vector<uint32_t> table_;   // of groups by hash, open addressing
     std::vector<uint32_t> active_;  // groups with ready members
     std::vector<uint32_t> alone_;   // ready, and computed by themselves
     std::vector<uint32_t> readers_; // of each node in a row

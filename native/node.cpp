@@ -25,9 +25,12 @@ class Hold {
 };
 
 void set_inputs(Node* node, std::span<Node* const> inputs) {
+    Node** places = node->few.data();
+    if (inputs.size() > node->few.size()) {
+        places = new Node*[inputs.size()];
+        node->few[0] = reinterpret_cast<Node*>(places);
+    }
     node->input_count = uint32_t(inputs.size());
-    if (inputs.size() > node->few.size()) node->many = std::make_unique<Node*[]>(inputs.size());
-    Node** places = node->many ? node->many.get() : node->few.data();
     uint8_t kind = node->kind.load(std::memory_order_relaxed);
     uint32_t depth = 0, assignments = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -41,6 +44,12 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     node->assignments.store(assignments, std::memory_order_relaxed);
     node->kind.store(kind, std::memory_order_relaxed);
     node->depth.store(depth + 1, std::memory_order_relaxed);
+}
+
+// Of a node that has them no more.
+void free_places(const Node* few, std::size_t count) {
+    if (count > std::tuple_size_v<decltype(Node::few)>)
+        delete[] reinterpret_cast<Node* const*>(few);
 }
 
 // A stack of nodes that allocates only where it is high.
@@ -77,6 +86,7 @@ void free_nodes(Node* node) {
             else
                 dead.push(input);
         }
+        free_places(node->few[0], node->input_count);
         delete node;
     }
 }
@@ -172,20 +182,20 @@ Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::si
 
 void publish(Node* node, Ref<Value> value) {
     std::array<Node*, 2> few;
-    std::unique_ptr<Node*[]> many;
     std::size_t count = 0;
     {
         Hold hold(node);
         if (node->value) return;
         node->value = std::move(value);
         few = node->few;
-        many = std::move(node->many);
         count = std::exchange(node->input_count, 0);
         node->kind.store(VALUE, std::memory_order_relaxed);
         node->depth.store(0, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
     }
-    for (std::size_t i = 0; i < count; ++i) release(many ? many[i] : few[i]);
+    Node* const* places = count > few.size() ? reinterpret_cast<Node* const*>(few[0]) : few.data();
+    for (std::size_t i = 0; i < count; ++i) release(places[i]);
+    free_places(few[0], count);
 }
 
 std::vector<Ref<Node>> inputs_of(Node* node) {
@@ -209,15 +219,14 @@ Ref<Value> value_of(Node* node) {
 
 std::vector<Ref<Node>> readers_of(const Node* node) {
     std::vector<Ref<Node>> readers;
-    for (Slab<Node>::Slot* slot : Slab<Node>::chunks())
-        for (std::size_t i = 0; i < Slab<Node>::CHUNK; ++i, ++slot) {
-            if (slot->free.references == 0) continue;
-            auto* reader = reinterpret_cast<Node*>(slot);
-            Hold hold(reader);
-            std::span<Node* const> inputs = reader->inputs();
-            if (std::find(inputs.begin(), inputs.end(), node) != inputs.end())
-                readers.emplace_back(reader);
-        }
+    Slab<Node>::for_each([&](Slab<Node>::Slot* slot) {
+        if (slot->free.references == 0) return;
+        auto* reader = reinterpret_cast<Node*>(slot);
+        Hold hold(reader);
+        std::span<Node* const> inputs = reader->inputs();
+        if (std::find(inputs.begin(), inputs.end(), node) != inputs.end())
+            readers.emplace_back(reader);
+    });
     return readers;
 }
 

@@ -31,7 +31,8 @@ struct Origin {
     static void destroy(Origin* origin) { delete origin; }
 };
 
-struct Node {
+// Two lines of memory, of which most who come by need the first alone.
+struct alignas(64) Node {
     std::atomic<uint32_t> references{1};
     std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
     std::atomic<bool> locked{
@@ -40,30 +41,35 @@ struct Node {
     // The number of the thread that is writing over the value of this node, which no Array names;
     // whoever reaches it by another way waits. 0: none.
     std::atomic<uint32_t> claim{0};
-    // Of an assignment: how many in a row, up to this, wrote to alike parts of one Array before
-    // anybody looked; and how many of them wait to be computed together. Written before it is seen.
-    uint16_t alike = 0, waiting = 0;
-    uint64_t march = 0; // a number for how far each of them went from the one before
     uint32_t input_count = 0;
+    const Op* op = nullptr;   // null for a leaf
+    Ref<Type> type;           // of the only, or first, result
+    Ref<Inference> inference; // null for a leaf
+    Ref<Value> value;
+    std::array<Node*, 2> few{}; // up to two inputs; of more the first is where they stand
+
+    Ref<Params> params;
+    Ref<Origin> origin;
     std::atomic<uint32_t> depth{0};       // operations pending below and including this one
     std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
     std::atomic<uint32_t> submitted{0};   // the number of its submission; 0: none
-    const Op* op = nullptr;               // null for a leaf
-    Ref<Type> type;                       // of the only, or first, result
-    Ref<Params> params;
-    Ref<Inference> inference; // null for a leaf
-    Ref<Value> value;
-    std::array<Node*, 2> few{};    // up to two inputs stand here
-    std::unique_ptr<Node*[]> many; // more stand here
-    Scalar scalar;                 // of a leaf that is a Python scalar
-    Ref<Origin> origin;
+    // Of an assignment: a number for how far it went from the one before; how many in a row, up to
+    // this, wrote to alike parts of one Array before anybody looked; and how many of them wait to
+    // be computed together. Written before it is seen.
+    uint16_t march = 0;
+    uint8_t alike = 0, waiting = 0;
+    Scalar scalar; // of a leaf that is a Python scalar
 
-    std::span<Node* const> inputs() const { return {many ? many.get() : few.data(), input_count}; }
-    bool is_scalar() const { return scalar.form != Scalar::none; }
+    Node* const* places() const {
+        return input_count > few.size() ? reinterpret_cast<Node* const*>(few[0]) : few.data();
+    }
+    std::span<Node* const> inputs() const { return {places(), input_count}; }
+    bool is_scalar() const { return !op && !value && scalar.form != Scalar::none; }
     static void destroy(Node* node);
     static void* operator new(std::size_t) { return Slab<Node>::take(); }
     static void operator delete(void* memory) { Slab<Node>::give(memory); }
 };
+static_assert(sizeof(Node) == 128);
 
 Ref<Node> value_node(Ref<Value> value);
 Ref<Node> scalar_node(const Scalar& scalar, Ref<Type> type);

@@ -14,9 +14,9 @@ inline thread_local bool submissions_run_here = false;
 inline std::atomic<uint32_t> submissions_stopped{0}; // how often loops in them were told to stop
 
 inline bool is_submitted(const Node& node) {
+    if (submissions_run_here) return false;
     uint32_t number = node.submitted.load(std::memory_order_relaxed);
-    return number && number >= oldest_submission.load(std::memory_order_relaxed) &&
-           !submissions_run_here;
+    return number && number >= oldest_submission.load(std::memory_order_relaxed);
 }
 
 inline void tell_of_ended_submissions() {

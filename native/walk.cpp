@@ -110,6 +110,14 @@ class Walk {
         if (seen_.room() > Ground::MOST) ground_ = {};
     }
 
+    // Of many outputs those that come soon, and what they read; unless others may be changing them.
+    static void fetch_ahead(std::span<Node* const> outputs) {
+        constexpr std::size_t SOON = 8;
+        if (outputs.size() <= SOON || !alone()) return;
+        fetch(*outputs[SOON]);
+        for (Node* input : outputs[SOON / 2]->inputs()) fetch(*input);
+    }
+
     void from(Node* output) {
         uint32_t found = seen_.find(output);
         if (found == NOWHERE) {
@@ -163,8 +171,9 @@ class Walk {
             return;
         }
         Ref<Node> input = std::move(inputs_[top.next++]); // only the walk and its readers count
-        // What nobody else has a count of is read once: this is the only way to it.
-        bool shared = input->references.load(std::memory_order_relaxed) > 2;
+        // What nobody else has a count of is read once: this is the only way to it. A scalar has a
+        // position wherever it is read, whether its readers share a node or not.
+        bool shared = input->references.load(std::memory_order_relaxed) > 2 && !input->is_scalar();
         uint32_t found = shared ? seen_.find(input.get()) : NOWHERE;
         if (found == NOWHERE) found = come_to(std::move(input), shared);
         if (found != NOWHERE) read(found);
@@ -219,7 +228,10 @@ Walked::~Walked() {
 
 Walked walk(std::span<Node* const> outputs) {
     Walk nodes(outputs.size());
-    for (Node* output : outputs) nodes.from(output);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        Walk::fetch_ahead(outputs.subspan(i));
+        nodes.from(outputs[i]);
+    }
     return nodes.finish();
 }
 

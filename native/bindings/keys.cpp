@@ -257,7 +257,7 @@ const Starts& pattern_of(const Params& part) {
 // How far a part lies from the last one of the same form that the Array was assigned to, as a
 // number that is not 0; 0 where it was another form, the same part, or somebody has looked
 // meanwhile.
-uint64_t march(Node& before, const Params& part) {
+uint16_t march(Node& before, const Params& part) {
     if (before.op != update_op || value_of(&before)) return 0;
     const Starts &last = starts_of(*update_op, *before.params), &now = starts_of(*update_op, part);
     if (last.pattern != now.pattern || last.starts == now.starts ||
@@ -266,11 +266,11 @@ uint64_t march(Node& before, const Params& part) {
     uint64_t number = 1;
     for (std::size_t i = 0; i < now.starts.size(); ++i)
         number = number * 0x9e3779b97f4a7c15ULL + uint64_t(now.starts[i] - last.starts[i]);
-    return number | 1;
+    return uint16_t(number >> 48 | 1); // another that is alike waits for nothing: it is right, too
 }
 
 // Whether the work before an assignment may wait for it: in a long row of them, to be done at once.
-bool may_wait(const Node& before, const Params& part, uint64_t march) {
+bool may_wait(const Node& before, const Params& part, uint16_t march) {
     return before.alike >= LONG_ROW && before.waiting < MOST_TOGETHER &&
            (before.waiting == 1 || before.march == march) &&
            !pattern_of(part).apart.load(std::memory_order_relaxed);
@@ -280,7 +280,7 @@ bool may_wait(const Node& before, const Params& part, uint64_t march) {
 bool put(ArrayObject* array, const Params& picks, PyObject* value) {
     Ref<Params> part = replaced_part(*index_op, *update_op, picks, *array->node->type);
     if (!part) return false;
-    uint64_t far = march(*array->node, *part);
+    uint16_t far = march(*array->node, *part);
     bool waits = far && may_wait(*array->node, *part, far);
     PyObject* target = reinterpret_cast<PyObject*>(array);
     Ref<Node> given = node_to_assign(value, target); // another thread may rebind the value
@@ -291,9 +291,9 @@ bool put(ArrayObject* array, const Params& picks, PyObject* value) {
         if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear(); // Python says it in full
         return false;
     }
-    if (far) node->alike = uint16_t(std::min<uint32_t>(array->node->alike + 1u, LONG_ROW));
+    if (far) node->alike = uint8_t(std::min<uint32_t>(array->node->alike + 1u, LONG_ROW));
     node->march = far;
-    node->waiting = uint16_t(waits ? array->node->waiting + 1 : 1);
+    node->waiting = uint8_t(waits ? array->node->waiting + 1 : 1);
     rebind(array, std::move(node));
     return true;
 }

@@ -105,6 +105,7 @@ NB_MODULE(_native, module) {
     declare_windows(module);
     declare_functions(module);
     declare_singly(module);
+    declare_grouping(module);
     declare_submissions(module);
     declare_calls(module);
     declare_engine(module);

@@ -164,10 +164,24 @@ struct Words {
     KnownBy known() const { return {key, has_form ? &form : nullptr}; }
 };
 
+// For whoever computes a walk again and again.
+class Collector : public Interpreter {
+  public:
+    Collector(const Walked& walked, std::span<Ref<Value>> made) : walked_(walked), made_(made) {}
+    void publish(Node* node, Ref<Value> value) override {
+        for (uint32_t output : walked_.outputs)
+            if (walked_.nodes[output].node.get() == node) made_[output] = value;
+    }
+
+  private:
+    const Walked& walked_;
+    std::span<Ref<Value>> made_;
+};
+
 // Writes the words too. What the last graph with such an end was told apart by is tried first. What
 // was `made` for it is there, even if others have used up its runs.
-Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, Words& words,
-                       const Ref<BoundPlan>& made) {
+Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, bool rules,
+                       Words& words, const Ref<BoundPlan>& made = {}) {
     Key& key = words.key;
     const Node& end = *walked.nodes.back().node;
     auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
@@ -184,7 +198,7 @@ Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, 
     if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
     if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
     if (!plan && tried == Key::by_form &&
-        (words.has_form = words.form.write(walked, options, current_options().rules)))
+        (words.has_form = words.form.write(walked, options, rules)))
         plan = plan_from_template(words.form, walked, key);
     last.store(tried, std::memory_order_relaxed);
     return plan;
@@ -224,7 +238,8 @@ bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> op
     Interpreter interpreter;
     bool done = !planned && is_long(walked) && // its key is not worth writing
                 computed_singly(walked, options, words.known(), interpreter, ran);
-    Ref<BoundPlan> plan = done ? Ref<BoundPlan>() : plan_of(walked, options, words, made);
+    Ref<BoundPlan> plan =
+        done ? Ref<BoundPlan>() : plan_of(walked, options, current_options().rules, words, made);
     if (plan)
         done = replay(*plan, walked, words.key, interpreter, ran);
     else if (!done && !planned && !is_long(walked) && !words.key.words.empty())
@@ -319,8 +334,18 @@ Ref<BoundPlan> known_plan(Node* pending) {
     Numbers options;
     if (windows || !numbers_in_force(options)) return {};
     Borrowed borrowed;
-    return plan_of(walk_at_rest({&pending, 1}), options, borrowed.words, {});
+    return plan_of(walk_at_rest({&pending, 1}), options, current_options().rules, borrowed.words);
 }
+
+bool replay_known(const Walked& walked, std::span<const uint64_t> options, bool rules,
+                  std::span<Ref<Value>> made) {
+    Borrowed borrowed;
+    Ref<BoundPlan> plan = plan_of(walked, options, rules, borrowed.words);
+    Collector collector(walked, made);
+    return plan && replay(*plan, walked, borrowed.words.key, collector);
+}
+
+bool is_watched() { return watched; }
 
 Walked walk_at_rest(std::span<Node* const> outputs) {
     for (;;) {

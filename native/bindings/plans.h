@@ -24,6 +24,11 @@ struct PlanHandle {
 
 // Of a pending node, if one is known, or a template for it.
 Ref<BoundPlan> known_plan(Node* pending);
+// Computes a walk by a plan that is known, or a template for it, and puts what its outputs are
+// where they stand in `made`: its nodes are used again. False with or without a Python error.
+bool replay_known(const Walked& walked, std::span<const uint64_t> options, bool rules,
+                  std::span<Ref<Value>> made);
+bool is_watched(); // whether somebody records what runs, and when
 // What plans of a structure are known to be told apart by.
 uint8_t known_exact(const StructureHandle& structure);
 

@@ -166,6 +166,7 @@ void declare_plans(nb::module_& module);
 void declare_windows(nb::module_& module);
 void declare_functions(nb::module_& module);
 void declare_singly(nb::module_& module);
+void declare_grouping(nb::module_& module);
 void declare_submissions(nb::module_& module);
 void declare_calls(nb::module_& module);
 void declare_code(nb::module_& module);

@@ -2,7 +2,6 @@
 // once for an operation and its dtypes.
 #include "../caches.h"
 #include "../equal.h"
-#include "../groups.h"
 
 #include <algorithm>
 #include <memory>
@@ -11,7 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "engine.h"
-#include "values.h"
+#include "grouping.h"
 
 namespace tenfold::bindings {
 namespace {
@@ -22,8 +21,7 @@ constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
 PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
 PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
 PyObject* make_movement = nullptr;  // movement(op, params, shape)
-PyObject* make_group = nullptr; // group(op, params, inputs, members, nodes, number, rest, earlier)
-uint8_t device = 0;             // whose loops they are
+uint8_t device = 0;                 // whose loops they are
 
 // How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
 // often Python was asked then; asked in vain so often, it plans what comes often with its shapes.
@@ -170,40 +168,6 @@ bool compute_parts(Node& node, bool always) {
     return true;
 }
 
-class Grouper : public GroupMaker {
-  public:
-    Grouper() {
-        if (current_options().batch_limit) limit = current_options().batch_limit;
-    }
-
-    std::vector<Ref<Value>> compute(const Members& members,
-                                    std::span<const Column> inputs) override {
-        const Node& like = *members.node(0);
-        nb::list given;
-        for (const Column& column : inputs) {
-            nb::object value = column.scalar ? nb::steal(scalar_to_python(*column.scalar))
-                                             : nb::cast(ValueHandle{column.value});
-            given.append(nb::make_tuple(value, column.stacked));
-        }
-        nb::list nodes; // of all members, where they are to be compared
-        for (std::size_t row = 0; current_options().verify && row < members.size(); ++row)
-            nodes.append(nb::cast(NodeHandle{members.node(row)}));
-        nb::object params = nb::steal(params_to_python(like.params.get()));
-        nb::object made = nb::steal(PyObject_CallFunction(
-            make_group, "OOOnOnOO", like.op->python, params.ptr(), nb::tuple(given).ptr(),
-            Py_ssize_t(members.size()), nodes.ptr(), Py_ssize_t(members.group),
-            members.rest ? Py_True : Py_False, earlier_.ptr()));
-        if (!made.is_valid()) nb::raise_python_error();
-        std::vector<Ref<Value>> results;
-        if (made.is_none()) return results;
-        for (nb::handle result : made) results.push_back(nb::cast<ValueHandle&>(result).value);
-        return results;
-    }
-
-  private:
-    nb::dict earlier_; // what Python notes of batches, to say why others are apart
-};
-
 Sight& sight_of(std::span<const uint64_t> words) {
     uint64_t hash = hash_of(words);
     Sight& sight = sights[hash % PLACES];
@@ -247,7 +211,7 @@ static bool goes_by_calls(const Walked& walked) {
 static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
                        const KnownBy& known) {
     const Options& in_force = current_options();
-    bool usual = make_group && (in_force.singly || in_force.verify);
+    bool usual = Grouper::is_ready() && (in_force.singly || in_force.verify);
     if (alone || !usual || options[1] || options[2]) return false;
     return is_long(walked) || (sight_of(known).times < OFTEN && goes_by_calls(walked));
 }
@@ -257,7 +221,7 @@ namespace {
 // Notes what would be computed together, and computes nothing.
 class Teller : public Grouper, public OneByOne {
   public:
-    Teller() { tells = true; }
+    Teller() : Grouper({}) { tells = true; }
     std::vector<Ref<Value>> compute(const Members& members, std::span<const Column>) override {
         nb::list positions;
         for (uint32_t position : members.positions) positions.append(position);
@@ -291,7 +255,7 @@ bool computed_singly(Walked& walked, std::span<const uint64_t> options, const Kn
                      Surroundings& surroundings, std::vector<Ran>* ran) {
     if (goes_apart(walked, options, known)) {
         if (is_long(walked)) merge_equal(walked);
-        Grouper grouper;
+        Grouper grouper(options);
         bool groups = is_long(walked) && grouper.limit > 1;
         Maker maker(groups);
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
@@ -358,8 +322,6 @@ void declare_singly(nb::module_& module) {
             device = of_device;
         },
         "loop"_a, "fold_loop"_a, "movement"_a, "device"_a);
-    module.def(
-        "set_groups", [](nb::object group) { make_group = group.release().ptr(); }, "group"_a);
     module.def("groups_of", groups_of, "nodes"_a, "options"_a);
 }
 

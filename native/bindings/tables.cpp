@@ -3,12 +3,16 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
 
 #include "../caches.h"
+#include "../intern.h"
 #include "../part.h"
+#include "../per_thread.h"
 #include "python.h"
 
 namespace tenfold::bindings {
@@ -212,12 +216,39 @@ PyObject* params_to_python(const Params* params) {
     return Py_NewRef(static_cast<PyObject*>(params->python));
 }
 
+namespace {
+
+// Nodes of numbers that a thread has lately met: who writes `x + 1` in a loop makes one node of 1.
+// Walks do not tell whether two scalars are one node.
+class Scalars {
+  public:
+    static constexpr bool INHERITED = true;
+
+    Ref<Node> node(const Scalar& scalar, int weak) {
+        if (scalar.form > Scalar::integer && scalar.form != Scalar::real_number)
+            return scalar_node(scalar, weak_types()[weak]);
+        auto bits = std::bit_cast<uint64_t>(scalar.real);
+        Ref<Node>& kept = nodes_[mix(uint64_t(scalar.whole) + scalar.form, bits) % PLACES];
+        bool there = kept && kept->scalar.form == scalar.form &&
+                     kept->scalar.whole == scalar.whole &&
+                     std::bit_cast<uint64_t>(kept->scalar.real) == bits;
+        if (!there) kept = scalar_node(scalar, weak_types()[weak]);
+        return kept;
+    }
+
+  private:
+    static constexpr std::size_t PLACES = 64;
+    std::array<Ref<Node>, PLACES> nodes_;
+};
+
+} // namespace
+
 Operand::Operand(PyObject* object, PyObject* peer) {
     int weak = 0;
     if (is_array(object)) {
         node_ = node_of(object);
     } else if (auto scalar = scalar_from(object, weak)) {
-        kept_ = scalar_node(*scalar, weak_types()[weak]);
+        kept_ = PerThread<Scalars>::get().node(*scalar, weak);
         node_ = kept_.get();
     } else if (PyObject* converted =
                    PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {

@@ -250,6 +250,9 @@ def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
 def set_groups(group: Callable[..., Any]) -> None:
     """Name what computes members of a group together."""
 
+def forget_groups(op: int) -> None:
+    """Forget by what groups of an operation of this number are computed."""
+
 def forget_op(id: int) -> None:
     """Forget what is known of an operation of which no new calls come."""
 

@@ -37,6 +37,10 @@ _expressions: Recent[tuple[Any, ...], Any] = Recent(MOST, "expressions of groups
 Columns = Sequence[tuple[Any, bool]]
 Earlier = dict[Any, dict[int, apart.Batch]]
 """Of an evaluation: by operation or function its batches, by the number of the group."""
+Kept = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
+"""The nodes of an expression's results, its placeholders, which results have a row for each member,
+and what it is planned by: numbers of options, and whether there are rules.
+"""
 
 
 class Exact:
@@ -63,19 +67,21 @@ def group(
     number: int,
     rest: bool,
     earlier: Earlier,
-) -> list[Value] | None:
+    wanted: bool,
+) -> tuple[list[Value], Kept | None] | None:
     """Compute one operation for many members; None where each is to be computed by itself.
 
     Each column is a scalar, a Value that all share, or one of a row for each. `nodes` are those of
     the members where they are to be compared: then RunError is raised where one differs. `number`
     is that of the group in this evaluation, of which `earlier` tells; `rest` says that a limit cut
-    these members off from the batch before.
+    these members off from the batch before. Where it is `wanted`, and there is a plan, also returns
+    what native code computes such groups by from now on.
     """
     why = _apart(op, params, columns, number, rest, earlier) if timeline.watched() else ""
     with timeline.together(members, why):
         if nodes:
             return _compared(op, params, columns, nodes)
-        return _computed(op, params, columns, members)
+        return _computed(op, params, columns, members, wanted)
 
 
 def _apart(
@@ -97,7 +103,9 @@ def _apart(
     return why
 
 
-def _computed(op: Op[...], params: Params, columns: Columns, members: int) -> list[Value] | None:
+def _computed(
+    op: Op[...], params: Params, columns: Columns, members: int, wanted: bool
+) -> tuple[list[Value], Kept | None] | None:
     flags = tuple([stacked for _, stacked in columns])
     scalars = tuple([None if isinstance(x, Value) else Exact(x) for x, _ in columns])
     given = tuple([x.type if isinstance(x, Value) else None for x, _ in columns])
@@ -113,17 +121,22 @@ def _computed(op: Op[...], params: Params, columns: Columns, members: int) -> li
         often = _comes_often(op, params, flags)
         with settings.within(optimise=False) if plain else nullcontext():
             failure = pipeline.compute(pending, planned=often) if pending else None
+            options = pipeline.options_key()
     except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
         return None
     if failure is not None:
         return None
     _native.count("batches")
-    return [_rows(node, row, members) for node, row in zip(outputs, rows, strict=True)]
+    results = [_rows(node, row, members) for node, row in zip(outputs, rows, strict=True)]
+    if not (wanted and often):
+        return results, None
+    again = substituted(graph, {each: each for each in inputs})  # as Graph's, but made today
+    return results, (again, inputs, rows, options, not plain and settings.get("optimise"))
 
 
 def _compared(
     op: Op[...], params: Params, columns: Columns, nodes: Sequence[Node]
-) -> list[Value] | None:
+) -> tuple[list[Value], None] | None:
     from tenfold.functions.verifying import verified  # who does not verify needs none
 
     try:
@@ -134,13 +147,14 @@ def _compared(
         raise unlike
     _native.count("batches")
     device = nodes[0].type.device
-    return [dense.adopt(np.ascontiguousarray(rows), device) for rows in found]
+    return [dense.adopt(np.ascontiguousarray(rows), device) for rows in found], None
 
 
 def forget(op: int) -> None:
     """Forget what is kept of the operation of this number."""
     for cache in (_seen, _expressions):
         cache.drop(lambda key: key[0] == op)
+    _native.forget_groups(op)
 
 
 Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]
