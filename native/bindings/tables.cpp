@@ -212,11 +212,9 @@ PyObject* params_to_python(const Params* params) {
     return Py_NewRef(static_cast<PyObject*>(params->python));
 }
 
-Operand::Operand(PyObject* object, PyObject* peer) {
+void Operand::make(PyObject* object, PyObject* peer) {
     int weak = 0;
-    if (is_array(object)) {
-        node_ = node_of(object);
-    } else if (auto scalar = scalar_from(object, weak)) {
+    if (auto scalar = scalar_from(object, weak)) {
         kept_ = scalar_node(*scalar, weak_types()[weak]);
         node_ = kept_.get();
     } else if (PyObject* converted =
