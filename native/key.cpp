@@ -100,7 +100,8 @@ int64_t distance(const Value& value, const Starts& part) {
 
 constexpr int64_t ALIGNMENT = 64; // kernels may rely on it where they write
 
-void write_value(const WalkedNode& entry, int64_t moved, std::vector<uint64_t>& words) {
+[[gnu::flatten]] void write_value(const WalkedNode& entry, int64_t moved,
+                                  std::vector<uint64_t>& words) {
     const Value& value = *entry.value;
     words.push_back(value_tag | uint64_t(value.strides.size()) << 8 |
                     uint64_t(bool(value.next)) << 16 | uint64_t(entry.dying) << 17 |
@@ -111,9 +112,9 @@ void write_value(const WalkedNode& entry, int64_t moved, std::vector<uint64_t>& 
 
 // The operation, its parameters and its dtypes are in its inference; so are the Types of its
 // inputs, or they follow from those of the values. A result of an operation with several shares
-// that of the operation, and has its own parameters.
-void write_pending(const Walked& walked, const WalkedNode& entry, const Starts* anchor,
-                   std::vector<uint64_t>& words) {
+// that of the operation, and has its own parameters. Flat, since a word costs less than a call.
+[[gnu::flatten]] void write_pending(const Walked& walked, const WalkedNode& entry,
+                                    const Starts* anchor, std::vector<uint64_t>& words) {
     const Node& node = *entry.node;
     bool part = node.op->part != Op::none;
     bool picks = !part && !node.op->python;

@@ -128,7 +128,8 @@ void recount(Node* node) {
     recount(node, budget);
 }
 
-void Node::destroy(Node* node) {
+// Not inlined, so that a count that is not the last is taken off without a frame on the stack.
+[[gnu::noinline]] void Node::destroy(Node* node) {
     if (node->input_count == 0)
         delete node;
     else

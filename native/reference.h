@@ -64,7 +64,8 @@ template <class T> class Ref {
         std::swap(object_, other.object_);
         return *this;
     }
-    ~Ref() {
+    // Most that go have been moved from: for those there is no call.
+    [[gnu::always_inline]] ~Ref() {
         if (object_) release(object_);
     }
 

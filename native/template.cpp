@@ -25,7 +25,7 @@ uint64_t kind_of(const Type& type) { return type.kind() | uint64_t(type.shape.si
 class Writing {
   public:
     Writing(const Walked& walked, Form& form, bool rules)
-        : walked_(walked), form_(form), rules_(rules) {}
+        : walked_(walked), form_(form), rules_(rules), by_axis_(is_elementwise()) {}
 
     bool write() {
         for (const WalkedNode& entry : walked_.nodes) {
@@ -41,20 +41,35 @@ class Writing {
   private:
     void put(uint64_t one) { form_.words.push_back(one); }
 
+    bool is_elementwise() const {
+        return std::ranges::all_of(walked_.nodes, [](const WalkedNode& entry) {
+            const Op* op = entry.value ? nullptr : entry.node->op;
+            return !op || op->shapes == Op::broadcast;
+        });
+    }
+
+    // Which of the lengths it is.
+    std::size_t number_of(int64_t length, std::size_t axis) {
+        std::size_t at = 0;
+        while (at < form_.lengths.size() && (form_.lengths[at] != length || form_.axes[at] != axis))
+            ++at;
+        if (at == form_.lengths.size()) {
+            form_.lengths.push_back(length);
+            form_.axes.push_back(uint32_t(axis));
+        }
+        return at;
+    }
+
     // A value in C order, and the only one of its operation.
     bool value(const WalkedNode& entry) {
         const Value& value = *entry.value;
         if (!value.strides.empty() || value.next) return false;
         put(value_tag | uint64_t(entry.dying) << 17);
         put(kind_of(*value.type));
+        std::size_t axis = value.type->shape.size();
         for (int64_t length : value.type->shape) {
-            if (length <= 1) {
-                put(uint64_t(length));
-                continue;
-            }
-            auto found = std::find(form_.lengths.begin(), form_.lengths.end(), length);
-            put(2 + uint64_t(found - form_.lengths.begin()));
-            if (found == form_.lengths.end()) form_.lengths.push_back(length);
+            put(length <= 1 ? uint64_t(length) : 2 + number_of(length, by_axis_ ? axis : 0));
+            --axis;
         }
         return form_.lengths.size() <= MOST_LENGTHS;
     }
@@ -88,6 +103,7 @@ class Writing {
     const Walked& walked_;
     Form& form_;
     const bool rules_;
+    const bool by_axis_;
 };
 
 // False where a result is no int64.
@@ -369,6 +385,7 @@ class Near {
 bool Form::write(const Walked& walked, std::span<const uint64_t> options, bool rules) {
     words.assign(options.begin(), options.end());
     lengths.clear();
+    axes.clear();
     return walked.nodes.size() <= MOST_NODES && Writing(walked, *this, rules).write();
 }
 

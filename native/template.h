@@ -8,10 +8,13 @@
 namespace tenfold {
 
 // The key of a walk as far as lengths do not matter: dtypes and ranks in place of Types, and of
-// each axis of a leaf whether its length is 0, 1, or which of `lengths` it is.
+// each axis of a leaf whether its length is 0, 1, or which of `lengths` it is. Where all goes
+// element by element, only lengths of the same axis are ever compared: there those of different
+// axes are different ones, be they equal or not, so that equal ones need no form of their own.
 struct Form {
     std::vector<uint64_t> words;
     std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
+    std::vector<uint32_t> axes;   // of each the axis, the last one is 1; 0: of whichever axes
 
     // Writes over what it has; false for a walk of which there are no templates. `rules` are in
     // force: they may look at lengths.

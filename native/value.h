@@ -57,7 +57,7 @@ struct Value {
     static Ref<Value> of(const Ref<Type>& type) {
         return in(Allocation::from_pool(type->bytes()), type);
     }
-    static void destroy(Value* value) { delete value; }
+    [[gnu::noinline]] static void destroy(Value* value) { delete value; }
     static void* operator new(std::size_t) { return Slab<Value>::take(); }
     static void operator delete(void* memory) { Slab<Value>::give(memory); }
 };

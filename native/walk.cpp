@@ -66,11 +66,11 @@ class Positions {
     std::size_t count_ = 0, expected_ = 0;
 };
 
-// A node on the way down. Its inputs stand at the end of `inputs_`, the positions of those that
-// were left behind at the end of `below_`.
+// A node on the way down. Its inputs stand at the end of `inputs_`; there is room for their
+// positions in the edges.
 struct Frame {
     Ref<Node> node;
-    std::size_t inputs, next, below;
+    uint32_t inputs, next, first;
     bool shared; // whether the walk may come by again
 };
 
@@ -88,7 +88,6 @@ struct Ground {
     static constexpr std::size_t MOST = 1024;
     std::vector<Frame> stack;
     std::vector<Ref<Node>> inputs;
-    std::vector<uint32_t> below;
     Positions seen;
     std::vector<WalkedNode> nodes;
     std::vector<uint32_t> edges, outputs;
@@ -105,7 +104,6 @@ class Walk {
     ~Walk() {
         stack_.clear(); // an error may have left something
         inputs_.clear();
-        below_.clear();
         seen_.clear();
         if (seen_.room() > Ground::MOST) ground_ = {};
     }
@@ -155,16 +153,19 @@ class Walk {
     }
 
     // Of a leaf, or a node that was computed, where it stands now.
-    uint32_t come_to(Ref<Node> node, bool shared) {
-        std::size_t begin = inputs_.size();
+    [[gnu::always_inline]] uint32_t come_to(Ref<Node> node, bool shared) {
+        std::size_t begin = inputs_.size(), first = walked_.edges.size();
         Ref<Value> value = look(node.get(), inputs_);
-        if (inputs_.size() == begin) return add(std::move(node), std::move(value), 0, shared);
-        for (std::size_t i = begin; i < inputs_.size(); ++i) fetch(*inputs_[i]);
-        stack_.push_back({std::move(node), begin, begin, below_.size(), shared});
+        if (inputs_.size() == begin) return add(node, value, uint32_t(first), 0, shared);
+        if (!alone())
+            for (std::size_t i = begin; i < inputs_.size(); ++i) fetch(*inputs_[i]);
+        for (std::size_t i = begin; i < inputs_.size(); ++i) walked_.edges.push_back(NOWHERE);
+        stack_.push_back(
+            {std::move(node), uint32_t(begin), uint32_t(begin), uint32_t(first), shared});
         return NOWHERE;
     }
 
-    void step() {
+    [[gnu::always_inline]] void step() {
         Frame& top = stack_.back();
         if (top.next == inputs_.size()) {
             leave();
@@ -179,29 +180,28 @@ class Walk {
         if (found != NOWHERE) read(found);
     }
 
-    // By the node on top.
+    // By the node on top: the input it has come to last.
     void read(uint32_t position) {
+        const Frame& top = stack_.back();
         ++walked_.nodes[position].uses;
-        below_.push_back(position);
+        walked_.edges[top.first + (top.next - top.inputs) - 1] = position;
     }
 
-    void leave() {
+    [[gnu::always_inline]] void leave() {
         Frame& top = stack_.back();
-        auto width = uint32_t(below_.size() - top.below);
-        uint32_t position = add(std::move(top.node), {}, width, top.shared);
-        auto begin = below_.end() - width;
-        walked_.edges.insert(walked_.edges.end(), begin, below_.end());
-        below_.erase(begin, below_.end());
-        inputs_.resize(top.inputs);
+        Ref<Value> none;
+        uint32_t position = add(top.node, none, top.first, top.next - top.inputs, top.shared);
+        while (inputs_.size() > top.inputs) inputs_.pop_back();
         stack_.pop_back();
         if (!stack_.empty()) read(position);
     }
 
-    uint32_t add(Ref<Node> node, Ref<Value> value, uint32_t width, bool shared) {
+    // Takes over what it is given.
+    [[gnu::always_inline]] uint32_t add(Ref<Node>& node, Ref<Value>& value, uint32_t first,
+                                        uint32_t width, bool shared) {
         auto position = uint32_t(walked_.nodes.size());
         if (shared) seen_.put(node.get(), position);
-        walked_.nodes.push_back(
-            {std::move(node), std::move(value), uint32_t(walked_.edges.size()), width});
+        walked_.nodes.push_back({std::move(node), std::move(value), first, width});
         return position;
     }
 
@@ -209,7 +209,6 @@ class Walk {
     Ground& ground_ = PerThread<Ground>::get(); // nothing that runs in a walk walks itself
     std::vector<Frame>& stack_ = ground_.stack;
     std::vector<Ref<Node>>& inputs_ = ground_.inputs;
-    std::vector<uint32_t>& below_ = ground_.below;
     Positions& seen_ = ground_.seen;
 };
 

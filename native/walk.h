@@ -21,7 +21,7 @@ struct WalkedNode {
 
 struct Walked {
     std::vector<WalkedNode> nodes;
-    std::vector<uint32_t> edges; // positions of inputs, node after node
+    std::vector<uint32_t> edges; // positions of inputs, those of a node in a row
     std::vector<uint32_t> outputs;
     // For each node the one before it that it equals, if there is any: it is not computed, and
     // nobody reads it (equal.h). Empty where nobody has looked for them.

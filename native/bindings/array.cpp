@@ -238,7 +238,7 @@ PyObject* arrays_of(Ref<Node> node, PyObject* base) {
     return tuple;
 }
 
-Node* node_of(PyObject* object) {
+Node* node_of_any(PyObject* object) {
     ArrayObject* self = as_array(object);
     bool known = !self->base || (self->version == self->root->version && !self->root->window);
     if (!known && !refresh(self)) return nullptr;

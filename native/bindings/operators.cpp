@@ -71,6 +71,8 @@ bool submit(PyObject* array, Ref<Node> node) {
 PyObject* finish(Ref<Node> node, PyObject* base) {
     if (!node) return nullptr;
     bool deep = node->depth.load(std::memory_order_relaxed) > SHALLOW;
+    bool usual = !deep && node->op && !node->op->view && node->inference->results.size() == 1;
+    if (usual) return new_array(std::move(node));
     Ref<Node> kept =
         deep ? node : Ref<Node>(); // two locked instructions that most nodes can do without
     PyObject* array = arrays_of(std::move(node), base);

@@ -51,7 +51,7 @@ PyObject* arrays_of(Ref<Node> node, PyObject* base);
 std::vector<Ref<Node>> parts_of(const Ref<Node>& node);
 // The node an Array names now, borrowed; brings a view up to date; null with a Python error on
 // failure.
-Node* node_of(PyObject* array);
+Node* node_of_any(PyObject* array);
 Type& type_of(PyObject* array); // it cannot change, so no view is brought up to date for it
 // The nodes that views have kept are made again when they are asked for.
 void forget_views(ArrayObject* root);
@@ -60,6 +60,11 @@ void rebind(ArrayObject* array, Ref<Node> node);
 // of each that is looked at with its node.
 extern PyObject* watcher;
 void note(PyObject* array, Node* node);
+
+inline Node* node_of(PyObject* object) {
+    auto* array = reinterpret_cast<ArrayObject*>(object);
+    return !array->base && !watcher ? array->node : node_of_any(object);
+}
 
 // Python functions that the core calls; named in `set_hooks`.
 struct Hooks {
@@ -114,12 +119,19 @@ inline bool is_immediate(PyObject* object) {
 // ours.
 class Operand {
   public:
-    Operand(PyObject* object, PyObject* peer);
+    Operand(PyObject* object, PyObject* peer) {
+        if (is_array(object))
+            node_ = node_of(object);
+        else
+            make(object, peer);
+    }
     Node* get() const { return node_; }
     // Counts a borrowed Node too: needed where Python runs later, which may rebind its Array.
     void keep() { kept_ = Ref<Node>(node_); }
 
   private:
+    void make(PyObject* object, PyObject* peer);
+
     Node* node_ = nullptr;
     Ref<Node> kept_;
 };

@@ -243,11 +243,9 @@ class Scalars {
 
 } // namespace
 
-Operand::Operand(PyObject* object, PyObject* peer) {
+void Operand::make(PyObject* object, PyObject* peer) {
     int weak = 0;
-    if (is_array(object)) {
-        node_ = node_of(object);
-    } else if (auto scalar = scalar_from(object, weak)) {
+    if (auto scalar = scalar_from(object, weak)) {
         kept_ = PerThread<Scalars>::get().node(*scalar, weak);
         node_ = kept_.get();
     } else if (PyObject* converted =

@@ -80,7 +80,7 @@ void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structu
             },
             "able"_a)
         .def_prop_ro("lengths", [](const StructureHandle& self) {
-            return nb::tuple(nb::cast(self.form.lengths));
+            return nb::make_tuple(self.form.lengths, self.form.axes);
         });
     plan.def("keep_template", keep, "structure"_a, "constants"_a, "rows"_a, "guards"_a,
              "inferred"_a, "numbers"_a, "shapes"_a);

@@ -336,8 +336,10 @@ class Structure:
         """
 
     @property
-    def lengths(self) -> tuple[int, ...]:
-        """The lengths above 1 of the values in the walk, each once, as they come."""
+    def lengths(self) -> tuple[list[int], list[int]]:
+        """The lengths above 1 of the values in the walk, each once, as they come; and of each the
+        axis, the last one is 1, or 0 where those of all axes are compared.
+        """
 
     @property
     def singly(self) -> bool:

@@ -34,7 +34,14 @@ from tenfold.ir.op import Op
 from tenfold.ir.size import NotSymbolic, is_size, value_of, values_of
 from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.plan import Made, Plan
-from tenfold.plan.sized import SizedNode, SizedType, compare_lengths, refuse_items, sized
+from tenfold.plan.sized import (
+    Lengths,
+    SizedNode,
+    SizedType,
+    compare_lengths,
+    refuse_items,
+    sized,
+)
 from tenfold.storage import dense
 
 Planner = Callable[[Graph], Plan]
@@ -60,10 +67,14 @@ def generalise(binding: Binding, planner: Planner, threads: Threads) -> bool:
     able = binding.lasts and _follows_from_form(written)
     if not structure.wants_template(able):
         return False
-    measure = Measure(structure.lengths)
-    lengths = dict(zip(structure.lengths, measure.lengths, strict=True))
+    lengths, axes = structure.lengths
+    measure = Measure(lengths)
+    places = [
+        (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
+    ]
     try:
-        general = _General(binding, planner, lengths)
+        sizes = dict(zip(places, measure.lengths, strict=True))
+        general = _General(binding, planner, sizes)
         general.write(threads)
         _Writer(general, measure).keep(binding)
     except (NotSymbolic, NotReplayable, TypeError):  # native code takes no Size for a number
@@ -84,7 +95,7 @@ def _follows_from_form(written: Written) -> bool:
 class _General(Binding):
     """The instructions of a plan, with Sizes among the arguments."""
 
-    def __init__(self, example: Binding, planner: Planner, lengths: Mapping[int, int]) -> None:
+    def __init__(self, example: Binding, planner: Planner, lengths: Lengths) -> None:
         graph = sized(example.graph, lengths)
         plan = planner(graph)
         refuse_items(plan.items)
@@ -93,7 +104,7 @@ class _General(Binding):
         """The lengths of all pending nodes of what was written."""
         compare_lengths([*self.inferred, *lengths.values()])
 
-    def _inferred(self, lengths: Mapping[int, int]) -> Iterator[int]:
+    def _inferred(self, lengths: Lengths) -> Iterator[int]:
         for position, node in enumerate(sized(self.written.graph, lengths).nodes):
             if node.is_scalar:
                 continue

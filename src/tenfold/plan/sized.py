@@ -73,7 +73,12 @@ class SizedNode:
         return self.node.value(index)
 
 
-def sized(graph: Graph, lengths: Mapping[int, int]) -> Graph:
+Lengths = Mapping[int | tuple[int, int], int]
+"""Sizes by lengths; by axis, the last one is 1, and length where those of different axes are never
+compared: there an accident may make them equal."""
+
+
+def sized(graph: Graph, lengths: Lengths) -> Graph:
     """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
     nodes: list[SizedNode] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
@@ -84,7 +89,8 @@ def sized(graph: Graph, lengths: Mapping[int, int]) -> Graph:
                 params = _sized_picks(node, graph.nodes[inputs[0]].type, types[0].shape)
             type_ = _inferred(node, types, params)
         else:
-            shape = tuple([lengths.get(length, length) for length in node.type.shape])
+            axes = zip(range(node.type.ndim, 0, -1), node.type.shape, strict=True)
+            shape = tuple([lengths.get(at, lengths.get(at[1], at[1])) for at in axes])
             type_ = _typed(node, shape)
             if not node.is_scalar:
                 _refuse_layout(node)
@@ -187,4 +193,4 @@ def refuse_items(items: tuple[Item, ...]) -> None:
         raise NotSymbolic
 
 
-__all__ = ["SizedNode", "SizedType", "compare_lengths", "refuse_items", "sized"]
+__all__ = ["Lengths", "SizedNode", "SizedType", "compare_lengths", "refuse_items", "sized"]
