@@ -35,6 +35,7 @@ struct Batcher {
     std::optional<Rows> rows;
     std::unique_ptr<Pattern> pattern;
     std::unique_ptr<Products> products;
+    Ref<Planned> planned; // of general ones, which run alone, but without the GIL as well
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
     std::vector<Ref<Future>> members; // some may have been dropped, or cancelled

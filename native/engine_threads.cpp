@@ -273,8 +273,11 @@ void Engine::run(Job& job) {
     if (operation.kind == Operation::fold && operation.plain_add)
         if (const Type* type = first.inputs().back().input->type)
             rows = rows_for_sums(*type, operation.options_number());
+    UsualModes modes;
     if (rows) job.answers[0] = run_fold(*rows, *first.inputs().back().input->type, first);
-    if (job.answers[0].empty()) host_.run(*this, job);
+    if (const Planned* planned = first.batcher ? first.batcher->planned.get() : nullptr)
+        run_planned(*planned, job.members, job.answers, job.first);
+    if (std::ranges::any_of(job.answers, &Answer::empty)) host_.run(*this, job);
 }
 
 void Engine::compute(Worker& worker) {

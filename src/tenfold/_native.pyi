@@ -363,6 +363,9 @@ class Library:
 class BoundPlan:
     """A plan as native code replays it: instructions over numbered slots for Values."""
 
+    NOWHERE: int
+    """In the place of a slot: a launch is given an address, of a function of a library."""
+
     @staticmethod
     def of(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> BoundPlan:
         """Begin one: for these scalars, and these places of parts, alone, or for others too; `runs`:
