@@ -42,8 +42,9 @@ struct Batcher {
     std::size_t live = 0, wanted = 0; // of the members
     uint64_t depths = 0;
     bool listed = false; // among those that have members
+    bool calls = false;  // of a traced function, whose operations have a plan
 
-    bool is_native() const { return rows || pattern || products; }
+    bool is_native() const { return rows || pattern || products || calls; }
     const Ref<Type>& type() const {
         return rows ? rows->type : pattern ? pattern->type() : products->type;
     }

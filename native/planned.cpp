@@ -25,13 +25,7 @@ Ref<Value> Replaying::run() {
     while (done &&
            !made_.empty()) { // each in a Value of its own: it may be an input's, or be twice
         if (!made_.back()) return {};
-        auto own = Ref<Value>::adopt(new Value);
-        own->type = made_.back()->type;
-        own->strides = made_.back()->strides;
-        own->part = true;
-        own->buffers = made_.back()->buffers;
-        own->next = std::move(chain);
-        chain = std::move(own);
+        chain = Value::like(*made_.back(), std::move(chain));
         made_.pop_back();
     }
     return chain;
@@ -59,6 +53,8 @@ void run_planned(const Planned& planned, std::span<const Ref<Future>> members,
         std::size_t leaf = 0;
         bool right = true;
         for (Edge& edge : members[i]->inputs()) right &= replaying.give(leaf++, edge.input->value);
+        for (const Ref<Value>& value : members[i]->operation->captured)
+            right &= replaying.give(leaf++, value);
         if (right) made[i].value = replaying.run();
     }
 }

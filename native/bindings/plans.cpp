@@ -315,11 +315,11 @@ bool compute_by_plan(std::span<Node* const> pending) {
     return replay_pending(pending, options, false, nullptr);
 }
 
-Ref<BoundPlan> known_plan(Node* pending, std::vector<int64_t>& moved) {
+Ref<BoundPlan> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved) {
     Numbers options;
     if (windows || !numbers_in_force(options)) return {};
     Borrowed borrowed;
-    Ref<BoundPlan> plan = plan_of(walk_at_rest({&pending, 1}), options, borrowed.words, {});
+    Ref<BoundPlan> plan = plan_of(walk_at_rest(pending), options, borrowed.words, {});
     moved = borrowed.words.key.moved;
     return plan;
 }

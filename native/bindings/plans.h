@@ -22,9 +22,9 @@ struct PlanHandle {
     }
 };
 
-// Of a pending node, if one is known, or a template for it; and the bytes by which the memory of
+// Of pending nodes, if one is known, or a template for it; and the bytes by which the memory of
 // what it is made of counts as moved.
-Ref<BoundPlan> known_plan(Node* pending, std::vector<int64_t>& moved);
+Ref<BoundPlan> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved);
 // What plans of a structure are known to be told apart by.
 uint8_t known_exact(const StructureHandle& structure);
 

@@ -32,8 +32,12 @@ struct Inputs {
     }
 };
 
-// The Array that it makes of them, pending; none where it makes none, or needs values.
+// The Array that it makes of them, pending, or Arrays; none where it makes none, or needs values.
 nb::object applied(const Operation& operation, const Inputs& inputs) {
+    if (operation.call) {
+        Ref<Node> node = make_node(operation.op, inputs.borrowed, operation.call);
+        return node ? nb::steal(arrays_of(std::move(node), nullptr)) : nb::object();
+    }
     if (operation.kind != Operation::general) {
         Ref<Node> node = make_node(operation.op, inputs.borrowed, {});
         return node ? nb::steal(new_array(std::move(node))) : nb::object();
@@ -56,14 +60,22 @@ bool are_alike(const Walked& one, const Walked& other) {
     return std::ranges::equal(one.nodes, other.nodes, same) && one.edges == other.edges;
 }
 
+// Of one Array, or a tuple of some.
+std::vector<Node*> nodes_in(nb::handle arrays) {
+    if (is_array(arrays.ptr())) return {node_of(arrays.ptr())};
+    std::vector<Node*> nodes;
+    for (nb::handle each : nb::tuple(nb::borrow(arrays)))
+        if (is_array(each.ptr())) nodes.push_back(node_of(each.ptr()));
+    return nodes;
+}
+
 std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs) {
-    Node* output = node_of(array.ptr());
     auto made = std::make_unique<Pattern>();
-    made->walked = walk_at_rest(std::array{output});
+    made->walked = walk_at_rest(nodes_in(array));
     made->output = made->walked.outputs[0];
     made->leaves.assign(inputs.nodes.size(), Pattern::NOWHERE);
     for (uint32_t i = 0; i < made->walked.nodes.size(); ++i) {
-        made->walked.nodes[i].held = i == made->output;
+        made->walked.nodes[i].held = std::ranges::count(made->walked.outputs, i) > 0;
         for (std::size_t k = 0; k < inputs.nodes.size(); ++k)
             if (inputs.nodes[k] == made->walked.nodes[i].node) made->leaves[k] = i;
     }
@@ -83,13 +95,15 @@ bool lasts(const Ref<BoundPlan>& plan) {
 // inputs it must make what it has made without.
 void plan(Planned& planned, const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types, true);
-    nb::object array = applied(operation, inputs);
-    Node* pending = array.is_valid() && is_array(array.ptr()) ? node_of(array.ptr()) : nullptr;
-    if (!pending || !are_alike(walk_at_rest({&pending, 1}), planned.pattern->walked)) return;
+    nb::object arrays = applied(operation, inputs);
+    if (!arrays.is_valid()) return;
+    if (is_array(arrays.ptr())) arrays = nb::make_tuple(arrays);
+    std::vector<Node*> pending = nodes_in(arrays);
+    if (pending.empty() || !are_alike(walk_at_rest(pending), planned.pattern->walked)) return;
     Ref<BoundPlan> plan = known_plan(pending, planned.moved);
     if (!lasts(plan)) {
         nb::object made =
-            nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, array.ptr(), nullptr));
+            nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
         if (!made.is_valid() || made.is_none()) return;
         plan = nb::cast<PlanHandle&>(made).plan;
         planned.moved = plan->moved;
@@ -101,7 +115,7 @@ Ref<Planned> planned_of(nb::object array, const Inputs& inputs, const Operation&
                         std::span<Type* const> types) {
     auto made = Ref<Planned>::adopt(new Planned);
     made->pattern = pattern_of(std::move(array), inputs);
-    made->outputs = {made->pattern->output};
+    made->outputs = made->pattern->walked.outputs;
     plan(*made, operation, types);
     return made;
 }
@@ -131,6 +145,15 @@ class Maker : public PanelMaker {
 
 } // namespace
 
+Ref<Planned> plan_of_call(const Operation& operation, std::span<Type* const> types) {
+    Inputs inputs(types);
+    nb::object arrays = inputs.ours ? applied(operation, inputs) : nb::object();
+    Ref<Planned> made = arrays.is_valid() ? planned_of(std::move(arrays), inputs, operation, types)
+                                          : Ref<Planned>::adopt(new Planned);
+    PyErr_Clear(); // who runs it says what is wrong
+    return made;
+}
+
 PanelMaker& panel_maker() {
     static Maker only;
     return only;
@@ -138,6 +161,12 @@ PanelMaker& panel_maker() {
 
 void prepare(Engine& engine, Operation& operation, std::span<Type* const> types) {
     Batcher made;
+    if (operation.planned) {
+        made.kind = Operation::elements;
+        made.calls = true;
+        engine.add_batcher(Engine::signature_of(operation, types), std::move(made));
+        return;
+    }
     made.operation = Ref<Operation>(&operation);
     for (Type* type : types) made.types.emplace_back(type);
     Inputs inputs(types);
