@@ -275,10 +275,11 @@ void Engine::run(Job& job) {
     if (operation.kind == Operation::fold && operation.plain_add)
         if (const Type* type = first.inputs().back().input->type)
             rows = rows_for_sums(*type, operation.options_number());
-    UsualModes modes;
     if (rows) job.answers[0] = run_fold(*rows, *first.inputs().back().input->type, first);
-    if (first.batcher && first.batcher->planned)
+    if (first.batcher && first.batcher->planned) {
+        UsualModes modes;
         run_planned(*first.batcher->planned, job.members, job.answers, job.first);
+    }
     if (std::ranges::any_of(job.answers, &Answer::empty)) host_.run(*this, job);
 }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -224,3 +226,39 @@ def test_what_is_dropped_is_freed_and_not_run(engine: tn.Engine) -> None:
     engine.flush()
     stats = engine.stats()
     assert (stats["dropped"], stats["live_objects"]) == (COUNT, 0)
+
+
+def test_a_function_that_is_gone_takes_what_it_captured_with_it(engine: tn.Engine) -> None:
+    def pushed() -> tuple[tn.Handle, ref[tn.Array]]:
+        captured = tn.asarray(np.ones(4))
+
+        @tn.function
+        def more(x: tn.Array) -> tn.Array:
+            return x + captured
+
+        return engine.push(more, VALUES[0]), ref(captured)
+
+    handle, captured = pushed()
+    assert handle.get().tolist() == [1.0, 2.0, 3.0, 4.0]
+    gc.collect()
+    assert captured() is None
+
+
+def test_a_push_within_an_operator_is_one_of_the_batch(engine: tn.Engine) -> None:
+    class Push(tn.Operator):
+        def run(self, x: Any) -> Any:
+            return [engine.push(cell, x, x)]
+
+    (inner,) = engine.push(Push(), VALUES[3]).get()
+    assert bits(inner.get()) == bits(cell(tn.asarray(VALUES[3]), tn.asarray(VALUES[3])))
+
+
+def test_more_inputs_than_operations_have(engine: tn.Engine) -> None:
+    @tn.function
+    def total(*arrays: tn.Array) -> tn.Array:
+        return sum(arrays[1:], arrays[0])
+
+    with engine.hold():
+        handles = [engine.push(total, *VALUES[:9]) for _ in range(COUNT)]
+    assert handles[0].get().tolist() == sum(VALUES[:9]).tolist()
+    assert engine.stats()["batch_sizes"] == {COUNT: 1}
