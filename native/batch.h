@@ -35,14 +35,16 @@ struct Batcher {
     std::optional<Rows> rows;
     std::unique_ptr<Pattern> pattern;
     std::unique_ptr<Products> products;
+    Ref<Planned> planned; // of general ones, which run alone, but without the GIL as well
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
     std::vector<Ref<Future>> members; // some may have been dropped, or cancelled
     std::size_t live = 0, wanted = 0; // of the members
     uint64_t depths = 0;
     bool listed = false; // among those that have members
+    bool calls = false;  // of a traced function, whose operations have a plan
 
-    bool is_native() const { return rows || pattern || products; }
+    bool is_native() const { return rows || pattern || products || calls; }
     const Ref<Type>& type() const {
         return rows ? rows->type : pattern ? pattern->type() : products->type;
     }

@@ -132,9 +132,12 @@ void Engine::fill(Future& future, Answer&& answer) {
     future.object = answer.object;
     future.scalar = std::move(answer.scalar);
     future.bytes = answer.bytes;
-    if (!future.type)
+    bool several = future.operation && future.operation->form;
+    if (!future.type && !several)
         future.type = (future.value ? future.value->type : std::move(answer.type)).detach();
-    if (future.value) future.bytes = future.value->buffers[0].allocation->bytes;
+    if (future.value) future.bytes = 0;
+    for (const Value* each = future.value.get(); each; each = several ? each->next.get() : nullptr)
+        future.bytes += each->buffers[0].allocation->bytes;
 }
 
 Ref<Future> Engine::put(Answer answer) {
@@ -204,10 +207,14 @@ void Engine::begin(Future& future, Left& left) {
         }
     if (future.operation->is_ours()) {
         future.batcher = classified(future);
-        if (future.batcher && future.batcher->is_native()) {
-            Type* type = future.batcher->type().get();
-            future.type = Ref<Type>(type).detach();
-        }
+        const Planned* call = future.operation->planned.get();
+        Ref<Type> type;
+        if (call && call->plan && !future.operation->form)
+            type = call->pattern->type();
+        else if (!call && future.batcher && future.batcher->is_native())
+            type = future.batcher->type();
+        future.typed = bool(type);
+        if (type) future.type = type.detach();
     }
     if (limits_.memory) expect(future);
     if (future.missing == 0)

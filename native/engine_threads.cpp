@@ -264,6 +264,8 @@ void Engine::run(Job& job) {
         PanelMaker known; // makes none
         if (Products* products = job.batcher->products.get())
             run_products(*products, job.members, job.answers, job.first, known);
+        if (job.batcher->calls)
+            run_planned(*job.members[0]->operation->planned, job.members, job.answers, job.first);
         if (job.batcher->rows) run_rows(*job.batcher->rows, job.members, job.answers, job.first);
         return run_rest(job);
     }
@@ -274,7 +276,11 @@ void Engine::run(Job& job) {
         if (const Type* type = first.inputs().back().input->type)
             rows = rows_for_sums(*type, operation.options_number());
     if (rows) job.answers[0] = run_fold(*rows, *first.inputs().back().input->type, first);
-    if (job.answers[0].empty()) host_.run(*this, job);
+    if (first.batcher && first.batcher->planned) {
+        UsualModes modes;
+        run_planned(*first.batcher->planned, job.members, job.answers, job.first);
+    }
+    if (std::ranges::any_of(job.answers, &Answer::empty)) host_.run(*this, job);
 }
 
 void Engine::compute(Worker& worker) {
@@ -287,24 +293,8 @@ void Engine::compute(Worker& worker) {
     if (traced) trace_end(worker.trace); // before anybody sees that it has ended
 }
 
-namespace {
-
-// What another thread has written last comes faster all at once, and before there is a Lock to
-// hold.
-void fetch(const void* object, std::size_t bytes) {
-    constexpr std::size_t LINE = 64;
-    for (std::size_t at = 0; at < bytes; at += LINE)
-        __builtin_prefetch(static_cast<const char*>(object) + at, 1);
-}
-
-} // namespace
-
 void Engine::finish(Worker& worker) {
     TracedLevel level{};
-    for (const Ref<Future>& member : worker.job.members) {
-        fetch(member.get(), sizeof(Future));
-        for (const Edge& edge : member->inputs()) fetch(edge.input, 1);
-    }
     {
         Guard guard(lock_);
         freeing_.fetch_add(1, std::memory_order_relaxed);

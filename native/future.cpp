@@ -14,6 +14,7 @@ void Operation::destroy(Operation* operation) {
     release_later(operation->python);
     release_later(operation->params);
     release_later(operation->constants);
+    release_later(operation->form);
     delete operation;
 }
 

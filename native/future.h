@@ -14,6 +14,7 @@ namespace tenfold {
 class Engine;
 struct Batcher;
 struct Future;
+struct Planned;
 
 // The options that were in force where something was pushed.
 struct Submitted {
@@ -51,6 +52,13 @@ struct Operation {
     void *python = nullptr, *params = nullptr; // owned; params: a dict, or null
     void* constants = nullptr; // owned: a tuple of what comes behind the inputs, or null
     Ref<Submitted> options;
+    // Of a call of a traced function: the parameters of its op, its plan, or one without any, what
+    // it captured when it was pushed, and how its results stand in one object: owned, null for one
+    // Array.
+    Ref<Params> call;
+    Ref<Planned> planned;
+    std::vector<Ref<Value>> captured;
+    void* form = nullptr;
 
     bool is_ours() const { return kind >= elements && kind <= general; }
     // Whether many of a user's are run by one call of Python.
@@ -143,6 +151,7 @@ struct Future {
     bool wanted = false, impure = false;
     bool called = false;  // somebody is to be called when it is settled
     bool guessed = false; // its bytes are only guessed
+    bool typed = false;   // its Type is known beforehand; written before it is known to others
     uint32_t handles = 0, readers = 0, missing = 0, depth = 0, height = 0;
     uint64_t number = 0, arrival = 0; // the latter among what is pending
     Engine* engine = nullptr;         // counted
@@ -157,14 +166,16 @@ struct Future {
     std::unique_ptr<Increments> increments;
     Future *before = nullptr, *after = nullptr; // among the pending ones
     // What it is.
-    Type* type = nullptr; // counted; known beforehand, or from the value
-    Ref<Value> value;
-    void* object = nullptr;         // owned
+    Type* type = nullptr;   // counted; known beforehand, or from the value; null of several results
+    Ref<Value> value;       // or values, chained
+    void* object = nullptr; // owned
     std::unique_ptr<Scalar> scalar; // of an object that is a Python number
     Ref<Failure> failure;
     std::size_t bytes = 0; // while it is pending, those that are expected
 
     std::span<Edge> inputs() { return {many ? many.get() : few.data(), input_count}; }
+    // To be read without the Lock; null where it is not known yet.
+    Type* known_type() const { return typed || is_settled() ? type : nullptr; }
     bool is_settled() const { return settlement.load(std::memory_order_acquire) == settled; }
     bool is_pending() const { return state <= running; }
     bool is_newest() const { return timeline && timeline->head == this; }

@@ -120,7 +120,9 @@ class Running {
     bool take(const BoundPlan::Run& run) {
         buffers_.clear();
         for (const BoundPlan::Place& place : run.buffers) {
-            buffers_.push_back(address(place.slot) + place.offset);
+            bool function = place.slot == BoundPlan::Place::NOWHERE;
+            char* from = function ? nullptr : address(place.slot);
+            buffers_.push_back(from + place.offset);
         }
         std::vector<Table> tables;
         for (std::size_t bytes : run.tables) {

@@ -42,8 +42,9 @@ struct BoundPlan {
         int64_t offset; // bytes
     };
     struct Place {
-        Slot slot;
-        int64_t offset; // bytes
+        static constexpr Slot NOWHERE = ~Slot(0);
+        Slot slot;      // or NOWHERE: of no value, but a function of a library
+        int64_t offset; // bytes; from NOWHERE its address
     };
     // A kernel's scalar: of a walked node in some dtype, or `bits` as they are.
     struct Number {

@@ -7,7 +7,7 @@
 namespace tenfold {
 namespace {
 
-constexpr std::size_t FEWEST = 8; // members of a Panel
+constexpr std::size_t FEWEST = 8; // members of a panel
 constexpr std::size_t MOST = std::size_t(1) << (Products::SIZES - 1);
 
 using Members = std::span<const Ref<Future>>;
@@ -67,39 +67,9 @@ void hand_out(const Value& whole, Products::Form form, const Ref<Type>& type,
     }
 }
 
-// A Panel's plan, for one pair of factors after the other.
-class Multiplying : Surroundings {
-  public:
-    Multiplying(const Products::Panel& panel, bool& first) : panel_(panel), first_(first) {
-        walked_.nodes = panel.pattern->walked.nodes;
-    }
-
-    Ref<Value> product(const Ref<Value>& left, const Ref<Value>& right) {
-        walked_.nodes[panel_.pattern->leaves[0]].value = left;
-        walked_.nodes[panel_.pattern->leaves[1]].value = right;
-        bool done = replay(*panel_.plan, walked_, key_, *this);
-        first_ = false;
-        return done ? std::move(made_) : Ref<Value>();
-    }
-
-    // Of a batch each is counted once.
-    void count(Counter counter) override {
-        if (first_) count_anywhere(counter);
-    }
-
-  private:
-    Result launch(Work& work) override {
-        if (work.threads > threads()) set_threads(work.threads);
-        return Launch(work).run();
-    }
-    void publish(Node*, Ref<Value> value) override { made_ = std::move(value); }
-
-    const Products::Panel& panel_;
-    bool& first_; // of a batch
-    Walked walked_;
-    Key key_; // nothing of it is moved
-    Ref<Value> made_;
-};
+Ref<Value> product(Replaying& replaying, const Ref<Value>& left, const Ref<Value>& right) {
+    return replaying.give(0, left) && replaying.give(1, right) ? replaying.run() : Ref<Value>();
+}
 
 bool all_share(Members members, std::size_t position) {
     const Ref<Value>& first = operand(*members[0], position);
@@ -114,13 +84,12 @@ Products::Form form_of(const Products& products, Members members) {
     return all_share(members, 1) ? Products::below : Products::each;
 }
 
-// By one Panel.
-void multiply(Multiplying& multiplying, Products::Form form, const Products& products,
+// By one panel.
+void multiply(Replaying& multiplying, Products::Form form, const Products& products,
               Members members, std::span<Answer> made) {
     const Ref<Value>&left = operand(*members[0], 0), &right = operand(*members[0], 1);
     if (form == Products::each) {
-        if (left->strides.empty() && right->strides.empty())
-            made[0].value = multiplying.product(left, right);
+        made[0].value = product(multiplying, left, right);
         return;
     }
     std::size_t position = form == Products::below ? 0 : 1;
@@ -129,12 +98,12 @@ void multiply(Multiplying& multiplying, Products::Form form, const Products& pro
     auto count = int64_t(members.size());
     Ref<Value> whole = gathered(members, position, form, products.factor(position, form, count));
     if (whole)
-        whole = position ? multiplying.product(left, whole) : multiplying.product(whole, right);
+        whole = position ? product(multiplying, left, whole) : product(multiplying, whole, right);
     if (whole) hand_out(*whole, form, products.type, made);
 }
 
-const Products::Panel* panel_of(Products& products, Products::Form form, std::size_t count,
-                                PanelMaker& maker) {
+const Planned* panel_of(Products& products, Products::Form form, std::size_t count,
+                        PanelMaker& maker) {
     auto size = std::size_t(std::countr_zero(count));
     return there_or_made(products.panels[form * Products::SIZES + size],
                          [&] { return maker.make(products, form, count); });
@@ -157,8 +126,8 @@ Ref<Type> Products::factor(std::size_t position, Form form, int64_t count) const
 void run_products(Products& products, Members members, std::span<Answer> made, bool first,
                   PanelMaker& maker) {
     Products::Form shared = form_of(products, members), form = Products::each;
-    const Products::Panel* panel = nullptr;
-    std::optional<Multiplying> multiplying;
+    const Planned* panel = nullptr;
+    std::optional<Replaying> multiplying;
     for (std::size_t i = 0, size = 0, next = 1; i < members.size(); i += size) {
         if (shared != Products::each) next = std::bit_floor(std::min(members.size() - i, MOST));
         if (next < FEWEST) next = 1;

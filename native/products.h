@@ -4,25 +4,20 @@
 #pragma once
 #include <optional>
 
-#include "future.h"
-#include "singly.h"
+#include "planned.h"
 
 namespace tenfold {
 
 struct Products {
     enum Form : uint8_t { each, below, beside };
 
-    // The product of two leaves: of one member's, or of so many members'.
-    struct Panel {
-        std::unique_ptr<Pattern> pattern;
-        Ref<BoundPlan> plan; // null: none that needs no Python
-    };
-    // Of 1, 2, 4, ... members.
     static constexpr std::size_t FORMS = 3, SIZES = 7;
     Ref<Operation> operation;
-    std::array<Ref<Type>, 2> types;                                // of a member's factors
-    Ref<Type> type;                                                // of its product
-    std::array<std::atomic<const Panel*>, FORMS * SIZES> panels{}; // owned; null: not asked for yet
+    std::array<Ref<Type>, 2> types; // of a member's factors
+    Ref<Type> type;                 // of its product
+    // The product of two leaves, of one member's or of 2, 4, ... members'; owned; null: not asked
+    // for yet.
+    std::array<std::atomic<const Planned*>, FORMS * SIZES> panels{};
 
     ~Products();
     Ref<Type> factor(std::size_t position, Form form, int64_t count) const;
@@ -33,12 +28,10 @@ class PanelMaker {
   public:
     virtual ~PanelMaker() = default;
     // Handed over.
-    virtual const Products::Panel* make(const Products&, Products::Form, std::size_t) {
-        return nullptr;
-    }
+    virtual const Planned* make(const Products&, Products::Form, std::size_t) { return nullptr; }
 };
 
-// Computes what is multiplied; nothing where a Panel is missing, or an operand is not in C's order.
+// Computes what is multiplied; nothing where a panel is missing, or an operand is not in C's order.
 // `first`: what they launch is counted, once for all.
 void run_products(Products& products, std::span<const Ref<Future>> members, std::span<Answer> made,
                   bool first, PanelMaker& maker);

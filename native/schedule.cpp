@@ -24,6 +24,7 @@ Signature Engine::signature_of(const Operation& operation, std::span<Type* const
     signature.options = operation.options_number();
     signature.parts[0] = operation.op;
     if (operation.kind == Operation::general) signature.parts[0] = &operation;
+    if (operation.planned) signature.parts[0] = operation.planned.get();
     for (std::size_t i = 0; i < types.size() && i + 1 < signature.parts.size(); ++i)
         signature.parts[i + 1] = types[i];
     return signature;
@@ -33,7 +34,9 @@ Signature Engine::signature_of(const Operation& operation, std::span<Type* const
 Batcher* Engine::classified(Future& future) {
     std::array<Type*, Future::FEW> types{};
     std::size_t count = 0;
-    if (future.input_count > types.size() || !future.operation->kept) return batcher_of({});
+    if (!future.operation->kept) return batcher_of({});
+    if (future.operation->planned) return batcher_of(signature_of(*future.operation, {}));
+    if (future.input_count > types.size()) return batcher_of({});
     for (Edge& edge : future.inputs()) {
         if (!edge.input->type) return future.missing > 0 ? nullptr : batcher_of({});
         types[count++] = edge.input->type;
@@ -233,10 +236,7 @@ Job Engine::fire(Batcher& batcher) {
     job.kind = rows ? Job::rows : Job::python;
     job.batcher = &batcher;
     std::size_t most = limits_.batch ? limits_.batch : batcher.members.size(), kept = 0, i = 0;
-    constexpr std::size_t AHEAD = 8;
     for (; i < batcher.members.size(); ++i) {
-        if (i + AHEAD < batcher.members.size())
-            __builtin_prefetch(batcher.members[i + AHEAD].get(), 1);
         Ref<Future>& member = batcher.members[i];
         if (member->state != Future::ready) {
             to_free_.push_back(std::move(member));
@@ -254,7 +254,9 @@ Job Engine::fire(Batcher& batcher) {
     ++batches_;
     ++sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
-    std::size_t size = rows ? std::max<std::size_t>(1, batcher.type()->size()) : 1;
+    const Planned* call = rows ? job.members[0]->operation->planned.get() : nullptr;
+    const Type* type = call ? call->pattern->type().get() : rows ? batcher.type().get() : nullptr;
+    std::size_t size = type ? std::max<std::size_t>(1, type->size()) : 1;
     std::size_t most_of_part = std::max(PART, GRAIN / size);
     while (rows && job.members.size() > most_of_part) {
         Job part;

@@ -54,6 +54,16 @@ struct Value {
         value->buffers[0].allocation = std::move(memory);
         return value;
     }
+    // The same elements, of another chain.
+    static Ref<Value> like(const Value& other, Ref<Value> next = {}) {
+        auto value = Ref<Value>::adopt(new Value);
+        value->part = true;
+        value->type = other.type;
+        value->strides = other.strides;
+        value->buffers = other.buffers;
+        value->next = std::move(next);
+        return value;
+    }
     static Ref<Value> of(const Ref<Type>& type) {
         return in(Allocation::from_pool(type->bytes()), type);
     }

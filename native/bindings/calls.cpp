@@ -4,7 +4,7 @@
 
 #include "../intern.h"
 #include "../per_thread.h"
-#include "values.h"
+#include "calls.h"
 
 #include <algorithm>
 #include <memory>
@@ -19,48 +19,6 @@ constexpr int DEEPEST = 100;           // of trees of arguments
 
 PyObject* fields_of = nullptr; // of a type: names of fields, () for a tuple, None for a leaf
 PyObject* known_fields = nullptr;
-
-using Objects = std::vector<nb::object>;
-
-struct Captured {
-    Ref<Node> node;    // what it was; of its Type
-    nb::object source; // the Array whose present value is read, or none
-};
-
-struct Call {
-    std::size_t hash = 0;
-    std::vector<uint64_t> words;
-    Objects kept; // what the addresses in `words` belong to
-    std::vector<Ref<Type>> types;
-    const Op* op = nullptr;
-    Ref<Params> params;
-    std::vector<std::size_t> order; // of the arrays among the arguments, as inputs
-    std::vector<Captured> captured;
-    std::vector<std::pair<nb::object, Ref<Node>>> read; // Arrays that must be what they were
-    nb::object form;                                    // of the result
-};
-
-struct CallerObject {
-    PyObject_HEAD vectorcallfunc call;
-    PyObject *python, *attributes;             // owned; what is called where nothing is remembered
-    std::vector<std::shared_ptr<Call>>* calls; // the latest first
-};
-
-CallerObject* as_caller(PyObject* object) { return reinterpret_cast<CallerObject*>(object); }
-
-// What a call is known by, and its arrays.
-struct Arguments {
-    std::vector<uint64_t> words;
-    std::vector<Node*> nodes;
-    std::vector<PyObject*> others; // borrowed: what counts by its address
-    bool in_use = false;
-
-    void clear() {
-        words.clear();
-        nodes.clear();
-        others.clear();
-    }
-};
 
 uint64_t number(const void* object) { return reinterpret_cast<uint64_t>(object); }
 
@@ -109,13 +67,24 @@ bool write_number(PyObject* object, Arguments& to) {
     return !overflow;
 }
 
+bool write_array(PyObject* object, Arguments& to, Node* node, const Type* type) {
+    if (!type) return false;
+    to.words.push_back(number(type));
+    to.nodes.push_back(node);
+    to.arrays.push_back(object);
+    return true;
+}
+
 bool write(PyObject* object, Arguments& to, int depth) {
     if (is_array(object)) {
         Node* node = is_immediate(object) ? node_of(object) : nullptr;
-        if (!node) return false;
-        to.words.push_back(number(node->type.get()));
-        to.nodes.push_back(node);
-        return true;
+        return write_array(object, to, node, node ? node->type.get() : nullptr);
+    }
+    if (is_handle(object)) { // of what will be an Array, or is a number
+        const Future* future = reinterpret_cast<HandleObject*>(object)->future;
+        Type* type = future ? future->known_type() : nullptr;
+        return type && future->scalar ? write(static_cast<PyObject*>(future->object), to, depth)
+                                      : write_array(object, to, nullptr, type);
     }
     if (depth > DEEPEST) return false;
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object))
@@ -140,6 +109,8 @@ bool write(PyObject* object, Arguments& to, int depth) {
     return true;
 }
 
+} // namespace
+
 bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, Arguments& to) {
     const Options& options = current_options();
     to.words.push_back(uint64_t(options.strict) | uint64_t(options.device) << 8);
@@ -153,13 +124,18 @@ bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, Argume
     return true;
 }
 
+namespace {
+
 std::size_t hash_of_words(std::span<const uint64_t> words) {
     std::size_t hash = words.size();
     for (uint64_t word : words) hash = mix(hash, word);
     return hash;
 }
 
-// Shared: while it is used Python may run, and forget it.
+} // namespace
+
+PyTypeObject* caller_type = nullptr;
+
 std::shared_ptr<Call> find(const CallerObject& self, const Arguments& given) {
     auto& calls = *self.calls;
     std::size_t hash = hash_of_words(given.words);
@@ -171,8 +147,12 @@ std::shared_ptr<Call> find(const CallerObject& self, const Arguments& given) {
     return nullptr;
 }
 
-// Makes the tree that `form` says, (type, keys, children) or None for a leaf, of the arrays from
-// `next` on.
+Borrowed::Borrowed()
+    : shared_(PerThread<Arguments>::get()), given(shared_.in_use ? own_ : shared_) {
+    given.in_use = true;
+    given.clear();
+}
+
 PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next) {
     if (form == Py_None) return Py_NewRef(PyTuple_GET_ITEM(arrays, next++));
     PyObject *type = PyTuple_GET_ITEM(form, 0), *keys = PyTuple_GET_ITEM(form, 1),
@@ -205,6 +185,8 @@ PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next) {
     return made.release().ptr();
 }
 
+namespace {
+
 // Null without an error where something that the function read has changed.
 PyObject* made_by(const Call& call, const Arguments& given) {
     for (const auto& [array, node] : call.read)
@@ -234,23 +216,6 @@ PyObject* made_by(const Call& call, const Arguments& given) {
     return tree(call.form.ptr(), arrays.ptr(), next);
 }
 
-// The thread's Arguments; its own where what runs meanwhile calls a function itself.
-class Borrowed {
-  public:
-    Borrowed() : given(shared_.in_use ? own_ : shared_) {
-        given.in_use = true;
-        given.clear();
-    }
-    ~Borrowed() { given.in_use = false; }
-
-  private:
-    Arguments& shared_ = PerThread<Arguments>::get();
-    Arguments own_;
-
-  public:
-    Arguments& given;
-};
-
 PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags, PyObject* names) {
     return guarded([&]() -> PyObject* {
         CallerObject& self = *as_caller(object);
@@ -269,10 +234,11 @@ PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags
     });
 }
 
-// remember(args, kwargs, op, params, order, captured, read, form): a call with such arguments is
-// one of the op from now on. `captured`: (node, source or None) of each; `read`: (array, node).
+// remember(args, kwargs, op, params, order, captured, read, form, run): a call with such arguments
+// is one of the op from now on. `captured`: (node, source or None) of each; `read`: (array, node).
 void remember(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, nb::object params,
-              std::vector<std::size_t> order, nb::list captured, nb::list read, nb::object form) {
+              std::vector<std::size_t> order, nb::list captured, nb::list read, nb::object form,
+              nb::object run) {
     CallerObject& self = *as_caller(caller.ptr());
     nb::tuple names(kwargs.keys());
     std::vector<PyObject*> given;
@@ -303,6 +269,7 @@ void remember(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, n
         call->read.emplace_back(nb::borrow(nb::object(each[0])),
                                 nb::cast<NodeHandle&>(each[1]).node);
     call->form = std::move(form);
+    call->run = std::move(run);
     auto& calls = *self.calls;
     std::erase_if(calls, [&](const auto& each) { return each->words == call->words; });
     if (calls.size() >= REMEMBERED) calls.pop_back();
@@ -348,8 +315,6 @@ void deallocate(PyObject* object) {
     type->tp_free(object);
     Py_DECREF(type);
 }
-
-PyTypeObject* caller_type = nullptr;
 
 nb::object make_caller(nb::object python) {
     auto* self = as_caller(caller_type->tp_alloc(caller_type, 0));
@@ -397,10 +362,11 @@ void declare_calls(nb::module_& module) {
     if (!caller_type || !known_fields) nb::raise_python_error();
     module.def("caller", make_caller, "python"_a);
     module.def("remember_call", remember, "caller"_a, "args"_a, "kwargs"_a, "op"_a, "params"_a,
-               "order"_a, "captured"_a, "read"_a, "form"_a.none());
+               "order"_a, "captured"_a, "read"_a, "form"_a.none(), "run"_a);
     module.def(
         "set_fields", [](nb::object function) { fields_of = function.release().ptr(); },
         "function"_a);
+    declare_pushed_calls(module);
 }
 
 } // namespace tenfold::bindings

@@ -121,12 +121,10 @@ bool check_arity(const Operation& operation, std::size_t count) {
 
 void prepare_known(EngineObject& self, Operation& operation, std::span<Future* const> inputs) {
     std::array<Type*, Future::FEW> types{};
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (i == types.size() || !inputs[i]->is_settled()) return;
-        types[i] = inputs[i]->type;
-        if (!types[i]) return;
-    }
-    std::span<Type* const> known{types.data(), inputs.size()};
+    std::size_t count = operation.planned ? 0 : inputs.size();
+    for (std::size_t i = 0; i < count; ++i)
+        if (i == types.size() || !(types[i] = inputs[i]->known_type())) return;
+    std::span<Type* const> known{types.data(), count};
     Signature signature = Engine::signature_of(operation, known);
     if (signature == self.last) return;
     if (self.prepared->insert(signature).second) prepare(*self.engine, operation, known);
@@ -216,7 +214,10 @@ PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObj
                     return nullptr;
         }
         std::span<PyObject* const> inputs{given + 1, std::size_t(count - 1)};
-        Ref<Operation> operation = operation_of(given[0], params.ptr(), inputs);
+        PushedCall call;
+        Ref<Operation> operation =
+            is_caller(given[0]) ? operation_of_call(given[0], inputs, names, params.ptr(), call)
+                                : operation_of(given[0], params.ptr(), inputs);
         if (!operation || !check_arity(*operation, std::size_t(count - 1))) return nullptr;
         Ref<Future> future = push_inputs(*as_engine(object), std::move(operation), inputs);
         if (!future) return nullptr;

@@ -37,6 +37,21 @@ Ref<Operation> operation_of(PyObject* operator_, PyObject* params,
                             std::span<PyObject* const>& given);
 Ref<Operation> operation_under(Ref<Submitted> options, PyObject* operator_, PyObject* params,
                                std::span<PyObject* const>& given);
+// A call of a traced function that is pushed. Those given, of which `names` stand behind the
+// others, become its inputs, which `call` keeps. Where only a run can tell what it is made of, it
+// is an operator that calls the function.
+struct PushedCall {
+    std::vector<nb::object> imported;
+    std::vector<PyObject*> inputs; // Arrays and Handles
+};
+bool is_caller(PyObject* object);
+Ref<Operation> operation_of_call(PyObject* caller, std::span<PyObject* const>& given,
+                                 PyObject* names, PyObject* params, PushedCall& call);
+// Its plan for such inputs and what it captures; without one where it needs Python.
+Ref<Planned> plan_of_call(const Operation& operation, std::span<Type* const> types);
+// A value as Python has it, that of an operation with a form as that says.
+PyObject* value_to_python(const Operation* operation, Ref<Value> value);
+const Ref<Submitted>& submitted_here(); // the options in force here; empty with a Python error
 // Whether this thread is running an operator.
 bool inside_operator();
 

@@ -112,14 +112,14 @@ Ref<Failure> failure_of(const Future& future) {
 
 // An input as an operator is given it; a new reference.
 PyObject* input_to_python(const Future& input) {
-    if (input.value) return new_array(value_node(input.value));
+    if (input.value) return value_to_python(input.operation.get(), input.value);
     return Py_NewRef(static_cast<PyObject*>(input.object));
 }
 
 // The first input of an in-place operator: the object itself where nobody else has it.
 PyObject* own_to_python(Engine& engine, Future& input) {
     Answer taken = engine.take(input);
-    if (taken.value) return new_array(value_node(std::move(taken.value)));
+    if (taken.value) return value_to_python(input.operation.get(), std::move(taken.value));
     if (taken.object) {
         auto* object = static_cast<PyObject*>(taken.object);
         if (Py_REFCNT(object) == 1) return object;
@@ -127,7 +127,7 @@ PyObject* own_to_python(Engine& engine, Future& input) {
         Py_DECREF(object);
         return copy;
     }
-    if (input.value) return new_array(value_node(input.value));
+    if (input.value) return value_to_python(input.operation.get(), input.value);
     return PyObject_CallFunctionObjArgs(engine_hooks.copy, input.object, nullptr);
 }
 
@@ -419,7 +419,7 @@ PyObject* error_to_python(const Future& future) {
 }
 
 PyObject* value_to_python(const Future& future) {
-    if (future.value) return new_array(value_node(future.value));
+    if (future.value) return value_to_python(future.operation.get(), future.value);
     if (future.object) return Py_NewRef(static_cast<PyObject*>(future.object));
     PyObject* error = error_to_python(future);
     if (!error) return nullptr;

@@ -99,7 +99,9 @@ Ref<Operation> with_constants(const Ref<Operation>& plain, std::string&& key,
     return made;
 }
 
-// The options in force here; empty with a Python error. It is there until Python runs.
+} // namespace
+
+// It is there until Python runs.
 const Ref<Submitted>& submitted_here() {
     static auto* last = new Ref<Submitted>;
     Numbers numbers;
@@ -114,8 +116,6 @@ const Ref<Submitted>& submitted_here() {
     }
     return *last = std::move(made);
 }
-
-} // namespace
 
 Ref<Operation> operation_of(PyObject* operator_, PyObject* params,
                             std::span<PyObject* const>& given) {

@@ -330,11 +330,14 @@ bool compute_by_plan(std::span<Node* const> pending) {
     return replay_pending(pending, options, false, nullptr);
 }
 
-Ref<BoundPlan> known_plan(Node* pending) {
+Ref<BoundPlan> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved) {
     Numbers options;
     if (windows || !numbers_in_force(options)) return {};
     Borrowed borrowed;
-    return plan_of(walk_at_rest({&pending, 1}), options, current_options().rules, borrowed.words);
+    const bool rules = current_options().rules;
+    Ref<BoundPlan> plan = plan_of(walk_at_rest(pending), options, rules, borrowed.words);
+    moved = borrowed.words.key.moved;
+    return plan;
 }
 
 bool replay_known(const Walked& walked, std::span<const uint64_t> options, bool rules,
@@ -396,6 +399,7 @@ void declare_plans(nb::module_& module) {
     structure.def_prop_ro("often", [](const StructureHandle& self) { return self.often; });
     nb::class_<PlanHandle> plan(module, "BoundPlan");
     declare_templates(module, structure, plan);
+    plan.attr("NOWHERE") = BoundPlan::Place::NOWHERE;
     plan.def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
         .def("load",
              [](PlanHandle& self, BoundPlan::Slot slot, uint32_t position, uint32_t index) {

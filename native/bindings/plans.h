@@ -22,8 +22,9 @@ struct PlanHandle {
     }
 };
 
-// Of a pending node, if one is known, or a template for it.
-Ref<BoundPlan> known_plan(Node* pending);
+// Of pending nodes, if one is known, or a template for it; and the bytes by which the memory of
+// what it is made of counts as moved.
+Ref<BoundPlan> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved);
 // Computes a walk by a plan that is known, or a template for it, and puts what its outputs are
 // where they stand in `made`: its nodes are used again. False with or without a Python error.
 bool replay_known(const Walked& walked, std::span<const uint64_t> options, bool rules,

@@ -38,8 +38,7 @@ class Maker : public PanelMaker {
   public:
     bool plans_panels = true;
 
-    const Products::Panel* make(const Products& products, Products::Form form,
-                                std::size_t count) override {
+    const Planned* make(const Products& products, Products::Form form, std::size_t count) override {
         Ref<Type> left = products.factor(0, form, int64_t(count));
         Ref<Type> right = products.factor(1, form, int64_t(count));
         Ref<Type> type = matrix_type(left->shape[0], right->shape[1]);
@@ -48,12 +47,13 @@ class Maker : public PanelMaker {
         auto inference = Ref<Inference>::adopt(new Inference);
         inference->results.push_back(type);
         Ref<Node> product = operation_node(&product_op(), {}, {inference, type}, factors);
-        auto panel = std::make_unique<Products::Panel>();
+        auto panel = std::make_unique<Planned>();
         panel->pattern = std::make_unique<Pattern>();
         Node* outputs[] = {product.get()};
         panel->pattern->walked = walk(outputs);
         panel->pattern->leaves = {0, 1};
         panel->pattern->output = 2;
+        panel->outputs = {2};
         if (form == Products::each || plans_panels) panel->plan = plan(*left, *right, type);
         return panel.release();
     }

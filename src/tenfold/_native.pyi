@@ -245,8 +245,19 @@ def remember_call(
     captured: list[tuple[Node, Array | None]],
     read: list[tuple[Array, Node]],
     form: Any,
+    run: Callable[..., Any],
 ) -> None: ...
 def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
+def set_pushed_calls(trace: Callable[..., None], later: Callable[..., Any]) -> None:
+    """Name what traces a function for arguments with handles, and what calls it when they are there
+    (tenfold/functions/pushed.py).
+    """
+
+def stand_in(handle: Handle) -> Any:
+    """Return what a trace takes for the Array that will be there, or the number; None where that is
+    not known.
+    """
+
 def set_groups(group: Callable[..., Any]) -> None:
     """Name what computes members of a group together."""
 
@@ -367,6 +378,9 @@ class Library:
 
 class BoundPlan:
     """A plan as native code replays it: instructions over numbered slots for Values."""
+
+    NOWHERE: int
+    """In the place of a slot: a launch is given an address, of a function of a library."""
 
     @staticmethod
     def of(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> BoundPlan:

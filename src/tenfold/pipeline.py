@@ -104,10 +104,10 @@ def _bound(pending: Sequence[Node], options: Sequence[int]) -> BoundPlan | None:
     return DEVICES[pending[0].type.device].bind(graph, Written(written, report))
 
 
-def plan_of(array: Array) -> BoundPlan | None:
-    """Return the plan of a pending array, without computing it, of programs that last."""
+def plan_of(arrays: Sequence[Array]) -> BoundPlan | None:
+    """Return the plan of pending arrays, without computing them, of programs that last."""
     with settings.within(tier="1" if get("tier") == "auto" else get("tier")):
-        return _bound([_native.node_of(array)], options_key())
+        return _bound([_native.node_of(array) for array in arrays], options_key())
 
 
 def _compute_parts(pending: Sequence[Node]) -> Exception | None:

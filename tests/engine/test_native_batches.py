@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -74,6 +77,60 @@ def test_pushes_of_one_signature_are_one_batch_that_launches_once(
     for handle in handles:
         found = np.asarray(handle.get())
         assert (found.dtype, found.tobytes()) == (wanted.dtype, wanted.tobytes())
+
+
+ALONE: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
+    "solve": ("linalg.solve", (0, 1), {}),
+    "cholesky": ("linalg.cholesky", (0,), {}),
+    "inverse": ("linalg.inv", (0,), {}),
+    "running sum": ("cumulative_sum", (1,), {"axis": 1}),
+    "stacks": ("matmul", (2, 2), {}),
+    "tensordot": ("tensordot", (0, 1), {"axes": 1}),
+    "differences": ("diff", (1,), {"axis": 0}),
+    "long": ("exp", (3,), {}),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_runs_alone_needs_no_gil_once_it_is_planned(engine: tn.Engine, name: str) -> None:
+    random = np.random.default_rng(3)
+    square = random.random((6, 6))
+    values = [
+        square @ square.T + 6 * np.eye(6),
+        random.random((6, 5)),
+        random.random((3, 4, 4)),
+        random.random(140_000),
+    ]
+    path, given, params = ALONE[name]
+    operator = attrgetter(path)(tn.operators)
+    inputs = [engine.put(values[each]) for each in given]
+    wanted = np.asarray(operator(*[tn.asarray(values[each]) for each in given], **params))
+    engine.push(operator, *inputs, **params).get()
+    before, end = sys.getswitchinterval(), time.monotonic() + 60
+    sys.setswitchinterval(1000)  # who waits for the GIL waits longer than this test
+    try:
+        handles = [engine.push(operator, *inputs, **params) for _ in range(3)]
+        while not all(handle.done() for handle in handles):
+            assert time.monotonic() < end, "a worker waits for the GIL"
+    finally:
+        sys.setswitchinterval(before)
+    for handle in handles:
+        assert np.asarray(handle.get()).tobytes() == wanted.tobytes()
+
+
+def test_a_matrix_that_has_no_answer_fails_by_its_name_among_others(engine: tn.Engine) -> None:
+    solve, b = tn.operators.linalg.solve, np.ones(3)
+    for _ in range(2):  # the first time, and by the plan
+        good, bad = (engine.push(solve, matrix, b) for matrix in (np.eye(3), np.zeros((3, 3))))
+        assert good.get().tolist() == [1.0, 1.0, 1.0]
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+            bad.get()
+
+
+def test_an_operation_that_returns_its_input_gives_it(engine: tn.Engine) -> None:
+    x = np.zeros((0, 2))
+    for _ in range(2):
+        assert engine.push(tn.operators.diff, x, axis=0).get().shape == (0, 2)
 
 
 def test_parameters_and_constants_are_told_apart(engine: tn.Engine) -> None:

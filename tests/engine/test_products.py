@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -124,6 +126,37 @@ def test_transposed_factors_among_others(engine: tn.Engine, form: str) -> None:
     for (left, right), handle in zip(mixed, held(engine, mixed), strict=True):
         expected = np.asarray(left.get()) @ np.asarray(right.get())
         np.testing.assert_allclose(np.asarray(handle.get()), expected, 1e-12, 1e-11)
+
+
+def test_products_by_blas_need_no_gil() -> None:
+    """With registers of 16 bytes products from 32^3 multiply-adds on are calls of BLAS."""
+    program = """
+import sys, time
+import numpy as np
+import tenfold as tn
+
+values = [np.full((64, 64), float(i)) for i in range(8)]
+with tn.Engine(threads=2) as engine:
+    factors = [engine.put(x) for x in values]
+    def pushed():
+        with engine.hold():
+            return [engine.push(tn.operators.matmul, x, x) for x in factors]
+    first = [handle.get() for handle in pushed()]
+    with tn.profile() as p:
+        sys.setswitchinterval(1000)
+        handles, end = pushed(), time.monotonic() + 60
+        while not all(handle.done() for handle in handles):
+            assert time.monotonic() < end, "a worker waits for the GIL"
+        sys.setswitchinterval(0.005)
+    assert (p.calls, p.launches, p.multiply_adds) == (1, 1, 8 * 64**3), p
+    for x, before, handle in zip(values, first, handles):
+        np.testing.assert_array_equal(np.asarray(handle.get()), np.asarray(before))
+        np.testing.assert_array_equal(np.asarray(before), x @ x)
+    step = (tn.asarray(values[0]) @ tn.asarray(values[1])).explain("planned")
+    assert "by BLAS" in step, step
+"""
+    environment = {**os.environ, "TENFOLD_CPU": "x86-64-v2"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 def test_products_that_no_plan_computes_without_python_are_right(engine: tn.Engine) -> None:

@@ -401,10 +401,9 @@ class Binding:
 
     def _launch_product(self, step: Step, found: BoundProduct, dtype: np.dtype) -> None:
         (made,) = step.makes
-        product, over_seen = found.step, False
-        if made.item in self.over:
-            over_seen = self._take_over(made.item, self.over[made.item])
-        else:
+        product, over = found.step, made.item in self.over
+        over_seen = over and self._take_over(made.item, self.over[made.item])
+        if not over:
             self._allocate(made)
         program = program_of(product.kernel, product.multiply_adds)
         self._quickly(product.kernel)
@@ -415,7 +414,7 @@ class Binding:
             BoundPlan.launch,
             (program.kernel, program.finish),
             0,
-            [(self._slot(item), 0) for item in items],
+            [*((self._slot(item), 0) for item in items), *found.functions],
             (),
             found.sizes,
             [],
@@ -427,6 +426,7 @@ class Binding:
             step.names[0],
         )
         self._add(BoundPlan.product, found.multiply_adds)
+        self._add(BoundPlan.holding, blas.libraries() if found.functions else (), 1)
         for scale, places in zip(found.scales, factors, strict=True):
             self._add(BoundPlan.scale, scale.element, dtype, scale.negative, places)
         if over_seen:

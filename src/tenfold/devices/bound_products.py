@@ -2,8 +2,8 @@
 
 Takes what is multiplied and how its operands lie, hands on a BoundProduct; None where a replay
 calls Python: for operands that are converted or copied first, for a triangle whose side the values
-tell, for library calls, which hold BLAS to one thread, and for scalars that native code does not
-multiply as NumPy does.
+tell, for library calls to whose product something is added, and for scalars that native code does
+not multiply as NumPy does.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import FLOAT64
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold._native import Type
+from tenfold._native import BoundPlan, Type
 from tenfold.devices import accumulate, multiply
 from tenfold.devices.product_forms import Factor
 from tenfold.devices.products import ProductStep
@@ -57,6 +57,11 @@ class BoundProduct(NamedTuple):
     """What it counts as."""
 
     @property
+    def functions(self) -> list[tuple[int, int]]:
+        """The functions of libraries that it calls, as a replay has them behind the operands."""
+        return [(BoundPlan.NOWHERE, address) for address in self.step.addresses]
+
+    @property
     def sizes(self) -> bytes:
         """The sizes of its launch."""
         return struct.pack(f"{len(self.step.sizes)}q", *self.step.sizes)
@@ -70,9 +75,11 @@ def bound_product(node: Called, operands: Sequence[Factor | None]) -> BoundProdu
         found = _product(node, operands)
     else:
         found = None
-    if found is None or found[0].addresses:
+    if found is None:
         return None
     step, third, scales = found
+    if step.addresses and third in range(len(operands)):
+        return None  # it is to stand in the result first
     assert node.op.multiply_adds is not None, "a product says what it costs"
     types = tuple(
         Type(x.shape, x.dtype, "cpu") if x else Type((), node.type.dtype, "cpu") for x in operands

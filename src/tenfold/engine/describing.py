@@ -20,6 +20,7 @@ from tenfold.engine.operands import holds
 from tenfold.engine.operators import (
     BatchedOperator,
     CumulativeOperator,
+    Deferred,
     InPlaceOperator,
     Operator,
 )
@@ -58,7 +59,7 @@ def describe(operator: Any, params: Mapping[str, Any] | None) -> Description:
         return _of_user(operator, params)
     shown = operator.__name__ if isinstance(operator, type) else type(operator).__name__
     rule = f"{shown!r} is no operator"
-    remedy = "push an instance of a tn.Operator, or one of tn.operators"
+    remedy = "push an instance of a tn.Operator, a @tn.function, or one of tn.operators"
     if isinstance(operator, type) and issubclass(operator, Operator):
         rule, remedy = f"{shown} is a class of operators", f"push an instance, {shown}(...)"
     raise TypeError(message("push", rule, remedy=remedy))
@@ -91,7 +92,8 @@ def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Descriptio
         _check_names(made.__name__, made.run, params)
         fewest = min(fewest, 1)
     pure = bool(operator.pure)
-    return Description(kind, pure, made.__name__, fewest, most, plain_run, plain_add, 0)
+    name = operator.name if isinstance(operator, Deferred) else made.__name__
+    return Description(kind, pure, name, fewest, most, plain_run, plain_add, 0)
 
 
 _kinds: WeakKeyDictionary[type[Operator], tuple[int, int, int]] = WeakKeyDictionary()

@@ -21,7 +21,7 @@ from tenfold.errors import message
 
 Import = Callable[[Any], Array]
 Evaluate = Callable[[Sequence[Array]], Exception | None]
-PlanOf = Callable[[Array], BoundPlan | None]
+PlanOf = Callable[[Sequence[Array]], BoundPlan | None]
 
 _surroundings: dict[str, Any] = {}
 
@@ -31,9 +31,9 @@ def surround(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
     _surroundings.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
 
 
-def plan_of(array: Array) -> BoundPlan | None:
-    """Return the plan of a pending Array, if native code can replay it."""
-    plan: BoundPlan | None = _surroundings["plan_of"](array)
+def plan_of(arrays: Sequence[Array]) -> BoundPlan | None:
+    """Return the plan of pending Arrays, if native code can replay it."""
+    plan: BoundPlan | None = _surroundings["plan_of"](arrays)
     return plan
 
 

@@ -165,6 +165,23 @@ class Gather(Operator):
         return self.make(inputs)
 
 
+class Deferred(Operator):
+    """Calls a function once its inputs are there; pushed for one that cannot be traced before.
+
+    >>> Deferred("twice", lambda x: 2 * x).run(1)
+    2
+    """
+
+    pure = True
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+
+    def run(self, *inputs: Any, **params: Any) -> Any:
+        """Return what the function returns."""
+        return self.function(*inputs, **params)
+
+
 def parts(value: list[Any] | tuple[Any, ...], ours: bool) -> tuple[Gather, tuple[Any, ...]] | None:
     """Return what puts a list or tuple together, and of what; None where it is put as it is.
 

@@ -143,6 +143,8 @@ def fresh(error: BaseException | None, name: str, file: str, line: int) -> BaseE
     place = f"pushed at {file}:{line}" if file else "pushed"
     made: BaseException
     if isinstance(error, Explained):
+        if error.operation not in ("", name, name.rpartition(".")[2]):
+            place = f"in {name}, {place}"
         rule = f"{error.rule or error} ({place})"
         made = type(error)(error.operation or name, rule, error.operands, error.remedy)
     elif isinstance(error, np.linalg.LinAlgError | MemoryError):

@@ -30,6 +30,7 @@ from tenfold.errors import RunError, message
 from tenfold.functions import groups
 from tenfold.functions.calls import call_op
 from tenfold.functions.opaque import checked_function
+from tenfold.functions.pushed import computed
 from tenfold.functions.traced import Traced, Waits, traced
 from tenfold.functions.trees import Structure, flatten
 from tenfold.interop.importing import asarray
@@ -112,7 +113,7 @@ class Function:
 
     def __init__(self, given: Callable[..., Any]) -> None:
         self.function, self.name = given, given.__name__
-        self._signature = inspect.signature(given)
+        self.signature = inspect.signature(given)
         self._family = object()  # of the ops of all traces
         self._calls: Recent[Hashable, Any] = Recent(MOST)
         self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
@@ -123,21 +124,35 @@ class Function:
         """Trace the function, if it is not for such arguments, and make the node of a call."""
         given, structure = self._flat(args, kwargs)
         leaves = [self._leaf(leaf) for leaf in given]
-        key = self._key(leaves, structure)
-        found = self._calls.get(key)
-        call = found if isinstance(found, Call) else None
-        captured = call.traced.present() if call else None
-        if call is None or captured is None:
-            call = self._traced(key, leaves, structure, found)
-            if call is None:
-                return self._as_written(leaves, structure)
-            captured = [each.node for each in call.traced.captured]
+        call, captured = self._found(leaves, structure)
+        if call is None:
+            return self._as_written(leaves, structure)
         if all(leaf is own for leaf, own in zip(given, leaves, strict=True)):
             self._remember(call, args, kwargs)
         return call.apply(leaves, captured)
 
+    def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Trace the function, if it is not for such arguments, for calls to come."""
+        given, structure = self._flat(args, kwargs)
+        call, _ = self._found([self._leaf(leaf) for leaf in given], structure)
+        if call is not None:
+            self._remember(call, args, kwargs)
+
+    def _found(self, leaves: list[Any], structure: Structure) -> tuple[Call | None, list[Node]]:
+        """Return the trace for some arguments, and what it captures now; None where there is none,
+        as the function waits.
+        """
+        key = self._key(leaves, structure)
+        found = self._calls.get(key)
+        call = found if isinstance(found, Call) else None
+        captured = call.traced.present() if call else None
+        if captured is None:
+            call = self._traced(key, leaves, structure, found)
+            captured = [each.node for each in call.traced.captured] if call else []
+        return call, captured
+
     def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Structure]:
-        bound = self._signature.bind(*args, **kwargs)
+        bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return flatten((bound.args, bound.kwargs))
 
@@ -161,6 +176,7 @@ class Function:
             [(each.node, each.source) for each in made.captured],
             [*made.read],
             form_of(made.structure),
+            functools.partial(_replayed, call.op, made.structure),
         )
 
     def _leaf(self, leaf: Any) -> Any:
@@ -221,6 +237,12 @@ class Function:
         ]
         args, kwargs = structure.unflatten(own)
         return self.function(*args, **kwargs)
+
+
+def _replayed(op: Op[...], form: Structure, *arrays: Array) -> Any:
+    """Compute a call of its arguments and what it captures."""
+    made = _native.apply(op.id, arrays, op.bind(*arrays).params)
+    return computed(form.unflatten((made,) if form.leaves == 1 else made))
 
 
 class Place:

@@ -1,0 +1,124 @@
+// Calls of traced functions that are pushed: replayed by workers and waiters, from many threads,
+// with what was captured at the push; several results as one chain.
+#include <thread>
+
+#include "../counters.h"
+#include "engine_host.h"
+
+using namespace tenfold;
+
+namespace {
+
+// Writes the sum of two arrays, and then that of the sum and the second.
+Ref<Planned> planned() {
+    Ref<Type> type = the_type();
+    static Op& op = declare_op("call");
+    Ref<Node> a = placeholder_node(type), b = placeholder_node(type);
+    auto inference = Ref<Inference>::adopt(new Inference);
+    inference->results.push_back(type);
+    Node* both[] = {a.get(), b.get()};
+    Ref<Node> sum = operation_node(&op, {}, {inference, type}, both);
+    Node* next[] = {sum.get(), b.get()};
+    Ref<Node> more = operation_node(&op, {}, {inference, type}, next);
+    auto made = Ref<Planned>::adopt(new Planned);
+    made->pattern = std::make_unique<Pattern>();
+    Node* outputs[] = {sum.get(), more.get()};
+    made->pattern->walked = walk(outputs);
+    made->pattern->leaves = {0, 1};
+    made->outputs = made->pattern->walked.outputs;
+    made->pattern->output = made->outputs[0];
+    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned()));
+    plan->slots = 4;
+    auto run = [&](BoundPlan::Slot x, BoundPlan::Slot result) {
+        BoundPlan::Run run{};
+        run.kernel = add_numbers;
+        run.buffers = {{x, 0}, {1, 0}, {result, 0}};
+        run.sizes.assign(reinterpret_cast<const char*>(&LENGTH), sizeof LENGTH);
+        run.units = run.grain = run.threads = 1;
+        return run;
+    };
+    plan->instructions = {BoundPlan::Load{0, 0, 0},
+                          BoundPlan::Load{1, 1, 0},
+                          BoundPlan::Allocate{2, type, type->bytes(), {}, false},
+                          run(0, 2),
+                          BoundPlan::Allocate{3, type, type->bytes(), {}, false},
+                          run(2, 3),
+                          BoundPlan::Publish{made->outputs[0], {2}},
+                          BoundPlan::Publish{made->outputs[1], {3}}};
+    made->plan = std::move(plan);
+    return made;
+}
+
+// A call that has captured an array.
+Ref<Operation> call(Engine& engine, const Ref<Planned>& plan, double captured) {
+    Ref<Operation> made = operation(Operation::general, true, "call");
+    made->kept = true;
+    made->planned = plan;
+    made->captured = {array_of(captured).value};
+    made->form = &an_error; // stands for a tuple of Python's
+    Batcher calls;
+    calls.kind = Operation::elements;
+    calls.calls = true;
+    engine.add_batcher(Engine::signature_of(*made, {}), std::move(calls));
+    return made;
+}
+
+double element(const Ref<Value>& value) {
+    return *static_cast<double*>(value->buffers[0].address());
+}
+
+void calls_are_one_batch_with_what_each_has_captured() {
+    NativeHost host;
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, host));
+    Ref<Planned> plan = planned();
+    Ref<Operation> ten = call(*engine, plan, 10), hundred = call(*engine, plan, 100);
+    Handle x = Handle::of_put(engine->put(array_of(1)));
+    int64_t launches = counters[std::size_t(Counter::launches)].load();
+    engine->hold();
+    std::vector<Handle> made;
+    for (int i = 0; i < 300; ++i) {
+        Future* inputs[] = {x.get()};
+        made.emplace_back(engine->push(i % 2 ? hundred : ten, {}, inputs));
+    }
+    engine->let_go();
+    for (int i = 0; i < 300; ++i) {
+        double captured = i % 2 ? 100 : 10;
+        CHECK(made[std::size_t(i)].number() == 1 + captured);
+        const Future& future = *made[std::size_t(i)];
+        CHECK(!future.type && element(future.value->next) == 1 + 2 * captured);
+        CHECK(future.bytes == 2 * future.value->buffers[0].allocation->bytes);
+    }
+    CHECK(counters[std::size_t(Counter::launches)].load() == launches + 2);
+    CHECK(engine->statistics().sizes.at(300) == 1);
+    CHECK(engine->stop(60'000'000'000));
+}
+
+void many_threads_push_calls() {
+    NativeHost host;
+    Ref<Engine> engine = Ref<Engine>::adopt(new Engine({3, 0, 1'000, 0}, host));
+    Ref<Planned> plan = planned();
+    std::vector<std::thread> threads;
+    for (int number = 1; number <= 4; ++number)
+        threads.emplace_back([&, number] {
+            for (int round = 0; round < 40; ++round) {
+                Ref<Operation> own = call(*engine, plan, number);
+                Handle x = Handle::of_put(engine->put(array_of(round)));
+                std::vector<Handle> made;
+                for (int i = 0; i < 20; ++i) {
+                    Future* inputs[] = {x.get()};
+                    made.emplace_back(engine->push(own, {}, inputs));
+                }
+                CHECK(made[std::size_t(round % 20)].number() == round + number);
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(engine->stop(60'000'000'000));
+}
+
+} // namespace
+
+int main() {
+    declare_dtype(0, {'f', 8});
+    calls_are_one_batch_with_what_each_has_captured();
+    many_threads_push_calls();
+}
