@@ -131,7 +131,8 @@ def _computed(
     if not (wanted and often):
         return results, None
     again = substituted(graph, {each: each for each in inputs})  # as Graph's, but made today
-    return results, (again, inputs, rows, options, not plain and settings.get("optimise"))
+    rules = not plain and bool(settings.get("optimise"))
+    return results, (again, inputs, rows, options, rules)
 
 
 def _compared(
