@@ -209,8 +209,8 @@ void Engine::begin(Future& future, Left& left) {
         future.batcher = classified(future);
         const Planned* call = future.operation->planned.get();
         Ref<Type> type;
-        if (call && call->plan && !future.operation->form)
-            type = call->pattern->type();
+        if (call && call->pattern && !future.operation->form)
+            type = call->pattern->type(); // whether by its plan or by Python
         else if (!call && future.batcher && future.batcher->is_native())
             type = future.batcher->type();
         future.typed = bool(type);

@@ -111,11 +111,13 @@ Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
 
 bool check_arity(const Operation& operation, std::size_t count) {
     if (count >= operation.fewest && count <= operation.most) return true;
-    const char* some = operation.fewest == operation.most ? "" : "at least ";
+    bool few = count < operation.fewest;
+    const char* some = operation.fewest == operation.most ? "" : few ? "at least " : "at most ";
     PyErr_Format(PyExc_TypeError,
                  "push: %s takes %s%d inputs, not %zu\n"
-                 "  remedy: push(operator, *inputs, **params)",
-                 operation.name.c_str(), some, int(operation.fewest), count);
+                 "  remedy: push(operator, *inputs, **params)%s",
+                 operation.name.c_str(), some, int(few ? operation.fewest : operation.most), count,
+                 operation.planned ? ", many inputs in a list" : "");
     return false;
 }
 

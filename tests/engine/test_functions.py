@@ -262,3 +262,39 @@ def test_more_inputs_than_operations_have(engine: tn.Engine) -> None:
         handles = [engine.push(total, *VALUES[:9]) for _ in range(COUNT)]
     assert handles[0].get().tolist() == sum(VALUES[:9]).tolist()
     assert engine.stats()["batch_sizes"] == {COUNT: 1}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: tn.cumulative_sum(x) * 0.5,
+        lambda x: tn.sort(x),
+        lambda x: tn.linalg.vector_norm(x),
+        lambda x: tn.cond(tn.sum(x) > 0, lambda x: x + 1, lambda x: x - 1, x),
+    ],
+)
+@pytest.mark.parametrize("length", [1, 3])
+def test_what_python_computes_has_its_type_before(
+    engine: tn.Engine, function: Any, length: int
+) -> None:
+    captured = tn.asarray([10.0]).wait()
+    first, second = tn.function(function), tn.function(lambda x: x + captured)
+    third = tn.function(lambda tree: tree["x"] * captured)
+    with engine.hold():
+        a = engine.push(first, np.ones(length))
+        b, c = engine.push(second, a), engine.push(third, {"x": a})
+        captured *= 100.0
+    wanted = np.asarray(function(tn.ones(length)))
+    assert bits(a.get()) == bits(wanted)
+    assert bits(b.get()) == bits(wanted + 10.0)
+    assert bits(c.get()) == bits(wanted * 10.0)
+
+
+def test_too_many_inputs_are_told_the_most(engine: tn.Engine) -> None:
+    inputs = [engine.put(np.ones(2)) for _ in range(300)]
+    every = tn.function(lambda *xs: sum(xs))
+    with pytest.raises(TypeError, match="takes at most 255 inputs, not 300") as caught:
+        engine.push(every, *inputs)
+    assert "many inputs in a list" in str(caught.value)
+    listed = tn.function(lambda xs: sum(xs))
+    assert engine.push(listed, inputs).get().tolist() == [300.0, 300.0]
