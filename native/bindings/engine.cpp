@@ -111,13 +111,12 @@ Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
 
 bool check_arity(const Operation& operation, std::size_t count) {
     if (count >= operation.fewest && count <= operation.most) return true;
-    bool few = count < operation.fewest;
-    const char* some = operation.fewest == operation.most ? "" : few ? "at least " : "at most ";
-    PyErr_Format(PyExc_TypeError,
-                 "push: %s takes %s%d inputs, not %zu\n"
-                 "  remedy: push(operator, *inputs, **params)%s",
-                 operation.name.c_str(), some, int(few ? operation.fewest : operation.most), count,
-                 operation.planned ? ", many inputs in a list" : "");
+    const int fewest = operation.fewest, most = operation.most, told = int(count);
+    const char* some = fewest == most ? "" : told < fewest ? "at least " : "at most ";
+    const char* text = "push: %s takes %s%d inputs, not %d\n"
+                       "  remedy: push(operator, *inputs, **params)%s";
+    PyErr_Format(PyExc_TypeError, text, operation.name.c_str(), some, told < fewest ? fewest : most,
+                 told, operation.planned ? ", many inputs in a list" : "");
     return false;
 }
 
