@@ -88,7 +88,7 @@ class Merging {
     bool are_equal(uint32_t one, uint32_t other) {
         const Node &first = node(one), &second = node(other);
         auto same = [&](uint32_t a, uint32_t b) { return is_same_input(a, b); };
-        return first.op == second.op && first.params == second.params &&
+        return first.op == second.op && first.params.get() == second.params.get() &&
                first.type.get() == second.type.get() &&
                std::ranges::equal(inputs(one), inputs(other), same);
     }

@@ -45,7 +45,7 @@ def trace(function: Function, given: tuple[Any, ...], names: tuple[str, ...] | N
     stand_ins = [_native.stand_in(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
     try:
         function.trace(*structure.unflatten(stand_ins))
-    except Exception:  # noqa: BLE001  # it waits on the handle, of who calls it then
+    except Exception:  # noqa: BLE001  # the call that runs later raises it at the wait
         return
 
 
