@@ -25,12 +25,14 @@ inline int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.d
 // The elements of a value, in C order.
 void copy_elements(char* to, const Value& from);
 
-// The arrays of members, all of a Type: where they lie in one, equally far apart, nothing is
-// copied. False where there is no memory.
-bool write_rows(Column& column, std::span<const Lies> rows, const Type& type);
+// The arrays of members, all of a Type, and the last one again up to so many rows: where they lie
+// in one, equally far apart, and what follows may be read, nothing is copied. On so many threads at
+// most. False where there is no memory.
+bool write_rows(Column& column, std::span<const Lies> members, const Type& type, std::size_t rows,
+                int threads);
 // Python's scalars, where they differ in the dtype in which they enter; false where native code
 // does not know their bits.
 bool write_scalars(Column& column, std::span<const Scalar* const> scalars, uint16_t dtype,
-                   uint8_t device);
+                   uint8_t device, std::size_t rows);
 
 } // namespace tenfold

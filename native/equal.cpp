@@ -26,6 +26,7 @@ class Merging {
 
     void run() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
+            walked_.fetch_ahead(i);
             if (walked_.nodes[i].value || !walked_.nodes[i].node->op) continue;
             redirect(i);
             may_[i] = may_have_equals(i);
@@ -88,7 +89,10 @@ class Merging {
     bool are_equal(uint32_t one, uint32_t other) {
         const Node &first = node(one), &second = node(other);
         auto same = [&](uint32_t a, uint32_t b) { return is_same_input(a, b); };
-        return first.op == second.op && first.params.get() == second.params.get() &&
+        // What was inferred stands for the parameters, but of picks, and lies nearer.
+        bool told = first.op->python && first.op->part == Op::none &&
+                    first.inference.get() == second.inference.get();
+        return first.op == second.op && (told || first.params.get() == second.params.get()) &&
                first.type.get() == second.type.get() &&
                std::ranges::equal(inputs(one), inputs(other), same);
     }

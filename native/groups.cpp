@@ -16,6 +16,7 @@ constexpr int64_t LARGE_ROW = 1 << 14;
 constexpr std::size_t MOST_LARGE_ROWS = 16;
 constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
 constexpr uint32_t NOWHERE = Alike::NONE;
+constexpr std::size_t SOON = 12; // nodes on the way
 
 bool is_part(const Node& node) { return node.op && !node.op->python; }
 
@@ -31,7 +32,7 @@ class Groups {
     Groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker)
         : walked_(walked), alike_(walked, device, maker), singly_(singly), maker_(maker),
           depth_(walked.nodes.size()), missing_(depth_.size()), left_(depth_.size()),
-          readers_at_(depth_.size()), places_(depth_.size()) {}
+          readers_at_(depth_.size()), results_(depth_.size()), places_(depth_.size()) {}
 
     bool run() {
         if (!is_wide() || !enter()) return false;
@@ -77,14 +78,47 @@ class Groups {
         uint32_t members;
     };
 
+    // What nodes get of what their group has made. Few rows must not keep all others.
+    class Rows {
+      public:
+        Rows(const Made& made, const Ref<Type>& type, std::size_t count)
+            : buffer_(made.value->buffers[0]), bytes_(std::size_t(bytes_of(*type))),
+              few_(made.held * SPARSE < made.members), types_(type, count),
+              memory_(buffer_.allocation, count) {}
+
+        Ref<Value> take(uint32_t row, Ref<Value> next) {
+            auto value = Ref<Value>::adopt(new Value);
+            Buffer& own = value->buffers[0];
+            const void* address = static_cast<char*>(buffer_.address()) + row * bytes_;
+            value->type = types_.take();
+            value->next = std::move(next);
+            if (few_ && (own.allocation = Allocation::from_pool(bytes_))) {
+                std::memcpy(own.address(), address, bytes_);
+                return value;
+            }
+            value->part = true;
+            own = {memory_.take(), buffer_.offset + int64_t(row * bytes_)};
+            return value;
+        }
+
+      private:
+        const Buffer& buffer_;
+        const std::size_t bytes_;
+        const bool few_;
+        Counts<Type> types_;
+        Counts<Allocation> memory_;
+    };
+
     const WalkedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
     const Node& node(uint32_t position) const { return *entry(position).node; }
     bool enter() {
         std::size_t grouped = 0;
         for (uint32_t i = 0; i < depth_.size(); ++i) {
+            walked_.fetch_ahead(i);
             if (!alike_.enter(i)) return false;
             left_[i] = entry(i).uses;
             if (!alike_.is_pending(i)) continue;
+            results_[i] = is_part(node(i)) ? 1 : uint32_t(node(i).inference->results.size());
             left_[i] += entry(i).held;
             ++pending_;
             for (uint32_t input : walked_.inputs(entry(i))) {
@@ -158,7 +192,7 @@ class Groups {
         Ref<Value>& value = singly_.value(position);
         const Place& place = places_[position];
         if (value || place.made == NOWHERE) return value;
-        for (std::size_t k = results_of(position); k-- > 0;) {
+        for (std::size_t k = results_[position]; k-- > 0;) {
             Ref<Value> row = row_of(place.made + k, place.row, type_of(position, k));
             row->next = std::move(value);
             value = std::move(row);
@@ -229,10 +263,6 @@ class Groups {
             if (--missing_[readers_[at]] == 0) become_ready(readers_[at]);
     }
 
-    std::size_t results_of(uint32_t position) const {
-        return is_part(node(position)) ? 1 : node(position).inference->results.size();
-    }
-
     // A row is given to its node at the end: by then it is known how many of its group are held.
     void hold(uint32_t position) {
         if (places_[position].made == NOWHERE) {
@@ -240,48 +270,46 @@ class Groups {
             return;
         }
         held_.push_back(position);
-        for (std::size_t k = 0; k < results_of(position); ++k)
+        for (std::size_t k = 0; k < results_[position]; ++k)
             ++made_[places_[position].made + k].held;
     }
 
     void publish_held() {
-        for (uint32_t position : held_) {
-            Ref<Value> first;
-            const Place& place = places_[position];
-            for (std::size_t k = results_of(position); k-- > 0;) {
-                Ref<Value> row = kept_row(place.made + k, place.row, type_of(position, k));
-                row->next = std::move(first);
-                first = std::move(row);
-            }
-            publish(entry(position).node.get(), std::move(first));
-            if (--left_[position] == 0) let_go(position);
+        for (std::span<const uint32_t> rest = held_; !rest.empty();) {
+            uint32_t made = places_[rest[0]].made;
+            auto other = [&](uint32_t position) { return places_[position].made != made; };
+            auto count = std::size_t(std::ranges::find_if(rest, other) - rest.begin());
+            publish_rows(rest.first(count));
+            rest = rest.subspan(count);
+        }
+    }
+
+    // Of one group.
+    void publish_rows(std::span<const uint32_t> positions) {
+        std::vector<Ref<Value>> values(positions.size());
+        for (std::size_t k = results_[positions[0]]; k-- > 0;) {
+            Rows rows(made_[places_[positions[0]].made + k], type_of(positions[0], k),
+                      positions.size());
+            for (std::size_t i = 0; i < positions.size(); ++i)
+                values[i] = rows.take(places_[positions[i]].row, std::move(values[i]));
+        }
+        for (std::size_t i = 0; i < positions.size(); ++i) {
+            if (i + SOON < positions.size()) fetch(entry(positions[i + SOON]).node.get());
+            publish(entry(positions[i]).node.get(), std::move(values[i]));
+            if (--left_[positions[i]] == 0) let_go(positions[i]);
         }
     }
 
     const Ref<Type>& type_of(uint32_t position, std::size_t k) const {
         const Node& own = node(position);
-        return results_of(position) == 1 ? own.type : own.inference->results[k];
-    }
-
-    // Few rows must not keep all others.
-    Ref<Value> kept_row(std::size_t at, uint32_t row, const Ref<Type>& type) const {
-        const Made& made = made_[at];
-        Ref<Value> value = row_of(at, row, type);
-        auto bytes = std::size_t(bytes_of(*type));
-        bool few = made.held * SPARSE < made.members;
-        if (Ref<Allocation> own = few ? Allocation::from_pool(bytes) : Ref<Allocation>()) {
-            std::memcpy(own->data, value->buffers[0].address(), bytes);
-            value->part = false;
-            value->buffers[0] = {std::move(own), 0};
-        }
-        return value;
+        return results_[position] == 1 ? own.type : own.inference->results[k];
     }
 
     // Nobody reads its rows any more.
     void let_go(uint32_t position) {
         const Place& place = places_[position];
         if (place.made == NOWHERE) return;
-        for (std::size_t k = 0; k < results_of(position); ++k)
+        for (std::size_t k = 0; k < results_[position]; ++k)
             if (--made_[place.made + k].rows == 0) made_[place.made + k].value = nullptr;
     }
 
@@ -292,7 +320,8 @@ class Groups {
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
             bool together = group.together && some.size() >= few;
-            Members them{walked_, some, std::size_t(&group - groups_.data()), begin > 0, together};
+            Members them{walked_,   some,     std::size_t(&group - groups_.data()),
+                         begin > 0, together, maker_->rows(some.size())};
             if (maker_->tells)
                 maker_->compute(them, {});
             else if (together && compute_together(them))
@@ -309,7 +338,7 @@ class Groups {
     bool compute_as_one(const Group& group, std::span<const uint32_t> member) {
         bool call = node(member[0]).op->weight > 1;
         return call && compute_together(
-                           {walked_, member, std::size_t(&group - groups_.data()), false, true});
+                           {walked_, member, std::size_t(&group - groups_.data()), false, true, 1});
     }
 
     bool compute_together(const Members& them) {
@@ -325,7 +354,7 @@ class Groups {
         for (std::size_t k = 0; k < columns.size(); ++k) {
             bool shared = !alike_.varies(alike_.group(members[0]), k);
             auto positions = std::span(read).subspan(k * members.size(), members.size());
-            if (!write_column(columns[k], k, like, positions, shared)) return false;
+            if (!write_column(columns[k], k, them, positions, shared)) return false;
         }
         std::vector<Ref<Value>> results = maker_->compute(them, columns);
         if (results.size() != like.inference->results.size()) return false;
@@ -345,15 +374,16 @@ class Groups {
     }
 
     // The k-th input of nodes like this one, where it stands for each.
-    bool write_column(Column& column, std::size_t k, const Node& like,
+    bool write_column(Column& column, std::size_t k, const Members& members,
                       std::span<const uint32_t> positions, bool shared) {
+        const Node& like = *members.node(0);
         uint32_t first = positions[0];
         if (node(first).is_scalar()) {
             std::vector<const Scalar*> scalars;
             for (uint32_t position : positions) scalars.push_back(&node(position).scalar);
             const auto& operands = like.inference->operands;
             return k < operands.size() &&
-                   write_scalars(column, scalars, operands[k], like.type->device);
+                   write_scalars(column, scalars, operands[k], like.type->device, members.rows);
         }
         if (shared) {
             column.value = value(first);
@@ -363,7 +393,7 @@ class Groups {
         rows.reserve(positions.size());
         int64_t bytes = bytes_of(*node(first).type);
         for (uint32_t position : positions) rows.push_back(lies(position, bytes));
-        return write_rows(column, rows, *node(first).type);
+        return write_rows(column, rows, *node(first).type, members.rows, maker_->threads);
     }
 
     // Of a node that has been computed.
@@ -386,6 +416,7 @@ class Groups {
     // Of each node. What is asked for together stands together: a large graph is in no cache.
     std::vector<uint32_t> depth_, missing_, left_; // left: readers to come
     std::vector<uint32_t> readers_at_;             // where its own begin in readers_
+    std::vector<uint32_t> results_;
     std::vector<Place> places_;
     std::vector<Group> groups_;
     std::vector<uint32_t> active_;  // groups with ready members

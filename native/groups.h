@@ -15,6 +15,7 @@ struct Members {
     std::size_t group; // its number, in the order in which groups were found
     bool rest;         // a limit has cut them off from those before
     bool together;     // whether they are enough
+    std::size_t rows;  // of what is computed: members', and the last one's again and again
 
     std::size_t size() const { return positions.size(); }
     const Ref<Node>& node(std::size_t row) const { return walked.nodes[positions[row]].node; }
@@ -24,11 +25,15 @@ struct Members {
 class GroupMaker {
   public:
     virtual ~GroupMaker() = default;
+    // How many rows are computed for so many members. Numbers that are ever new are more costly
+    // than a few rows: each has a plan of its own.
+    virtual std::size_t rows(std::size_t members) const { return members; }
     // Their results, side by side in row-major order; none where they are to be computed one by
     // one.
     virtual std::vector<Ref<Value>> compute(const Members& members,
                                             std::span<const Column> inputs) = 0;
     std::size_t limit = SIZE_MAX; // of members
+    int threads = 1;              // on which rows are put side by side, at most
     bool tells = false;           // what would be computed, and nothing is
 };
 

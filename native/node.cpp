@@ -24,6 +24,9 @@ class Hold {
     Node* node_;
 };
 
+// What it has it keeps. Acquire: with the value, which was there first.
+bool is_settled(const Node* node) { return !node->pending.load(std::memory_order_acquire); }
+
 void set_inputs(Node* node, std::span<Node* const> inputs) {
     Node** places = node->few.data();
     if (inputs.size() > node->few.size()) {
@@ -36,6 +39,7 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         retain(inputs[i]);
         places[i] = inputs[i];
+        if (is_settled(inputs[i])) continue; // the second line of its memory stays where it is
         kind |= inputs[i]->kind.load(std::memory_order_relaxed);
         depth = std::max(depth, inputs[i]->depth.load(std::memory_order_relaxed));
         assignments = std::max(assignments, inputs[i]->assignments.load(std::memory_order_relaxed));
@@ -44,6 +48,7 @@ void set_inputs(Node* node, std::span<Node* const> inputs) {
     node->assignments.store(assignments, std::memory_order_relaxed);
     node->kind.store(kind, std::memory_order_relaxed);
     node->depth.store(depth + 1, std::memory_order_relaxed);
+    node->pending.store(true, std::memory_order_relaxed);
 }
 
 // Of a node that has them no more.
@@ -191,8 +196,9 @@ void publish(Node* node, Ref<Value> value) {
         few = node->few;
         count = std::exchange(node->input_count, 0);
         node->kind.store(VALUE, std::memory_order_relaxed);
-        node->depth.store(0, std::memory_order_relaxed);
         node->assignments.store(0, std::memory_order_relaxed);
+        node->depth.store(0, std::memory_order_relaxed);
+        node->pending.store(false, std::memory_order_release); // is_settled
     }
     Node* const* places = count > few.size() ? reinterpret_cast<Node* const*>(few[0]) : few.data();
     for (std::size_t i = 0; i < count; ++i) release(places[i]);
@@ -208,12 +214,14 @@ std::vector<Ref<Node>> inputs_of(Node* node) {
 }
 
 Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs) {
+    if (is_settled(node)) return node->value;
     Hold hold(node);
     for (Node* input : node->inputs()) inputs.emplace_back(input);
     return node->value;
 }
 
 Ref<Value> value_of(Node* node) {
+    if (is_settled(node)) return node->value;
     Hold hold(node);
     return node->value;
 }

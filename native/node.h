@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "fetch.h"
 #include "memo.h"
 #include "value.h"
 
@@ -38,6 +39,7 @@ struct alignas(64) Node {
     std::atomic<bool> locked{
         false}; // a spin lock: protects value and inputs when the node is computed
     std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
+    std::atomic<bool> pending{false};      // until it has been computed
     // The number of the thread that is writing over the value of this node, which no Array names;
     // whoever reaches it by another way waits. 0: none.
     std::atomic<uint32_t> claim{0};
@@ -70,6 +72,13 @@ struct alignas(64) Node {
     static void operator delete(void* memory) { Slab<Node>::give(memory); }
 };
 static_assert(sizeof(Node) == 128);
+
+// Soon somebody comes by who counts or writes: a large graph is in no cache but that of the thread
+// that has written it. Nothing is read, so it need not be there any more.
+inline void fetch(const Node* node) {
+    fetch_to_write(node);
+    fetch_to_write(reinterpret_cast<const char*>(node) + sizeof(Node) / 2);
+}
 
 Ref<Node> value_node(Ref<Value> value);
 Ref<Node> scalar_node(const Scalar& scalar, Ref<Type> type);

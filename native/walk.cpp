@@ -41,11 +41,12 @@ class Positions {
     static constexpr std::size_t FEW = 12, NEAR = 128, ROW = 64;
     static_assert(sizeof(Node) >= NEAR, "two nodes have two numbers");
 
-    // Nodes that were made one after the other lie so in memory, and here.
+    // Nodes that were made one after the other lie so in memory, and here: a row that meets another
+    // goes around it in one step.
     std::size_t place_of(Node* node) const {
         std::size_t mask = places_.size() - 1, number = reinterpret_cast<std::size_t>(node) / NEAR;
         std::size_t at = (mix(0, number / ROW) * ROW + number % ROW) & mask;
-        while (places_[at].first && places_[at].first != node) at = (at + 1) & mask;
+        while (places_[at].first && places_[at].first != node) at = (at + ROW + 1) & mask;
         return at;
     }
 
@@ -91,6 +92,7 @@ struct Ground {
     Positions seen;
     std::vector<WalkedNode> nodes;
     std::vector<uint32_t> edges, outputs;
+    std::size_t last = 0; // nodes of the last large graph: the next one is often as large
 };
 
 class Walk {
@@ -105,15 +107,18 @@ class Walk {
         stack_.clear(); // an error may have left something
         inputs_.clear();
         seen_.clear();
-        if (seen_.room() > Ground::MOST) ground_ = {};
+        if (seen_.room() <= Ground::MOST) return;
+        std::size_t last = ground_.last;
+        ground_ = {};
+        ground_.last = last;
     }
 
     // Of many outputs those that come soon, and what they read; unless others may be changing them.
     static void fetch_ahead(std::span<Node* const> outputs) {
-        constexpr std::size_t SOON = 8;
-        if (outputs.size() <= SOON || !alone()) return;
-        fetch(*outputs[SOON]);
-        for (Node* input : outputs[SOON / 2]->inputs()) fetch(*input);
+        constexpr std::size_t SOON = 16;
+        if (outputs.size() <= SOON) return;
+        fetch(outputs[SOON]);
+        for (Node* input : outputs[SOON / 2]->few) fetch(input);
     }
 
     void from(Node* output) {
@@ -127,7 +132,9 @@ class Walk {
     }
 
     Walked finish() {
-        for (WalkedNode& walked : walked_.nodes) {
+        for (std::size_t i = 0; i < walked_.nodes.size(); ++i) {
+            walked_.fetch_ahead(i);
+            WalkedNode& walked = walked_.nodes[i];
             // Each use by a pending node of the walk is one count, the walk's own is another.
             // Relaxed: a new holder can only come from one that is counted already.
             uint32_t references = walked.node->references.load(std::memory_order_relaxed);
@@ -141,24 +148,20 @@ class Walk {
             if (!walked.value && is_submitted(*walked.node)) walked_.submitted = true;
         }
         for (uint32_t output : walked_.outputs) walked_.nodes[output].held = true;
+        if (walked_.nodes.size() > Ground::MOST) ground_.last = walked_.nodes.size();
         return std::move(walked_);
     }
 
   private:
-    // Another thread has written it, and it is looked at soon.
-    static void fetch(const Node& node) {
-        constexpr std::size_t LINE = 64;
-        for (std::size_t at = 0; at < sizeof(Node); at += LINE)
-            __builtin_prefetch(reinterpret_cast<const char*>(&node) + at, 1);
-    }
-
     // Of a leaf, or a node that was computed, where it stands now.
     [[gnu::always_inline]] uint32_t come_to(Ref<Node> node, bool shared) {
         std::size_t begin = inputs_.size(), first = walked_.edges.size();
+        fetch(node.get() - 6);
+        fetch(node.get() + 6);
         Ref<Value> value = look(node.get(), inputs_);
         if (inputs_.size() == begin) return add(node, value, uint32_t(first), 0, shared);
         if (!alone())
-            for (std::size_t i = begin; i < inputs_.size(); ++i) fetch(*inputs_[i]);
+            for (std::size_t i = begin; i < inputs_.size(); ++i) fetch(inputs_[i].get());
         for (std::size_t i = begin; i < inputs_.size(); ++i) walked_.edges.push_back(NOWHERE);
         stack_.push_back(
             {std::move(node), uint32_t(begin), uint32_t(begin), uint32_t(first), shared});
@@ -200,8 +203,13 @@ class Walk {
     [[gnu::always_inline]] uint32_t add(Ref<Node>& node, Ref<Value>& value, uint32_t first,
                                         uint32_t width, bool shared) {
         auto position = uint32_t(walked_.nodes.size());
+        if (position == Ground::MOST) {
+            walked_.nodes.reserve(ground_.last);
+            walked_.edges.reserve(2 * ground_.last);
+        }
         if (shared) seen_.put(node.get(), position);
         walked_.nodes.push_back({std::move(node), std::move(value), first, width});
+        fetch_to_write(walked_.nodes.data() + position + 10);
         return position;
     }
 
@@ -215,6 +223,12 @@ class Walk {
 } // namespace
 
 Walked::~Walked() {
+    if (nodes.capacity() > Ground::MOST)
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+            fetch_ahead(i);
+            nodes[i].value = nullptr;
+            nodes[i].node = nullptr;
+        }
     if (nodes.capacity() == 0 || nodes.capacity() > Ground::MOST) return;
     nodes.clear(); // this may free arrays, not Python's: nothing walks meanwhile
     edges.clear();

@@ -36,6 +36,15 @@ struct Walked {
     Walked& operator=(Walked&&) = default;
     ~Walked(); // the next walk of the thread has the memory again
 
+    // Who goes through all nodes is at this one.
+    void fetch_ahead(std::size_t position) const {
+        constexpr std::size_t SOON = 12;
+        if (position + SOON >= nodes.size()) return;
+        const WalkedNode& soon = nodes[position + SOON];
+        fetch(soon.node.get());
+        if (soon.value) fetch_to_write(soon.value.get());
+    }
+
     bool is_merged(std::size_t position) const { return !same.empty() && same[position] != NONE; }
     std::span<const uint32_t> inputs(const WalkedNode& of) const {
         return {edges.data() + of.first, of.width};

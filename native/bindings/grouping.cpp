@@ -70,7 +70,7 @@ uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address);
 bool write_key(std::vector<uint64_t>& key, Words options, const Members& members,
                std::span<const Column> columns) {
     const Node& like = *members.node(0);
-    key.assign({like.op->id, word(like.params.get()), members.size()});
+    key.assign({like.op->id, word(like.params.get()), members.rows});
     key.insert(key.end(), options.begin(), options.end());
     for (const Column& column : columns) {
         if (!column.scalar) {
@@ -184,9 +184,17 @@ void keep(const std::vector<uint64_t>& key, Kept expression) {
 
 Grouper::Grouper(std::span<const uint64_t> options) : options_(options) {
     if (current_options().batch_limit) limit = current_options().batch_limit;
+    threads = current_options().threads;
 }
 
 bool Grouper::is_ready() { return make_group; }
+
+// From 16 on eight numbers up to the next power of two.
+std::size_t Grouper::rows(std::size_t members) const {
+    if (members < 16 || current_options().verify) return members;
+    std::size_t step = std::bit_floor(members) / 8;
+    return std::max(members, std::min((members + step - 1) / step * step, limit));
+}
 
 std::vector<Ref<Value>> Grouper::compute(const Members& members, std::span<const Column> columns) {
     bool wanted =
@@ -195,7 +203,7 @@ std::vector<Ref<Value>> Grouper::compute(const Members& members, std::span<const
     if (found && found->expression && !found->expression->taken) {
         // By this pointer alone: while kernels run, others may change the table.
         Kept expression = found->expression;
-        std::vector<Ref<Value>> results = computed_by(*expression, members.size(), columns);
+        std::vector<Ref<Value>> results = computed_by(*expression, members.rows, columns);
         if (!results.empty()) return count(Counter::batches), results;
         if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) nb::raise_python_error();
         if (PyErr_Occurred()) return PyErr_Clear(), results; // who computes one says it better
@@ -226,9 +234,10 @@ nb::object Grouper::computed_by_python(const Members& members, std::span<const C
         nodes.append(nb::cast(NodeHandle{members.node(row)}));
     nb::object params = nb::steal(params_to_python(like.params.get()));
     nb::object made = nb::steal(PyObject_CallFunction(
-        make_group, "OOOnOnOOO", like.op->python, params.ptr(), nb::tuple(given).ptr(),
-        Py_ssize_t(members.size()), nodes.ptr(), Py_ssize_t(members.group),
-        members.rest ? Py_True : Py_False, earlier_.ptr(), wanted ? Py_True : Py_False));
+        make_group, "OOOnnOnOOO", like.op->python, params.ptr(), nb::tuple(given).ptr(),
+        Py_ssize_t(members.size()), Py_ssize_t(members.rows), nodes.ptr(),
+        Py_ssize_t(members.group), members.rest ? Py_True : Py_False, earlier_.ptr(),
+        wanted ? Py_True : Py_False));
     if (!made.is_valid()) nb::raise_python_error();
     return made;
 }

@@ -9,6 +9,7 @@ namespace tenfold::bindings {
 class Grouper : public GroupMaker {
   public:
     explicit Grouper(std::span<const uint64_t> options);
+    std::size_t rows(std::size_t members) const override;
     std::vector<Ref<Value>> compute(const Members& members,
                                     std::span<const Column> columns) override;
 

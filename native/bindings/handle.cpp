@@ -230,9 +230,11 @@ int wait_for(Future& future, double seconds, const char* what) {
             longest = int64_t(std::max(0.0, std::min(until - seconds_now(), 0.05)) * 1e9);
         // By hand: where the GIL is taken again Python may end a daemon thread, which no destructor
         // survives.
+        outsiders.fetch_add(1); // it helps
         PyThreadState* state = PyEval_SaveThread();
         bool done = engine.wait(future, longest);
         PyEval_RestoreThread(state);
+        outsiders.fetch_sub(1);
         if (done) return drain(), 1;
         if (PyErr_CheckSignals() != 0) return -1;
         if (seconds >= 0 && seconds_now() >= until) return 0;

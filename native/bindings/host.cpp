@@ -40,6 +40,21 @@ class Gil {
     PyGILState_STATE before_;
 };
 
+// A worker that holds the GIL, and is the only one of its engine, is no outsider meanwhile: what it
+// computes is counted as on any thread of Python. Who waits for the engine counts himself.
+class NoOutsider {
+  public:
+    explicit NoOutsider(const Engine& engine) : counts_(engine.limits().threads == 1 ? 1 : 0) {
+        outsiders.fetch_sub(counts_);
+    }
+    ~NoOutsider() { outsiders.fetch_add(counts_); }
+    NoOutsider(const NoOutsider&) = delete;
+    NoOutsider& operator=(const NoOutsider&) = delete;
+
+  private:
+    const uint32_t counts_;
+};
+
 class Inside {
   public:
     Inside() { ++operators_running; }
@@ -210,6 +225,7 @@ class PythonHost : public Host {
   public:
     void run(Engine& engine, Job& job) override {
         Gil gil;
+        NoOutsider counted(engine);
         Operation::Kind kind = job.members[0]->operation->kind;
         {
             Under under(*job.members[0]->operation);

@@ -70,11 +70,34 @@ def test_other_numbers_of_members_are_other_groups(by_python: list[int]) -> None
     given = several(MEMBERS, 4)
     settled(lambda: [x * x - 1 for x in given])
     by_python.clear()
-    found = computed([x * x - 1 for x in given[:-1]])
+    found = computed([x * x - 1 for x in given[: MEMBERS // 2 + 1]])
     assert by_python
-    assert set(by_python) == {MEMBERS - 1}
+    assert set(by_python) == {MEMBERS // 2 + 1}
     for one, x in zip(found, given, strict=False):
         assert_equal_bits(one, np.asarray(x) * np.asarray(x) - 1)
+
+
+def test_a_few_members_more_or_less_need_no_python(by_python: list[int]) -> None:
+    given = several(1024, 4)
+    for most in (1024, 960, 896, 832, 768, 704, 640, 576):
+        settled(lambda most=most: [x * x - 1 for x in given[:most]])
+    by_python.clear()
+    for members in range(1024, 512, -7):
+        found = computed([x * x - 1 for x in given[:members]])
+        assert len(found) == members
+        for one, x in zip(found, given, strict=False):
+            assert_equal_bits(one, np.asarray(x) * np.asarray(x) - 1)
+    assert by_python == []
+
+
+@pytest.mark.parametrize("limit", [17, 33, 100])
+def test_rows_that_nobody_reads_keep_the_limit(limit: int) -> None:
+    given = several(MEMBERS, 4)
+    with tn.options(batch_limit=limit):
+        for _ in range(OFTEN + 2):
+            found = computed([tn.sum(x * x) / (n + 1) for n, x in enumerate(given)])
+    for n, (one, x) in enumerate(zip(found, given, strict=True)):
+        assert_equal_bits(one, np.asarray(tn.sum(x * x) / (n + 1)))
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def group(
     params: Params,
     columns: Columns,
     members: int,
+    rows: int,
     nodes: Sequence[Node],
     number: int,
     rest: bool,
@@ -71,17 +72,18 @@ def group(
 ) -> tuple[list[Value], Kept | None] | None:
     """Compute one operation for many members; None where each is to be computed by itself.
 
-    Each column is a scalar, a Value that all share, or one of a row for each. `nodes` are those of
-    the members where they are to be compared: then RunError is raised where one differs. `number`
-    is that of the group in this evaluation, of which `earlier` tells; `rest` says that a limit cut
-    these members off from the batch before. Where it is `wanted`, and there is a plan, also returns
-    what native code computes such groups by from now on.
+    Each column is a scalar, a Value that all share, or one of a row for each; `rows` are as many or
+    a few more, which nobody reads. `nodes` are those of the members where they are to be compared:
+    then RunError is raised where one differs. `number` is that of the group in this evaluation, of
+    which `earlier` tells; `rest` says that a limit cut these members off from the batch before.
+    Where it is `wanted`, and there is a plan, also returns what native code computes such groups by
+    from now on.
     """
     why = _apart(op, params, columns, number, rest, earlier) if timeline.watched() else ""
     with timeline.together(members, why):
         if nodes:
             return _compared(op, params, columns, nodes)
-        return _computed(op, params, columns, members, wanted)
+        return _computed(op, params, columns, rows, wanted)
 
 
 def _apart(
@@ -104,7 +106,7 @@ def _apart(
 
 
 def _computed(
-    op: Op[...], params: Params, columns: Columns, members: int, wanted: bool
+    op: Op[...], params: Params, columns: Columns, rows: int, wanted: bool
 ) -> tuple[list[Value], Kept | None] | None:
     flags = tuple([stacked for _, stacked in columns])
     scalars = tuple([None if isinstance(x, Value) else Exact(x) for x, _ in columns])
@@ -113,7 +115,7 @@ def _computed(
         made = expression(op, params, given, flags, scalars)
         if made is None:
             return None
-        graph, inputs, rows, plain = made
+        graph, inputs, stacked, plain = made
         values = [x for x, _ in columns if isinstance(x, Value)]
         nodes = [_native.node_of(_native.value_array(value)) for value in values]
         outputs = substituted(graph, dict(zip(inputs, nodes, strict=True)))
@@ -127,12 +129,12 @@ def _computed(
     if failure is not None:
         return None
     _native.count("batches")
-    results = [_rows(node, row, members) for node, row in zip(outputs, rows, strict=True)]
+    results = [_rows(node, each, rows) for node, each in zip(outputs, stacked, strict=True)]
     if not (wanted and often):
         return results, None
     again = substituted(graph, {each: each for each in inputs})  # as Graph's, but made today
     rules = not plain and bool(settings.get("optimise"))
-    return results, (again, inputs, rows, options, rules)
+    return results, (again, inputs, stacked, options, rules)
 
 
 def _compared(
@@ -219,15 +221,15 @@ def _comes_often(op: Op[...], params: Params, flags: tuple[bool, ...]) -> bool:
     return times > OFTEN
 
 
-def _rows(node: Node, stacked: bool, members: int) -> Value:
-    """Return a result in row-major order with a row for each member."""
+def _rows(node: Node, stacked: bool, rows: int) -> Value:
+    """Return a result in row-major order with so many rows."""
     value = node.value()
     assert value is not None, "it has been computed"
     if stacked and not value.strides:
         return value
     found = dense.export(value)
     if not stacked:
-        found = np.broadcast_to(found, (members, *found.shape))
+        found = np.broadcast_to(found, (rows, *found.shape))
     return dense.adopt(np.ascontiguousarray(found), value.type.device)
 
 
