@@ -11,6 +11,8 @@ namespace tenfold {
 namespace {
 
 constexpr uint32_t NOWHERE = ~uint32_t(0);
+constexpr std::size_t SMALL = 64;  // nodes of a graph that is in the nearest cache
+constexpr std::ptrdiff_t SOON = 8; // from a node of a larger one to that which is fetched
 
 // Positions by node: the first few in a row, since few are shared, more by open addressing.
 class Positions {
@@ -115,10 +117,9 @@ class Walk {
 
     // Of many outputs those that come soon, and what they read; unless others may be changing them.
     static void fetch_ahead(std::span<Node* const> outputs) {
-        constexpr std::size_t SOON = 16;
-        if (outputs.size() <= SOON) return;
-        fetch(outputs[SOON]);
-        for (Node* input : outputs[SOON / 2]->few) fetch(input);
+        if (outputs.size() <= 2 * SOON || !alone()) return;
+        fetch(outputs[2 * SOON]);
+        for (Node* input : outputs[SOON]->few) fetch(input);
     }
 
     void from(Node* output) {
@@ -133,7 +134,7 @@ class Walk {
 
     Walked finish() {
         for (std::size_t i = 0; i < walked_.nodes.size(); ++i) {
-            walked_.fetch_ahead(i);
+            if (walked_.nodes.size() > SMALL) walked_.fetch_ahead(i);
             WalkedNode& walked = walked_.nodes[i];
             // Each use by a pending node of the walk is one count, the walk's own is another.
             // Relaxed: a new holder can only come from one that is counted already.
@@ -153,11 +154,11 @@ class Walk {
     }
 
   private:
-    // Of a leaf, or a node that was computed, where it stands now.
+    // Of a leaf, or a node that was computed, where it stands now. What was made before and after
+    // it lies so in memory.
     [[gnu::always_inline]] uint32_t come_to(Ref<Node> node, bool shared) {
         std::size_t begin = inputs_.size(), first = walked_.edges.size();
-        fetch(node.get() - 6);
-        fetch(node.get() + 6);
+        if (walked_.nodes.size() > SMALL) fetch(node.get() - SOON), fetch(node.get() + SOON);
         Ref<Value> value = look(node.get(), inputs_);
         if (inputs_.size() == begin) return add(node, value, uint32_t(first), 0, shared);
         if (!alone())
@@ -199,17 +200,22 @@ class Walk {
         if (!stack_.empty()) read(position);
     }
 
-    // Takes over what it is given.
-    [[gnu::always_inline]] uint32_t add(Ref<Node>& node, Ref<Value>& value, uint32_t first,
-                                        uint32_t width, bool shared) {
-        auto position = uint32_t(walked_.nodes.size());
+    // Of a large graph.
+    void make_room(uint32_t position) {
         if (position == Ground::MOST) {
             walked_.nodes.reserve(ground_.last);
             walked_.edges.reserve(2 * ground_.last);
         }
+        fetch_to_write(walked_.nodes.data() + position + SOON);
+    }
+
+    // Takes over what it is given.
+    [[gnu::always_inline]] uint32_t add(Ref<Node>& node, Ref<Value>& value, uint32_t first,
+                                        uint32_t width, bool shared) {
+        auto position = uint32_t(walked_.nodes.size());
+        if (position >= SMALL) make_room(position);
         if (shared) seen_.put(node.get(), position);
         walked_.nodes.push_back({std::move(node), std::move(value), first, width});
-        fetch_to_write(walked_.nodes.data() + position + 10);
         return position;
     }
 

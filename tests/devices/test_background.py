@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -22,6 +23,8 @@ from tenfold.testing import assert_equal_bits
 
 LONG = 60.0
 """Seconds after which a test that waits for ever gives up."""
+PLANNED = {"fast": True, "cache": False}
+"""Options under which a small graph is planned when it comes first, and compiled quickly."""
 
 
 @pytest.fixture
@@ -72,6 +75,44 @@ def test_who_asks_for_the_same_waits_for_it_and_others_come_after() -> None:
         assert other.result(LONG) == 7
         assert second.result(LONG) in (1, len(calls))
     assert calls[0] == "slow"
+
+
+def test_nobody_waits_for_what_is_only_begun() -> None:
+    work: Background[int] = Background()
+    freed = threading.Event()
+
+    def slow() -> int:
+        assert freed.wait(LONG)
+        return 1
+
+    assert not work.runs("it")
+    assert work.begin("it", slow)
+    assert work.runs("it")
+    for name in ("it", "other"):  # one at a time, so that an exit waits for one
+        assert not work.begin(name, lambda: 2)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(work.run, "it", lambda: 3)
+        while not waiting.running():
+            pass
+        freed.set()
+        assert waiting.result(LONG) in (1, 3)
+    while work.runs("it"):
+        pass
+    assert not work._begun
+    assert work.begin("other", lambda: 4)
+
+
+def test_what_nobody_waits_for_may_fail() -> None:
+    work: Background[int] = Background()
+
+    def fail() -> int:
+        raise ValueError("refused")
+
+    assert work.begin("it", fail)
+    while work.runs("it"):
+        pass
+    assert not work._begun
+    assert work.run("it", lambda: 7) == 7
 
 
 def test_ctrl_c_frees_who_waits_and_the_work_goes_on() -> None:
@@ -249,3 +290,57 @@ def test_a_kernel_refused_in_the_background_names_its_cause(
     with options, pytest.raises(CompileError, match="LLVM refuses") as found:
         (tn.asarray(np.arange(5.0)) * 2 + 0.0625).wait()
     assert isinstance(found.value.__cause__, RuntimeError)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Until this is set nothing is compiled with optimisation."""
+    freed, compiled = threading.Event(), program.compiled
+
+    def slow(text: str, cpu: str, level: int) -> Image:
+        assert level != program.OPTIMISED or freed.wait(LONG)
+        return compiled(text, cpu, level)
+
+    monkeypatch.setattr(program, "compiled", slow)
+    yield freed
+    freed.set()
+
+
+def test_a_small_kernel_that_comes_often_is_optimised_while_others_use_it(
+    held: threading.Event,
+) -> None:
+    x = np.arange(23.0)
+
+    def result() -> tn.Array:
+        return tn.asarray(x) * 9.625 + tn.sqrt(tn.asarray(x))
+
+    with tn.options(**PLANNED):
+        expected = np.asarray(result())
+        for _ in range(200):  # it is compiled all the while
+            assert_equal_bits(result(), expected)
+        assert "compiled quickly (tier 0)" in result().explain("executed")
+        held.set()
+        for uses in itertools.count():
+            assert_equal_bits(result(), expected)
+            if not uses % 500 and "with optimisation (tier 1)" in result().explain("executed"):
+                break
+            assert uses < 50_000, "no use of it finds the optimised one"
+
+
+def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled, refused = program.compiled, []
+
+    def refuse(text: str, cpu: str, level: int) -> Image:
+        if level == program.OPTIMISED:
+            refused.append(text)
+            raise CompileError("compile", "it is refused", remedy="none")
+        return compiled(text, cpu, level)
+
+    monkeypatch.setattr(program, "compiled", refuse)
+    x = np.arange(29.0)
+    with tn.options(**PLANNED):
+        for _ in range(100):
+            assert_equal_bits(tn.asarray(x) * 11.875, x * 11.875)
+    assert refused

@@ -21,8 +21,7 @@ from tests.random.programs import Program, Step, built, expected, generate
 
 import tenfold as tn
 from tenfold import _native, caches
-from tenfold.devices import cpu
-from tenfold.plan import traverse
+from tenfold.plan import packets, traverse
 
 FUZZ = hypothesis.settings.default.max_examples >= 1000
 """Whether the profile is that of `make fuzz`."""
@@ -62,8 +61,9 @@ MANNERS = (ALL_MANNERS if FUZZ else FEW_MANNERS) + SINGLY
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Little work is shared among threads too."""
-    monkeypatch.setattr(cpu, "SMALL", 0)
+    monkeypatch.setattr(packets, "ALONE", 0)
     monkeypatch.setattr(traverse, "RANGE", 16)
+    monkeypatch.setattr(traverse, "SHORTEST_RANGE", 16)
     caches.forget()
     with tn.options(device="cpu"):
         yield

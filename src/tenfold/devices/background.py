@@ -1,9 +1,9 @@
 """Background: work in a thread of its own, so that whoever waits for it can be interrupted.
 
 Takes functions that no signal reaches, such as a compiler, hands on what they return or raise. One
-runs at a time. Who presses Ctrl-C while waiting is free at once; the work goes on to its end, and
-who asks for the same meanwhile waits for that. A fork waits for it too: a child finds nothing half
-made. The interpreter does not end before.
+runs at a time; nobody need wait for it. Who presses Ctrl-C while waiting is free at once; the work
+goes on to its end, and who asks for the same meanwhile waits for that. A fork waits for it too: a
+child finds nothing half made. The interpreter does not end before.
 
 >>> background = Background()
 >>> background.run("sum", lambda: 1 + 2)
@@ -46,6 +46,28 @@ class Background(Generic[Result]):
             except RuntimeError:  # no thread can be had, as when the interpreter ends
                 own.run()
         return work.result()
+
+    def runs(self, name: Hashable) -> bool:
+        """Whether the function of this name has begun and not ended."""
+        work = self._begun.get(name)
+        return work is not None and work.is_alive()
+
+    def begin(self, name: Hashable, function: Callable[[], Result]) -> bool:
+        """Have a function run for whoever asks later; False where another one runs still: then
+        nothing is done, so that the end of the interpreter waits for one at most.
+
+        What it raises is raised by `run`, if somebody comes meanwhile, and is lost otherwise.
+        """
+        if any(work.is_alive() for work in [*self._begun.values()]):
+            return False
+        work = _Work(self._lock, self._begun, name, function)
+        self._begun[name] = work
+        try:
+            work.start()
+        except RuntimeError:
+            self._begun.pop(name, None)
+            return False
+        return True
 
 
 class _Work(threading.Thread, Generic[Result]):

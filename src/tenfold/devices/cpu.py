@@ -36,6 +36,7 @@ from tenfold.dtypes import DTYPES
 from tenfold.ir.graph import Graph
 from tenfold.plan.items import last_items
 from tenfold.plan.lower import Parameter, contiguous
+from tenfold.plan.packets import alone_up_to
 from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of, replays
 from tenfold.plan.traverse import Launch, packed, parameter_bytes
 from tenfold.settings import DEVICE_IDS, get
@@ -47,8 +48,6 @@ LONGEST, PIECE = 1024, 256
 """Nodes of a graph that is planned as a whole, and of the pieces that a longer one is cut into."""
 QUICK = 1 << 15
 """Instructions for elements up to which a launch keeps the GIL: microseconds at most."""
-SMALL = 1 << 15
-"""Elements up to which a launch stays on its caller's thread."""
 
 
 class Cpu:
@@ -381,7 +380,8 @@ def threads_of(launch: Launch) -> int:
     """
     if launch.elements * len(launch.kernel.body) <= QUICK:
         return 0
-    return int(get("threads")) if launch.elements > SMALL and not launch.upwards else 1
+    alone = launch.upwards or launch.elements <= alone_up_to(launch.kernel.body)
+    return 1 if alone else int(get("threads"))
 
 
 declare(Cpu())

@@ -8,6 +8,7 @@ LLVM is loaded when the first one is.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tenfold import _native
@@ -50,7 +51,10 @@ MASKS = {1: 16, 2: 16, 3: 4, 4: 1}
 QUICK, OPTIMISED = 0, 2
 """LLVM's levels of optimisation, of the two tiers."""
 USES_WORTH_OPTIMISING = 8
-"""Launches of a small one after which it is compiled again, with optimisation."""
+"""Launches of a small one after which it is compiled again, with optimisation, while others go on
+with what there is. So many times as many later it is looked for again."""
+LATEST = 3
+"""How often it is looked for ever later."""
 
 
 MOST_PROGRAMS = 4096
@@ -63,6 +67,8 @@ class Quick:
 
     program: Program
     uses: int = 1
+    asked: int = 0
+    """How often an optimised one was looked for that was being compiled."""
 
 
 class Programs:
@@ -85,26 +91,28 @@ class Programs:
         if found is not None and tier != "0":
             return found
         quick = self.quick.get(key)
-        much = elements >= WORTH_OPTIMISING or (quick and quick.uses >= USES_WORTH_OPTIMISING)
-        if tier == "auto" and much:
+        if tier == "auto" and elements >= WORTH_OPTIMISING:
             tier = "1"
         if tier == "1":
             return found or self.compiled(kernel, cpu, optimised=True)
         if quick is None:
             return self.compiled(kernel, cpu, optimised=False, or_better=tier == "auto")
+        if tier == "auto" and quick.uses >= USES_WORTH_OPTIMISING:
+            found = self._better(kernel, cpu, quick)
+            if found is not None:
+                return found
         self.note_use(kernel, cpu)
         return quick.program
 
     def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
         """Return the tier at which such a launch would run, and in words how far its program is."""
-        key = kernel, cpu
+        key, kept = (kernel, cpu), kept_at(told(kernel), cpu)
         quick = self.quick.get(key)
-        uses = quick.uses if quick else 0
-        much = elements >= WORTH_OPTIMISING or uses >= USES_WORTH_OPTIMISING
+        worth = quick is not None and quick.uses >= USES_WORTH_OPTIMISING
+        much = elements >= WORTH_OPTIMISING or (worth and kept.has(OPTIMISED))
         optimised = tier == "1" or (tier == "auto" and (much or key in self.optimised))
         if key in (self.optimised if optimised else self.quick):
             return int(optimised), "compiled"
-        kept = kept_at(told(kernel), cpu)
         for level in (OPTIMISED,) if optimised else _levels(QUICK, or_better=tier == "auto"):
             if kept.has(level):
                 return int(level == OPTIMISED), "on disk, compiled"
@@ -115,7 +123,9 @@ class Programs:
         if tier == "0" or (kernel, cpu) in self.optimised:
             return -1
         quick = self.quick.get((kernel, cpu))
-        return max(USES_WORTH_OPTIMISING - (quick.uses if quick else 0), 1)
+        if quick is not None and quick.uses >= USES_WORTH_OPTIMISING:
+            return USES_WORTH_OPTIMISING ** (1 + min(quick.asked, LATEST))
+        return USES_WORTH_OPTIMISING - (quick.uses if quick else 0)
 
     def note_use(self, kernel: Source, cpu: str) -> None:
         """Note that a quickly compiled program has been launched without being asked for."""
@@ -132,11 +142,32 @@ class Programs:
         `or_better`: an optimised one from there will do too. Raises CompileError when LLVM refuses
         the kernel.
         """
-        begun, functions = time.perf_counter(), functions_of(kernel)
         kept, level = kept_at(told(kernel), cpu), OPTIMISED if optimised else QUICK
         if left := self._left(kernel, cpu, kept, _levels(level, or_better=or_better)):
             return left
-        text = source_of(kernel, cpu)
+        program = self._background.run(
+            (kernel, cpu, optimised), self._compiling(kernel, cpu, kept, level)
+        )
+        debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
+        return program
+
+    def _better(self, kernel: Source, cpu: str, quick: Quick) -> Program | None:
+        """Return the optimised program of a kernel from disk; else have it compiled while others
+        use what there is.
+        """
+        kept = kept_at(told(kernel), cpu)
+        if left := self._left(kernel, cpu, kept, (OPTIMISED,)):
+            return left
+        name = kernel, cpu, True
+        compiling = self._background.runs(name)
+        if compiling or self._background.begin(name, self._compiling(kernel, cpu, kept, OPTIMISED)):
+            with self._lock:
+                quick.asked += 1
+        return None
+
+    def _compiling(self, kernel: Source, cpu: str, kept: Kept, level: int) -> Callable[[], Program]:
+        """Return what renders and compiles a kernel and keeps its program, here and on disk."""
+        begun, functions, text = time.perf_counter(), functions_of(kernel), source_of(kernel, cpu)
         debug(4, text)
 
         def made() -> Program:
@@ -147,9 +178,7 @@ class Programs:
             _native.count("compiles")
             return program
 
-        program = self._background.run((kernel, cpu, optimised), made)
-        debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
-        return program
+        return made
 
     def there(self, loop: Loop, cpu: str) -> Program | None:
         """Return the program of a loop, an optimised one rather than another, if one is in memory

@@ -22,6 +22,12 @@ SHORT_BODY = 12
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 
+SLOW = {"divide": 16, "sqrt": 24}
+"""Cycles that a core takes for 64 bytes of what is slower than the others, which take about one."""
+ALONE = 1 << 15
+"""Elements up to which one thread computes them all."""
+ALONE_CYCLES = 24_000
+"""The same of a long body, in cycles of one core: two threads need a tenth of them to share it."""
 AHEAD, SHORT_AHEAD = 8192, 2048
 """Bytes from what a fold computes to what it asks for: less comes too late, more drives out of a
 first cache what is in use."""
@@ -30,6 +36,15 @@ first cache what is in use."""
 def weight_of(body: Sequence[Instruction]) -> int:
     """Return how many instructions a body counts as."""
     return sum(FORMULA_WEIGHT if made.name not in PRIMITIVES else 1 for made in body)
+
+
+def alone_up_to(body: Sequence[Instruction]) -> int:
+    """Return the elements up to which one thread computes all: fewer where each takes long."""
+    cycles = sum(
+        made.dtype.itemsize * SLOW.get(made.name, 1 if made.name in PRIMITIVES else FORMULA_WEIGHT)
+        for made in body
+    )
+    return min(ALONE, ALONE_CYCLES * 64 // max(cycles, 1))
 
 
 def columns_at_once(widest: int) -> int:

@@ -25,6 +25,7 @@ from tenfold.plan.packets import (
     LONG_BODY,
     SHORT_AHEAD,
     SHORT_BODY,
+    alone_up_to,
     columns_at_once,
     lanes_of_map,
     pruned,
@@ -57,6 +58,8 @@ SHORT_ROW = 512
 """Elements up to which the end of a row, where nothing is read, comes often."""
 RANGE = 1 << 15
 """Elements of one range of units: what a thread takes at once."""
+SHORTEST_RANGE = 1 << 10
+"""The same of a long body: a few thousand cycles."""
 LONGEST_RANGE = 1 << 17
 """The same for a map of many elements, of which there are ranges enough."""
 LONGEST_PART = 4096
@@ -408,7 +411,8 @@ class _Traversal:
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
             return 0, units, largest(1, self._range() // (height * width)), 0
         if kernel.form == "map":
-            part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, LONGEST_PART)
+            longest = smallest(LONGEST_PART, self._least_range())
+            part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
             return part, units, largest(1, self._range() // largest(smallest(part, last), 1)), 0
         if kernel.form in ("row", "search"):
@@ -439,7 +443,11 @@ class _Traversal:
 
     def _range(self) -> int:
         """Elements of one range of a map: few enough for many threads, many enough for a start."""
-        return smallest(LONGEST_RANGE, largest(RANGE // 2, product(self.lengths) // 16))
+        return smallest(LONGEST_RANGE, largest(self._least_range(), product(self.lengths) // 16))
+
+    def _least_range(self) -> int:
+        """The same of no many: so many that what one thread does alone would be two of them."""
+        return max(SHORTEST_RANGE, alone_up_to(self.body) // 2)
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":
