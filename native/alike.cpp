@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
-#include "intern.h"
-
 namespace tenfold {
-namespace {
 
 constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf worth a group of its own
-
-std::size_t number_of(const void* object) { return reinterpret_cast<std::size_t>(object); }
-
-} // namespace
 
 bool Alike::enter(uint32_t position) {
     const WalkedNode& own = walked_.nodes[position];
@@ -50,10 +43,7 @@ bool Alike::may_be_grouped(uint32_t position) const {
 
 std::size_t Alike::hash_of(uint32_t position) const {
     const Node& own = node(position);
-    // What was inferred stands for the parameters, but of calls, which have none: one of many
-    // inputs is inferred anew each time.
-    const void* inferred = own.op->weight > 1 ? nullptr : own.inference.get();
-    std::size_t hash = mix(number_of(own.op) ^ number_of(inferred), number_of(own.type.get()));
+    std::size_t hash = mix(hash_of_operation(own), reinterpret_cast<std::size_t>(own.type.get()));
     for (uint32_t input : inputs(position))
         if (is_common(input)) hash = mix(hash, input);
     return hash;

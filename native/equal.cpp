@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "intern.h"
-
 namespace tenfold {
 namespace {
 
 constexpr int64_t WORTH_IT = 64; // elements that a node reads and makes
-
-std::size_t number_of(const void* object) { return reinterpret_cast<std::size_t>(object); }
 
 // Of a huge integer only the nearest double is known here.
 bool is_equal_scalar(const Scalar& one, const Scalar& other) {
@@ -79,9 +75,7 @@ class Merging {
     }
 
     std::size_t hash_of(uint32_t position) {
-        const Node& own = node(position);
-        const void* inferred = own.op->weight > 1 ? nullptr : own.inference.get();
-        std::size_t hash = mix(number_of(own.op), number_of(inferred)); // of the parameters, too
+        std::size_t hash = hash_of_operation(node(position));
         for (uint32_t input : inputs(position)) hash = mix(hash, hash_of_input(input));
         return hash;
     }

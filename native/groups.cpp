@@ -35,7 +35,8 @@ class Groups {
           readers_at_(depth_.size()), results_(depth_.size()), places_(depth_.size()) {}
 
     bool run() {
-        if (!is_wide() || !enter()) return false;
+        bool wide = walked_.calls > 0 || walked_.nodes.size() >= WIDTH * walked_.deepest;
+        if (!wide || !enter()) return false;
         bool done = compute_all();
         publish_held();
         publish_equal(walked_);
@@ -148,13 +149,6 @@ class Groups {
         for (uint32_t i = 0; i < depth_.size(); ++i)
             if (alike_.is_pending(i) && missing_[i] == 0) become_ready(i);
         return true;
-    }
-
-    bool is_wide() const {
-        std::size_t deepest = 1;
-        for (uint32_t output : walked_.outputs)
-            deepest = std::max<std::size_t>(deepest, node(output).depth.load());
-        return walked_.calls > 0 || walked_.nodes.size() >= WIDTH * deepest;
     }
 
     // By what a member makes and reads of its own; a row that is held keeps all others.

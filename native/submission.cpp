@@ -16,6 +16,7 @@ bool is_small(Node& node) {
 } // namespace
 
 bool are_small(std::span<Node* const> outputs) {
+    if (outputs.size() > MOST_NODES) return false;
     std::vector<Ref<Node>> below; // a node that is read twice is looked at twice: it is few or many
     for (Node* output : outputs) below.emplace_back(output);
     for (std::size_t seen = 0; seen < below.size(); ++seen) {

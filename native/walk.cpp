@@ -146,7 +146,10 @@ class Walk {
             walked_.calls += op && op->weight > 1;
             uint32_t claim = walked.node->claim.load(std::memory_order_acquire);
             if (claim) walked_.busy = claim;
-            if (!walked.value && is_submitted(*walked.node)) walked_.submitted = true;
+            if (walked.value) continue;
+            if (is_submitted(*walked.node)) walked_.submitted = true;
+            std::size_t depth = walked.node->depth.load(std::memory_order_relaxed);
+            walked_.deepest = std::max(walked_.deepest, depth);
         }
         for (uint32_t output : walked_.outputs) walked_.nodes[output].held = true;
         if (walked_.nodes.size() > Ground::MOST) ground_.last = walked_.nodes.size();

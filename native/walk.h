@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "intern.h"
 #include "node.h"
 
 namespace tenfold {
@@ -28,6 +29,7 @@ struct Walked {
     std::vector<uint32_t> same;
     uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
     std::size_t weight = 0, calls = 0; // operations, with those of calls; calls, which are pending
+    std::size_t deepest = 1;           // pending operations on the longest way down
     bool submitted = false;            // something in it is to be computed by a submission; so then
 
     static constexpr uint32_t NONE = ~uint32_t(0);
@@ -52,5 +54,12 @@ struct Walked {
 };
 
 Walked walk(std::span<Node* const> outputs);
+
+// What was inferred stands for the parameters, but of calls, which have none: one of many inputs is
+// inferred anew each time.
+inline std::size_t hash_of_operation(const Node& node) {
+    const void* inferred = node.op->weight > 1 ? nullptr : node.inference.get();
+    return mix(reinterpret_cast<std::size_t>(node.op), reinterpret_cast<std::size_t>(inferred));
+}
 
 } // namespace tenfold

@@ -1,6 +1,7 @@
 // Launches from Python: the arguments unpacked, the GIL given away for their time, Ctrl-C noticed.
 #include "../workers.h"
 
+#include <exception>
 #include <unistd.h>
 
 #include "../modes.h"
@@ -148,8 +149,17 @@ PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
     });
 }
 
+// From now on Python ends a daemon thread that comes for the GIL, and unwinds its stack: what lets
+// nothing through would end the process instead.
+std::terminate_handler before_ending = nullptr;
+void pause_daemon() {
+    while (gettid() != getpid()) pause();
+    before_ending();
+}
+
 PyObject* end(PyObject*, PyObject*) {
     ending = true;
+    before_ending = std::set_terminate(pause_daemon);
     keep_all_code();
     outsiders.fetch_add(1); // daemon threads unwind without the GIL
     cancel_launches();

@@ -344,3 +344,32 @@ def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
         for _ in range(100):
             assert_equal_bits(tn.asarray(x) * 11.875, x * 11.875)
     assert refused
+
+
+DAEMONS = """
+import itertools, threading, time
+import numpy as np
+import tenfold as tn
+
+x, numbers = tn.asarray([1.0, 2.0, 3.0]), itertools.count(1)
+
+def compile_for_ever():
+    with tn.options(fast=True, cache=False):  # each is planned at once, as a kernel of its own
+        for number in numbers:
+            y = x
+            for bit in range(20):
+                y = y * 1.5 + x if number >> bit & 1 else y - tn.sqrt(x)
+            np.array(y)
+
+for _ in range(8):
+    threading.Thread(target=compile_for_ever, daemon=True).start()
+while next(numbers) < 20:
+    time.sleep(0.05)
+"""
+
+
+def test_the_interpreter_ends_though_daemon_threads_go_on_compiling() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DAEMONS], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (done.stderr, done.returncode) == ("", 0)

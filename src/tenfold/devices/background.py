@@ -13,6 +13,7 @@ child finds nothing half made. The interpreter does not end before.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -38,6 +39,8 @@ class Background(Generic[Result]):
 
         Raises what it raises, and what a signal handler raises meanwhile.
         """
+        if _is_left_over():
+            time.sleep(PATIENCE)
         own = _Work(self._lock, self._begun, name, function)
         work = self._begun.setdefault(name, own)
         if work is own:
@@ -58,7 +61,7 @@ class Background(Generic[Result]):
 
         What it raises is raised by `run`, if somebody comes meanwhile, and is lost otherwise.
         """
-        if any(work.is_alive() for work in [*self._begun.values()]):
+        if _is_left_over() or any(work.is_alive() for work in [*self._begun.values()]):
             return False
         work = _Work(self._lock, self._begun, name, function)
         self._begun[name] = work
@@ -68,6 +71,13 @@ class Background(Generic[Result]):
             self._begun.pop(name, None)
             return False
         return True
+
+
+def _is_left_over() -> bool:
+    """Whether this is a daemon thread and the main one has ended: the interpreter ends with the
+    last of the others, and must meet a moment in which none runs for this one.
+    """
+    return threading.current_thread().daemon and not threading.main_thread().is_alive()
 
 
 class _Work(threading.Thread, Generic[Result]):
