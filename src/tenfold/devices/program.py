@@ -124,7 +124,7 @@ class Programs:
             return -1
         quick = self.quick.get((kernel, cpu))
         if quick is not None and quick.uses >= USES_WORTH_OPTIMISING:
-            return USES_WORTH_OPTIMISING ** (1 + min(quick.asked, LATEST))
+            return int(USES_WORTH_OPTIMISING ** (1 + min(quick.asked, LATEST)))
         return USES_WORTH_OPTIMISING - (quick.uses if quick else 0)
 
     def note_use(self, kernel: Source, cpu: str) -> None:
