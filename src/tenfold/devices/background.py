@@ -55,13 +55,17 @@ class Background(Generic[Result]):
         work = self._begun.get(name)
         return work is not None and work.is_alive()
 
+    def busy(self) -> bool:
+        """Whether any function has begun and not ended."""
+        return any(work.is_alive() for work in [*self._begun.values()])
+
     def begin(self, name: Hashable, function: Callable[[], Result]) -> bool:
         """Have a function run for whoever asks later; False where another one runs still: then
         nothing is done, so that the end of the interpreter waits for one at most.
 
         What it raises is raised by `run`, if somebody comes meanwhile, and is lost otherwise.
         """
-        if _is_left_over() or any(work.is_alive() for work in [*self._begun.values()]):
+        if _is_left_over() or self.busy():
             return False
         work = _Work(self._lock, self._begun, name, function)
         self._begun[name] = work

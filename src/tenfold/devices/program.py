@@ -52,9 +52,10 @@ QUICK, OPTIMISED = 0, 2
 """LLVM's levels of optimisation, of the two tiers."""
 USES_WORTH_OPTIMISING = 8
 """Launches of a small one after which it is compiled again, with optimisation, while others go on
-with what there is. So many times as many later it is looked for again."""
-LATEST = 3
-"""How often it is looked for ever later."""
+with what there is."""
+REPLAYS, LATER, LATEST = 64, 8, 2
+"""Launches by a plan until Python plans anew, with what is optimised by then; how many times as
+many there are where it is not, and how often more than before."""
 
 
 MOST_PROGRAMS = 4096
@@ -101,7 +102,7 @@ class Programs:
             found = self._better(kernel, cpu, quick)
             if found is not None:
                 return found
-        self.note_use(kernel, cpu)
+        self._count(quick)
         return quick.program
 
     def state(self, kernel: Source, elements: int, tier: str, cpu: str) -> tuple[int, str]:
@@ -123,16 +124,24 @@ class Programs:
         if tier == "0" or (kernel, cpu) in self.optimised:
             return -1
         quick = self.quick.get((kernel, cpu))
-        if quick is not None and quick.uses >= USES_WORTH_OPTIMISING:
-            return int(USES_WORTH_OPTIMISING ** (1 + min(quick.asked, LATEST)))
-        return USES_WORTH_OPTIMISING - (quick.uses if quick else 0)
+        vain = max(quick.asked - 1, 0) if quick else 0
+        return REPLAYS * int(LATER ** min(vain, LATEST))
 
     def note_use(self, kernel: Source, cpu: str) -> None:
-        """Note that a quickly compiled program has been launched without being asked for."""
+        """Note that a quickly compiled program has been launched without being asked for; have it
+        optimised if that is worth it by now.
+        """
         quick = self.quick.get((kernel, cpu))
-        if quick is not None:  # it may have been forgotten
-            with self._lock:
-                quick.uses += 1
+        if quick is None:  # it was forgotten
+            return
+        self._count(quick)
+        worth = quick.uses >= USES_WORTH_OPTIMISING and not quick.asked
+        if worth and (kernel, cpu) not in self.optimised and not self._background.busy():
+            self._better(kernel, cpu, quick)
+
+    def _count(self, quick: Quick) -> None:
+        with self._lock:
+            quick.uses += 1
 
     def compiled(
         self, kernel: Source, cpu: str, *, optimised: bool, or_better: bool = False
