@@ -212,7 +212,8 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
 }
 
 // walk(outputs, options) -> (nodes, inputs as positions, uses, held, dying), lists of equal length,
-// positions of the outputs, and the structure or None.
+// positions of the outputs, and the structure or None. Each scalar is a node of its own there:
+// keys tell scalars apart by position, so a plan must not learn that two of them are one node.
 nb::tuple walk_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
     nb::list nodes, inputs, uses, held, dying;
     Walked walked = walk_at_rest(nodes_from(outputs));
@@ -226,6 +227,7 @@ nb::tuple walk_to_python(nb::handle outputs, const std::vector<uint64_t>& option
         uses.append(entry.uses);
         held.append(entry.held);
         if (!options.empty()) dying.append(entry.dying);
+        if (entry.node->is_scalar()) entry.node = scalar_node(entry.node->scalar, entry.node->type);
         nodes.append(node_to_python(std::move(entry.node)));
     }
     nb::tuple places = nb::tuple(nb::cast(walked.outputs));

@@ -411,7 +411,7 @@ class _Traversal:
             units = product(self.lengths[:-2]) * -(-self.lengths[-2] // height) * -(-last // width)
             return 0, units, largest(1, self._range() // (height * width)), 0
         if kernel.form == "map":
-            longest = smallest(LONGEST_PART, self._least_range())
+            longest = _whole_packets(min(LONGEST_PART, self._least_range()), kernel.lanes)
             part = smallest(-(-largest(last, 1) // kernel.lanes) * kernel.lanes, longest)
             units = outer * -(-largest(last, 1) // part)
             return part, units, largest(1, self._range() // largest(smallest(part, last), 1)), 0
@@ -465,6 +465,11 @@ class _Traversal:
         if kernel.form == "scan columns":
             return 2 * 8 * len(parts) * (part + kernel.lanes) + 64
         return kernel.scanned_bytes + 64
+
+
+def _whole_packets(elements: int, lanes: int) -> int:
+    """Return a number of elements rounded down to whole packets, of which there is one at least."""
+    return max(elements // lanes, 1) * lanes
 
 
 def _near(memory: Memory, stride: int) -> str:

@@ -263,10 +263,28 @@ def _store_contiguous(
         arguments = [(type_, value), ("ptr", pointer), ("i32", str(dtype.itemsize)), mask]
         text.intrinsic(name, "void", arguments)
     elif streamed:
-        align = min(64, dtype.itemsize * place.lanes)
-        text.line(f"store {type_} {value}, ptr {pointer}, align {align}, !nontemporal !0")
+        _store_non_temporal(text, type_, value, pointer, dtype.itemsize, place.lanes)
     else:
         text.line(f"store {type_} {value}, ptr {pointer}, align {dtype.itemsize}")
+
+
+def _store_non_temporal(
+    text: Text, type_: str, value: str, pointer: str, itemsize: int, lanes: int
+) -> None:
+    """Store past the cache where the address is aligned, which is tested; else as any other."""
+    align = min(64, itemsize * lanes)
+    address = text.value(f"ptrtoint ptr {pointer} to i64")
+    rest = text.value(f"and i64 {address}, {align - 1}")
+    aligned = text.value(f"icmp eq i64 {rest}, 0")
+    name = text.name()[1:]
+    text.line(f"br i1 {aligned}, label %{name}.aligned, label %{name}.unaligned")
+    text.label(f"{name}.aligned")
+    text.line(f"store {type_} {value}, ptr {pointer}, align {align}, !nontemporal !0")
+    text.line(f"br label %{name}.stored")
+    text.label(f"{name}.unaligned")
+    text.line(f"store {type_} {value}, ptr {pointer}, align {itemsize}")
+    text.line(f"br label %{name}.stored")
+    text.label(f"{name}.stored")
 
 
 def _scatter(text: Text, dtype: np.dtype, value: str, pointers: str, place: Place) -> None:
