@@ -1,9 +1,9 @@
 """Measures the sizes that keep the house readable, and names what outgrew them.
 
 Takes the root of a checkout; hands on one line per offender, `place: rule`, and exit status 1 if
-there is any. The rules are the constants below. Blank lines, comments and docstrings are no lines of
-code. Only a file that is one table, and says so by a line `Table.` in its module docstring, may have
-more than `FILE_LINES` of them.
+there is any. The rules are the constants below. Blank lines, comments and docstrings are not lines
+of code. Only a file that is one table, and says so by a line `Table.` in its module docstring, may
+have more than `FILE_LINES` of them.
 
 Example: `python tools/check_size.py`, or `python tools/check_size.py path/of/another/checkout`.
 """
