@@ -21,11 +21,14 @@ from tenfold.devices import timeline
 from tenfold.devices.device import DEVICES, Written
 from tenfold.devices.timeline import debug
 from tenfold.errors import RunError
+from tenfold.ir.bits import different
 from tenfold.ir.graph import Graph
+from tenfold.ir.inline import is_call
 from tenfold.ir.rewrite import Report
 from tenfold.rules import active
 from tenfold.rules.partial import part_of
 from tenfold.settings import get
+from tenfold.storage import dense
 from tenfold.storage.gate import GATE
 
 MOST_NODES = 4096
@@ -51,6 +54,57 @@ def compute(nodes: Sequence[Node], *, planned: bool = False) -> Exception | None
 
 def _computed(nodes: Sequence[Node], planned: bool) -> Exception | None:
     """Compute nodes, by a plan that is known if there is one."""
+    if get("verify"):
+        return _verified(nodes, planned)
+    return _computed_by_plan(nodes, planned)
+
+
+def _verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
+    """Shadow mode: compute nodes as without `verify`, and from a plan that is made of the nodes at
+    hand. Batches are compared with their members instead.
+    """
+    pending = [node for node in nodes if node.pending]
+    if not pending or _has_batches(pending):
+        return _computed_by_plan(nodes, planned)
+    shadow = computed_anew(pending)
+    with settings.within(verify=False):
+        failure = _computed_by_plan(nodes, planned)
+    return failure or (shadow and _unlike(pending, shadow))
+
+
+def _has_batches(pending: Sequence[Node]) -> bool:
+    """Whether nodes of a graph may be computed together with others that are alike."""
+    graph = Graph.of(pending)
+    return len(graph) > _native.LONG or any(is_call(node.op) for node in graph.nodes)
+
+
+def computed_anew(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
+    """Compute nodes by a plan of their own, without any cache, and publish nothing; None where that
+    must not be done twice (users' functions, windows), or fails.
+
+    The graph is let go: while it is there its nodes are held, and the next one has another key.
+    """
+    graph = Graph.of(pending)
+    operations = [node.op for node in graph.nodes if node.op is not None]
+    if GATE.used or any(op.opaque or not op.pure for op in operations):
+        return None
+    return DEVICES[graph.nodes[graph.outputs[0]].type.device].anew(optimised(graph)[0])
+
+
+def _unlike(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunError | None:
+    """Say which node has other bits than a plan of its own gives it."""
+    for node, values in zip(nodes, shadow, strict=True):
+        for number, wanted in enumerate(values):
+            made = node.value(number)
+            if made is None or not different(dense.export(made), dense.export(wanted)).any():
+                continue
+            rule = f"a cached plan gives {dense.export(made)}, a new one {dense.export(wanted)}"
+            remedy = "report this: until it is mended, tn.trim() before the second run"
+            return RunError(node.name, rule, remedy=remedy)
+    return None
+
+
+def _computed_by_plan(nodes: Sequence[Node], planned: bool) -> Exception | None:
     options = options_key()
     try:
         if _replayed(nodes, options, planned):

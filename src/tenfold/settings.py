@@ -221,8 +221,9 @@ SETTINGS: tuple[Setting, ...] = (
         "verify",
         False,
         _flag,
-        "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.declare` says, and "
-        "that nodes computed together are what each is by itself (RunError).",
+        "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.declare` says, that "
+        "nodes computed together are what each is by itself, and that a cached plan gives the bits "
+        "of one made anew (RunError). Evaluations take many times as long.",
     ),
     Setting(
         "threads",

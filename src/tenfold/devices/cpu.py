@@ -93,6 +93,23 @@ class Cpu:
                 return bound.kept
         return None
 
+    def anew(self, graph: Graph) -> list[tuple[Value, ...]] | None:
+        """Plan a graph without any cache and compute the values of its outputs; nothing is
+        published. None for a graph that is too long, or that fails.
+        """
+        if len(graph) > LONGEST:
+            return None
+        fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
+        run = _Run(self, graph, plan_of(graph, fused=fused, fma=fma))
+        for step in run.plan.steps:
+            try:
+                if not run.step(step):
+                    return None
+            except (MemoryError, reference.Failure):
+                return None
+        last = last_items(list(run.plan.items))
+        return [run.values_of(last[output]) for output in graph.outputs]
+
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph; what depends on a failure is left alone."""
         if get("check_nans"):
@@ -187,6 +204,10 @@ class _Run:
 
     def value(self, item: int, index: int = 0) -> Value:
         """The value of an item: a step has made it, or it was there."""
+        return self.values_of(item)[index]
+
+    def values_of(self, item: int) -> tuple[Value, ...]:
+        """All values of an item: an operation may have several results."""
         if item not in self.values:
             node = self.graph.nodes[self.plan.items[item].position]
             found: list[Value] = []
@@ -195,7 +216,7 @@ class _Run:
             if not found:
                 raise reference.no_values()
             self.values[item] = tuple(found)
-        return self.values[item][index]
+        return self.values[item]
 
     def step(self, step: Step) -> bool:
         """Take one step; False when it fails for its values."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from tenfold._native import BoundPlan
+from tenfold._native import BoundPlan, Value
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewrite import Report
 from tenfold.settings import declare_device
@@ -40,6 +40,11 @@ class Device(Protocol):
     def bind(self, graph: Graph, written: Written) -> BoundPlan | None:
         """Keep what replays the graph for what was written, and hand it on; None where it cannot be
         replayed.
+        """
+
+    def anew(self, graph: Graph) -> list[tuple[Value, ...]] | None:
+        """Compute the outputs of a graph without any cache; nothing is published. None where there
+        is nothing to compare a cached plan with, or a step fails.
         """
 
 

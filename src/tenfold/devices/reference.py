@@ -71,6 +71,9 @@ class Reference:
     def bind(self, _graph: Graph, _written: Written) -> None:
         """It keeps nothing."""
 
+    def anew(self, _graph: Graph) -> None:
+        """It always computes anew."""
+
     def run(self, graph: Graph) -> Exception | None:
         """Compute a graph, node by node; what depends on a failure is left alone."""
         computed: list[Values | None] = [None] * len(graph)
