@@ -69,7 +69,9 @@ def _verified(nodes: Sequence[Node], planned: bool) -> Exception | None:
     shadow = computed_anew(pending)
     with settings.within(verify=False):
         failure = _computed_by_plan(nodes, planned)
-    return failure or (shadow and _unlike(pending, shadow))
+    if failure is not None or shadow is None:
+        return failure
+    return _unlike(pending, shadow)
 
 
 def _has_batches(pending: Sequence[Node]) -> bool:
