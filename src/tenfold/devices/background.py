@@ -29,7 +29,7 @@ class Background(Generic[Result]):
     """Pieces of work by name, one after another."""
 
     def __init__(self) -> None:
-        # Held while a function runs: protects what the functions change, here a compiler.
+        # Held while a function runs: protects what the functions change.
         self._lock = forks.lock()
         # No lock: each use of it is one call, whole under the GIL.
         self._begun: dict[Hashable, _Work[Result]] = {}

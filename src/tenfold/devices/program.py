@@ -80,7 +80,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = forks.lock()  # protects the counts of uses
-        # What it runs alone touches LLVM: one kernel is compiled at a time.
+        # It compiles one kernel at a time; those of other Programs wait at LLVM's own lock.
         self._background: Background[Program] = Background()
         self.quick: Recent[tuple[Source, str], Quick] = Recent(MOST_PROGRAMS)
         self.optimised: Recent[tuple[Source, str], Program] = Recent(MOST_PROGRAMS)
