@@ -59,6 +59,11 @@ class Background(Generic[Result]):
         """Whether any function has begun and not ended."""
         return any(work.is_alive() for work in [*self._begun.values()])
 
+    def wait_idle(self) -> None:
+        """Wait until every function that has begun has ended, those that begin meanwhile too."""
+        while running := [work for work in [*self._begun.values()] if work.is_alive()]:
+            running[0].join()
+
     def begin(self, name: Hashable, function: Callable[[], Result]) -> bool:
         """Have a function run for whoever asks later; False where another one runs still: then
         nothing is done, so that the end of the interpreter waits for one at most.

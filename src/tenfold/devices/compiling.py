@@ -20,8 +20,8 @@ REFUSED = ("avx512bf16", "avx512fp16")
 """Features of a processor that kernels must not use: the conversion of the one flushes subnormals,
 the arithmetic of the other rounds differently."""
 
-# What LLVM compiles for, by the processor's name and the level of optimisation. All `Programs` share
-# it; `llvm.LOCK` protects it.
+# What LLVM compiles for, by the processor's name and the level of optimisation: one for all
+# `Programs`. `llvm.LOCK` protects it.
 _machines: dict[tuple[str, int], Any] = {}
 
 
