@@ -20,6 +20,7 @@ enum class Counter : uint8_t {
     allocations,
     bytes_allocated,
     compiles,
+    background_compiles,
     generic_compiles,
     multiply_adds,
     syncs,

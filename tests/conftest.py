@@ -15,6 +15,7 @@ import shutil
 import tempfile
 
 import hypothesis
+import pytest
 
 # Before tenfold is imported, and for the processes that tests start.
 os.environ.setdefault("TENFOLD_CACHE", "0")
@@ -32,3 +33,15 @@ hypothesis.settings.register_profile(
     "fuzz", hypothesis.settings.get_profile("tests"), max_examples=100_000
 )
 hypothesis.settings.load_profile("tests")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the cases of processors that have more instructions than this one."""
+    from tenfold import _native
+    from tenfold.settings import CPU_LEVELS
+
+    highest = _native.processor_level()
+    for item in items:
+        cpu = item.callspec.params.get("cpu") if hasattr(item, "callspec") else None
+        if isinstance(cpu, str) and CPU_LEVELS.get(cpu, 0) > highest:
+            item.add_marker(pytest.mark.skip(f"this processor cannot run {cpu}"))

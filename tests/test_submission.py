@@ -170,8 +170,8 @@ def test_interrupt_ends_the_waiting() -> None:
     with held():
         x = tn.eval(large() * 3)
         timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
-        timer.start()
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             x.wait()
         timer.join()
     assert np.asarray(x)[0, 0] == 3.0

@@ -43,13 +43,17 @@ class Profile:
     | `temporaries` | arrays made by a step of which nobody sees anything: no input, no result |
     | `copies` | arrays copied at import or export |
     | `allocations`, `bytes_allocated` | memory of the system taken for arrays; not the pool's |
-    | `compiles` | fused kernels that LLVM compiled, not those that were found on disk |
-    | `generic_compiles` | kernels of one operation that it compiled |
+    | `compiles` | kernels that LLVM compiled while the program waited; none found on disk |
+    | `background_compiles` | optimisations of small kernels that began in the background |
+    | `generic_compiles` | loops of one operation, compiled or found on disk |
     | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
     | `syncs` | waits of this program for values |
 
     All are ints, of the whole process while the block was open. Memory that the pool has kept is
-    used again and not counted; `tn.trim()` empties the pool.
+    used again and not counted; `tn.trim()` empties the pool. What the background does for earlier
+    work raises no counter: a caller that waits for a kernel counts its compiling, and a launch that
+    has a kernel optimised while others go on counts that when it begins. Whether it begins may
+    depend on what else the background compiles, so `background_compiles` may differ between runs.
     """
 
     def __init__(self) -> None:
@@ -185,6 +189,9 @@ def _level(level: Level) -> Traced:
 
 def profile() -> Profile:
     """Return a context manager that counts and records what the process does in its block.
+
+    `compiles` counts the kernels that the block waited for. Small kernels that are optimised in the
+    background while it goes on are counted apart, in `background_compiles`.
 
     >>> import tenfold as tn
     >>> with tn.profile() as p:

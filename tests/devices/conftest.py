@@ -17,4 +17,5 @@ def own_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(program, "PROGRAMS", program.Programs())
         yield
+        program.PROGRAMS.wait_idle()  # what a test has patched is not for others
         tn.trim()

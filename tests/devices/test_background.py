@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
@@ -19,10 +18,13 @@ from tenfold.devices import background, program
 from tenfold.devices.background import Background
 from tenfold.devices.linking import Image
 from tenfold.errors import CompileError
+from tenfold.ops.arithmetic import add
+from tenfold.plan.loop import Loop
 from tenfold.testing import assert_equal_bits
 
 LONG = 60.0
 """Seconds after which a test that waits for ever gives up."""
+FLOAT64 = np.dtype("float64")
 PLANNED = {"fast": True, "cache": False}
 """Options under which a small graph is planned when it comes first, and compiled quickly."""
 
@@ -96,8 +98,8 @@ def test_nobody_waits_for_what_is_only_begun() -> None:
             pass
         freed.set()
         assert waiting.result(LONG) in (1, 3)
-    while work.runs("it"):
-        pass
+    work.wait_idle()
+    assert not work.runs("it")
     assert not work._begun
     assert work.begin("other", lambda: 4)
 
@@ -109,8 +111,7 @@ def test_what_nobody_waits_for_may_fail() -> None:
         raise ValueError("refused")
 
     assert work.begin("it", fail)
-    while work.runs("it"):
-        pass
+    work.wait_idle()
     assert not work._begun
     assert work.run("it", lambda: 7) == 7
 
@@ -276,10 +277,12 @@ def test_what_was_compiled_after_ctrl_c_is_kept(
         y = x * 3.5 - 0.125
         with pytest.raises(KeyboardInterrupt):
             y.wait()
-        interrupted.set()
-        threads[0].join(LONG)
-        assert_equal_bits(y, np.arange(50.0) * 3.5 - 0.125)
+        with tn.profile() as p:
+            interrupted.set()
+            threads[0].join(LONG)
+            assert_equal_bits(y, np.arange(50.0) * 3.5 - 0.125)
     assert len(threads) == 1
+    assert p.compiles == 0, "that of an earlier block is none of this one"
 
 
 def test_a_kernel_refused_in_the_background_names_its_cause(
@@ -306,8 +309,12 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     freed.set()
 
 
+LONGEST_REPLAY = program.REPLAYS * program.LATER**program.LATEST
+"""Launches after which a plan looks for the optimised kernel at the latest."""
+
+
 def test_a_small_kernel_that_comes_often_is_optimised_while_others_use_it(
-    held: threading.Event,
+    own_programs: None, held: threading.Event
 ) -> None:
     x = np.arange(23.0)
 
@@ -320,15 +327,49 @@ def test_a_small_kernel_that_comes_often_is_optimised_while_others_use_it(
             assert_equal_bits(result(), expected)
         assert "compiled quickly (tier 0)" in result().explain("executed")
         held.set()
-        for uses in itertools.count():
+        program.PROGRAMS.wait_idle()
+        for _ in range(LONGEST_REPLAY):
             assert_equal_bits(result(), expected)
-            if not uses % 500 and "with optimisation (tier 1)" in result().explain("executed"):
-                break
-            assert uses < 50_000, "no use of it finds the optimised one"
+        assert "with optimisation (tier 1)" in result().explain("executed")
+
+
+def test_a_profile_counts_no_background_work_of_an_earlier_block(
+    own_programs: None, held: threading.Event
+) -> None:
+    x = np.arange(31.0)
+
+    def result() -> tn.Array:
+        return tn.asarray(x) * 9.125 + tn.sqrt(tn.asarray(x))
+
+    with tn.options(**PLANNED):
+        with tn.profile() as begins:
+            for _ in range(program.USES_WORTH_OPTIMISING + program.REPLAYS):
+                result().wait()
+        with tn.profile() as ends:
+            held.set()
+            program.PROGRAMS.wait_idle()
+    assert (begins.compiles, begins.background_compiles) == (1, 1)
+    assert (ends.compiles, ends.background_compiles) == (0, 0)
+
+
+def test_a_kernel_that_several_wait_for_is_counted_once(
+    own_programs: None, held: threading.Event
+) -> None:
+    loop = Loop(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
+    programs = program.PROGRAMS
+    with ThreadPoolExecutor(3) as threads, tn.profile() as p:
+        waiting = [
+            threads.submit(programs.compiled, loop, "native", optimised=True) for _ in range(3)
+        ]
+        while not programs._background.busy() or not all(each.running() for each in waiting):
+            pass
+        held.set()
+        assert len({each.result(LONG) for each in waiting}) == 1
+    assert p.compiles == 1
 
 
 def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, own_programs: None
 ) -> None:
     compiled, refused = program.compiled, []
 
@@ -343,6 +384,7 @@ def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
     with tn.options(**PLANNED):
         for _ in range(100):
             assert_equal_bits(tn.asarray(x) * 11.875, x * 11.875)
+    program.PROGRAMS.wait_idle()
     assert refused
 
 

@@ -51,7 +51,7 @@ def test_the_environment_names_the_processor() -> None:
     assert done.stdout == b"x86-64\n"
 
 
-def test_programs_of_different_processors_are_different() -> None:
+def test_programs_of_different_processors_are_different(own_programs: None) -> None:
     x = tn.asarray(np.arange(7.0))
     counts = []
     for _ in range(2):

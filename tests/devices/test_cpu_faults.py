@@ -157,6 +157,7 @@ threading.Thread(target=interrupt).start()
 try:
     y += 2.0 * (x @ x)
     y.wait()
+    threading.Event().wait(60)  # it may have ended before the signal came
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted")

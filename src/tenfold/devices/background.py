@@ -29,7 +29,7 @@ class Background(Generic[Result]):
     """Pieces of work by name, one after another."""
 
     def __init__(self) -> None:
-        # Held while a function runs: protects what the functions change, here a compiler.
+        # Held while a function runs: protects what the functions change.
         self._lock = forks.lock()
         # No lock: each use of it is one call, whole under the GIL.
         self._begun: dict[Hashable, _Work[Result]] = {}
@@ -58,6 +58,11 @@ class Background(Generic[Result]):
     def busy(self) -> bool:
         """Whether any function has begun and not ended."""
         return any(work.is_alive() for work in [*self._begun.values()])
+
+    def wait_idle(self) -> None:
+        """Wait until every function that has begun has ended, those that begin meanwhile too."""
+        while running := [work for work in [*self._begun.values()] if work.is_alive()]:
+            running[0].join()
 
     def begin(self, name: Hashable, function: Callable[[], Result]) -> bool:
         """Have a function run for whoever asks later; False where another one runs still: then

@@ -20,26 +20,29 @@ REFUSED = ("avx512bf16", "avx512fp16")
 """Features of a processor that kernels must not use: the conversion of the one flushes subnormals,
 the arithmetic of the other rounds differently."""
 
-# What LLVM compiles for, by the processor's name and the level of optimisation. It is changed
-# and used by one thread at a time, that of the programs' background.
+# What LLVM compiles for, by the processor's name and the level of optimisation: one for all
+# `Programs`. `llvm.LOCK` protects it.
 _machines: dict[tuple[str, int], Any] = {}
 
 
 def compiled(text: str, cpu: str, level: int) -> Image:
-    """Compile a text. Raises CompileError when LLVM refuses it.
-
-    Two threads must not be in here at once.
-    """
+    """Compile a text. Raises CompileError when LLVM refuses it."""
     try:
-        if (cpu, level) not in _machines:
-            _machines[cpu, level] = llvm.machine(*processor(cpu), level)
-        return link(llvm.emitted(text, _machines[cpu, level]))
+        return link(llvm.emitted(text, _machine(cpu, level)))
     except (RuntimeError, Unlinkable) as error:
         rule = f"LLVM refuses a kernel: {error}"
         if isinstance(error, Unlinkable):
             rule = f"a kernel cannot be loaded: {error}"
         remedy = "report it, with what TENFOLD_DEBUG=4 prints"
         raise CompileError("compile", rule, remedy=remedy) from error
+
+
+def _machine(cpu: str, level: int) -> Any:
+    """Return the machine of a processor and a level, made when first asked for."""
+    with llvm.LOCK:
+        if (cpu, level) not in _machines:
+            _machines[cpu, level] = llvm.machine(*processor(cpu), level)
+        return _machines[cpu, level]
 
 
 def processor(cpu: str) -> tuple[str, str]:

@@ -4,6 +4,9 @@ Takes LLVM IR and what to compile for, hands on an ELF object. The library's fun
 they are: the modules of `llvmlite.binding` that wrap all of them take 24 ms to import, the library
 6, and the first result of a process waits for that (`docs/decisions/0030-llvm.md`).
 
+LLVM's machines and tables are state of the process, so their lock stands beside them: each function
+here takes `LOCK` itself, whichever cache, thread or test calls it.
+
 >>> name, features = host()
 >>> text = "define i64 @kernel() {\n  ret i64 3\n}"
 >>> emitted(text, machine(name, features, 0))[:4]
@@ -18,11 +21,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tenfold.devices import forks
+
 LIBRARY = "libllvmlite.so"
 KNOWN = ("0.45", "0.46", "0.47", "0.48", "0.49", "0.50")
 """Versions of llvmlite whose functions are as `FUNCTIONS` says; others are asked themselves."""
 RELOCATION, MODEL = "pic", "small"
 """Code holds distances, no addresses: it runs wherever it lies."""
+
+LOCK = forks.lock()
+"""Held by each thread that calls into LLVM: protects its tables and every machine. Two threads that
+use one machine at once abort the process. It is older than the locks of each `Background`, under
+which it is taken."""
 
 _OUT = ctypes.POINTER(c_char_p)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -78,31 +88,35 @@ def _declared_elsewhere() -> dict[str, Any]:
 
 def host() -> tuple[str, str]:
     """Return this processor's name, and its features: "+avx2,-sse4a" and so on."""
-    llvm = library()
-    return _text(llvm["GetHostCPUName"]), _text(llvm["GetHostCPUFeatures"])
+    with LOCK:
+        llvm = library()
+        return _text(llvm["GetHostCPUName"]), _text(llvm["GetHostCPUFeatures"])
 
 
 def machine(name: str, features: str, level: int) -> Any:
     """Return what compiles for a processor, at a level of optimisation from 0 to 3. It is never
     given back. Raises RuntimeError.
     """
-    llvm = library()
-    llvm["InitializeNativeTarget"]()
-    llvm["InitializeNativeAsmPrinter"]()
-    triple = _text(llvm["GetDefaultTargetTriple"]).encode()
-    target = _made(llvm["GetTargetFromTriple"], triple)
     words = [each.encode() for each in (name, features, RELOCATION, MODEL)]
-    made = llvm["CreateTargetMachine"](target, triple, *words[:2], level, *words[2:], 0, 0, b"")
+    with LOCK:
+        llvm = library()
+        llvm["InitializeNativeTarget"]()
+        llvm["InitializeNativeAsmPrinter"]()
+        triple = _text(llvm["GetDefaultTargetTriple"]).encode()
+        target = _made(llvm["GetTargetFromTriple"], triple)
+        made = llvm["CreateTargetMachine"](target, triple, *words[:2], level, *words[2:], 0, 0, b"")
     if not made:
         raise RuntimeError(f"there is no machine {name} {features}")
     return made
 
 
 def emitted(text: str, machine: Any) -> bytes:
-    """Return the object file of a text. Raises RuntimeError where LLVM refuses it.
+    """Return the object file of a text. Raises RuntimeError where LLVM refuses it."""
+    with LOCK:
+        return _emitted(text, machine)
 
-    Two threads must not use one machine at once.
-    """
+
+def _emitted(text: str, machine: Any) -> bytes:
     llvm = library()
     context = llvm["ContextCreate"]()  # what LLVM keeps of a text goes with it
     try:
@@ -157,4 +171,4 @@ def _taken(out: c_char_p) -> str:
     return text
 
 
-__all__ = ["FUNCTIONS", "RELOCATION", "emitted", "host", "library", "machine"]
+__all__ = ["FUNCTIONS", "LOCK", "RELOCATION", "emitted", "host", "library", "machine"]

@@ -80,7 +80,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._lock = forks.lock()  # protects the counts of uses
-        # What it runs alone touches LLVM: one kernel is compiled at a time.
+        # It compiles one kernel at a time; those of other Programs wait at LLVM's own lock.
         self._background: Background[Program] = Background()
         self.quick: Recent[tuple[Source, str], Quick] = Recent(MOST_PROGRAMS)
         self.optimised: Recent[tuple[Source, str], Program] = Recent(MOST_PROGRAMS)
@@ -139,6 +139,10 @@ class Programs:
         if worth and (kernel, cpu) not in self.optimised and not self._background.busy():
             self._better(kernel, cpu, quick)
 
+    def wait_idle(self) -> None:
+        """Wait until no kernel is being compiled in the background."""
+        self._background.wait_idle()
+
     def _count(self, quick: Quick) -> None:
         with self._lock:
             quick.uses += 1
@@ -154,9 +158,17 @@ class Programs:
         kept, level = kept_at(told(kernel), cpu), OPTIMISED if optimised else QUICK
         if left := self._left(kernel, cpu, kept, _levels(level, or_better=or_better)):
             return left
-        program = self._background.run(
-            (kernel, cpu, optimised), self._compiling(kernel, cpu, kept, level)
-        )
+        compiling = self._compiling(kernel, cpu, kept, level)
+        own: list[Source] = []
+
+        def made() -> Program:
+            own.append(kernel)
+            return compiling()
+
+        try:
+            program = self._background.run((kernel, cpu, optimised), made)
+        finally:  # counted here: Ctrl-C leaves the work to run on into what others count
+            _native.count("compiles", len(own))  # 0 where it waited for what another has begun
         debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
@@ -168,10 +180,14 @@ class Programs:
         if left := self._left(kernel, cpu, kept, (OPTIMISED,)):
             return left
         name = kernel, cpu, True
-        compiling = self._background.runs(name)
-        if compiling or self._background.begin(name, self._compiling(kernel, cpu, kept, OPTIMISED)):
-            with self._lock:
-                quick.asked += 1
+        begun = not self._background.runs(name)
+        if begun:
+            compiling = self._compiling(kernel, cpu, kept, OPTIMISED)
+            if not self._background.begin(name, compiling):
+                return None
+            _native.count("background_compiles")  # by what asks, not when it ends
+        with self._lock:
+            quick.asked += 1
         return None
 
     def _compiling(self, kernel: Source, cpu: str, kept: Kept, level: int) -> Callable[[], Program]:
@@ -184,7 +200,6 @@ class Programs:
             program = _program(_loaded(image, functions), functions, begun)
             program = self._keep(kernel, cpu, level, program)
             kept.keep(level, image, functions, program.seconds, described(kernel))
-            _native.count("compiles")
             return program
 
         return made
