@@ -74,12 +74,8 @@ class Merging {
                                 is_equal_scalar(node(one).scalar, node(other).scalar));
     }
 
-    // Parts that have one inference differ in their parameters.
     std::size_t hash_of(uint32_t position) {
-        const Node& own = node(position);
-        std::size_t hash = hash_of_operation(own);
-        if (own.op->part != Op::none)
-            hash = mix(hash, reinterpret_cast<std::size_t>(own.params.get()));
+        std::size_t hash = hash_of_operation(node(position));
         for (uint32_t input : inputs(position)) hash = mix(hash, hash_of_input(input));
         return hash;
     }
