@@ -55,10 +55,11 @@ struct Walked {
 
 Walked walk(std::span<Node* const> outputs);
 
-// What was inferred stands for the parameters, but of calls, which have none: one of many inputs is
-// inferred anew each time.
+// What was inferred stands for the parameters, but of parts of an array, and of calls, which have
+// none: one of many inputs is inferred anew each time.
 inline std::size_t hash_of_operation(const Node& node) {
     const void* inferred = node.op->weight > 1 ? nullptr : node.inference.get();
+    if (node.op->part != Op::none) inferred = node.params.get();
     return mix(reinterpret_cast<std::size_t>(node.op), reinterpret_cast<std::size_t>(inferred));
 }
 

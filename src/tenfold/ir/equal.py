@@ -32,17 +32,15 @@ def equal(work: Rewriting, order: Iterable[int] | None = None) -> Pairs:
     `order` has the nodes that are needed; as long as nothing has been replaced it may be left out.
     """
     first: dict[int, int] = {}
-    known: dict[tuple[Any, ...], list[int]] = {}
+    known: dict[tuple[Any, ...], dict[str | None, int]] = {}
     pairs: Pairs = []
     for at in range(work.count) if order is None else order:
         key = _key(work, at, first)
         if key is None:
             continue
-        others = known.setdefault(key, [])
-        found = next((other for other in others if _same_params(work, at, other)), None)
-        if found is None:
-            others.append(at)
-        else:
+        others = known.setdefault(key, {})
+        found = others.setdefault(_told_by(work, at, others), at)
+        if found != at:
             first[at] = found
             if _computes(work.ops[at]):
                 pairs.append((at, found))
@@ -68,10 +66,16 @@ def _computes(op: Operator) -> bool:
     return op is not SCALAR and not (isinstance(op, Op) and op.view)
 
 
-def _same_params(work: Rewriting, one: int, other: int) -> bool:
-    """Whether parameters are equal, and of the same types: 0.0 is not -0.0, 1 is not True."""
-    first, second = work.nodes[one].params, work.nodes[other].params
-    return first is second or repr(first) == repr(second)
+def _told_by(work: Rewriting, at: int, others: dict[str | None, int]) -> str | None:
+    """Return the text of a node's parameters, which tells it from `others` with the same key.
+
+    Their types are told, too: 0.0 is not -0.0, 1 is not True. A node that is alone has no text yet.
+    """
+    if not others:
+        return None
+    if (first := others.pop(None, None)) is not None:
+        others[repr(work.nodes[first].params)] = first
+    return repr(work.nodes[at].params)
 
 
 def costly(work: Rewriting, pairs: Pairs) -> Pairs:

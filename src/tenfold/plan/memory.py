@@ -83,9 +83,10 @@ def written_over(
     made = {made.item: made for step in steps if _owns(step) for made in step.makes}
     times = Counter(made.item for step in steps for made in step.makes)
     over: dict[int, int] = {}
-    for number, (step, ends) in enumerate(zip(steps, dying, strict=True)):
+    anew = may_begin_anew(steps, dying, whole)
+    for step, ends, is_anew in zip(steps, dying, anew, strict=True):
         left = {i: made[i] for i in ends if i in made and i not in looked_at and i in step.reads}
-        if may_begin_anew(steps, number, dying, whole):
+        if is_anew:
             left |= {i: leaves[i] for i in ends if i in leaves and i not in looked_at}
         for result in step.makes if _owns(step) else ():
             if times[result.item] > 1:
@@ -103,17 +104,28 @@ def _owns(step: Step) -> bool:
 
 
 def may_begin_anew(
-    steps: Sequence[Step], number: int, dying: Sequence[Sequence[int]], whole: Collection[int]
-) -> bool:
-    """Whether after a step all that is there and needed are values of nodes, and it cannot fail."""
-    launch = steps[number].launch
-    if launch is None and steps[number].adds_to < 0:
-        return False
-    if launch is not None and any(made.name == "fail" for made in launch.kernel.body):
-        return False
-    gone = {i for ends in dying[: number + 1] for i in ends}
-    there = {made.item for step in steps[: number + 1] for made in step.makes}
-    return all(i in whole for i in there - gone)
+    steps: Sequence[Step], dying: Sequence[Sequence[int]], whole: Collection[int]
+) -> list[bool]:
+    """Say of each step whether after it all that is there and needed are values of nodes, and it
+    cannot fail.
+    """
+    gone: set[int] = set()
+    between: set[int] = set()  # there, needed, and no value of a node
+    answers = []
+    for step, ends in zip(steps, dying, strict=True):
+        gone.update(ends)
+        between.update(made.item for made in step.makes if made.item not in whole)
+        between.difference_update(ends)
+        between.difference_update([made.item for made in step.makes if made.item in gone])
+        answers.append(not between and not _may_fail(step))
+    return answers
+
+
+def _may_fail(step: Step) -> bool:
+    """Whether a step may end with an error: a call, or a kernel that looks for one."""
+    if step.launch is None:
+        return step.adds_to < 0
+    return any(made.name == "fail" for made in step.launch.kernel.body)
 
 
 def _fits(step: Step, number: int, dying: Made, made: Made) -> bool:

@@ -107,13 +107,14 @@ class Taken:
         """
         if self.hazards:
             raise NotInPlace(*self.hazards)
+        anew = may_begin_anew(steps, last_uses, wholes) if self.by else []
         for base, whole in self.by.items():
             number = next(
                 (n for n, step in enumerate(steps) if any(m.item == whole for m in step.makes)), -1
             )
             if number < 0:
                 continue  # nobody needs it
-            if not may_begin_anew(steps, number, last_uses, wholes):
+            if not anew[number]:
                 self.refuse(base, FAILS)
             yield whole, base
 

@@ -197,9 +197,10 @@ def exact(op: Op[...] | None) -> bool:
 def _folded(match: Match) -> Term | None:
     """The value of an exact operation on numbers alone, everywhere."""
     root = match.root
-    op, inputs = root.op, root.inputs
+    op = root.op
     if op is None or not exact(op):
         return None
+    inputs = root.inputs
     if any(not each.is_scalar and each.op is not full for each in inputs):
         return None
     assert op.reference is not None, "an exact operation has a reference"
