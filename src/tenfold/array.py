@@ -117,10 +117,11 @@ def to_dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a DLPack capsule of the values: read-only memory, or a copy. Waits.
+    """Return a DLPack capsule of a copy of the values, which is counted in `copies`. Waits.
 
-    A consumer from before DLPack 1.0 cannot be told that memory is read-only and gets a copy.
-    Raises BufferError when that is refused, or for another device than the CPU.
+    With `copy=False` the values themselves are lent, flagged read-only: not to write to them is the
+    consumer's promise. Raises BufferError for `copy=False` from a consumer before DLPack 1.0, which
+    does not know the flag, and for another device than the CPU.
     """
     dlpack.check_request(stream, max_version, dl_device, copy)
     values = reading.value_of(self, "__dlpack__")

@@ -42,7 +42,7 @@ IMPORTS: dict[str, Import] = {
 EXPORTS: dict[str, Callable[[tn.Array], Any]] = {
     "asarray": np.asarray,
     "array_interface": lambda x: np.asarray(x).view(),
-    "from_dlpack": np.from_dlpack,
+    "from_dlpack": lambda x: np.from_dlpack(x, copy=False),
     "memoryview": lambda x: np.asarray(memoryview(np.asarray(x))),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from typing import Any
 
@@ -42,9 +43,11 @@ class Consumer:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "complex128"])
-def test_numpy_reads_an_array_without_a_copy(dtype: str) -> None:
+def test_numpy_reads_an_array_without_a_copy_if_it_promises_not_to_write(dtype: str) -> None:
     x = tn.asarray(np.arange(4).astype(dtype))
-    lent = np.from_dlpack(x)
+    with tn.profile() as counted:
+        lent = np.from_dlpack(x, copy=False)
+    assert counted.copies == 0
     assert lent.tolist() == x.tolist()
     assert lent.dtype == x.dtype
     assert np.shares_memory(lent, np.asarray(x))
@@ -73,9 +76,166 @@ def test_a_copy_that_was_asked_for_can_be_written() -> None:
     assert x.tolist() == [1, 2]
 
 
+READ_ONLY, IS_COPIED = 1, 2
+
+
+def flags_of(capsule: Any) -> int:
+    """The flags of a capsule of DLPack 1.0, which stand after (version, context, deleter)."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = pointer(capsule, b"dltensor_versioned")
+    return ctypes.c_uint64.from_address(address + 8 + 2 * ctypes.sizeof(ctypes.c_void_p)).value
+
+
+def written(capsule: Any) -> np.ndarray:
+    """What a consumer that ignores all flags, as PyTorch does, makes of a capsule and writes to."""
+    lent = np.from_dlpack(Carrier(capsule))
+    address = lent.__array_interface__["data"][0]
+    ctypes.memset(address, 0xFF, lent.nbytes)
+    return lent
+
+
+REQUESTS: list[dict[str, Any]] = [
+    {},
+    {"copy": None},
+    {"copy": True},
+    {"max_version": (1, 0)},
+    {"max_version": (1, 3)},
+    {"max_version": (1, 0), "copy": None, "dl_device": None},
+    {"max_version": (1, 0), "copy": True, "dl_device": (1, 0)},
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_who_does_not_promise_anything_writes_to_a_copy(
+    request_: dict[str, Any], dtype: str
+) -> None:
+    x = tn.asarray([1.0, 2.0], dtype=dtype).wait()
+    with tn.profile() as counted:
+        capsule = x.__dlpack__(**request_)
+    assert counted.copies == 1
+    if "max_version" in request_:
+        assert flags_of(capsule) == IS_COPIED
+    if dtype == "float64":
+        assert np.isnan(written(capsule)).all()
+    assert x.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_who_promises_not_to_write_is_lent_read_only_memory(dtype: str) -> None:
+    x = tn.asarray([1.0, 2.0], dtype=dtype).wait()
+    with tn.profile() as counted:
+        capsule = x.__dlpack__(max_version=(1, 0), copy=False)
+    assert counted.copies == 0
+    assert flags_of(capsule) == READ_ONLY
+
+
+def test_a_library_that_writes_through_dlpack_changes_no_array() -> None:
+    torch = pytest.importorskip("torch")
+    x = tn.asarray([1.0, 2.0]) + 0
+    for tensor in (torch.from_dlpack(x), torch.from_dlpack(x.wait(), copy=True)):
+        tensor[0] = 9
+        assert x.tolist() == [1, 2]
+
+
+class LazyTensor(Producer):
+    """A tensor whose conjugation and negation are bits beside its memory, as PyTorch's are."""
+
+    def __init__(self, values: np.ndarray, *, conjugated: bool = False, negated: bool = False):
+        super().__init__(values)
+        self.conjugated, self.negated = conjugated, negated
+
+    def is_conj(self) -> bool:
+        return self.conjugated
+
+    def resolve_conj(self) -> LazyTensor:
+        return LazyTensor(self.values.conj(), negated=self.negated)
+
+    def is_neg(self) -> bool:
+        return self.negated
+
+    def resolve_neg(self) -> LazyTensor:
+        return LazyTensor(-self.values, conjugated=self.conjugated)
+
+
+@pytest.mark.parametrize("take", [tn.from_dlpack, tn.asarray])
+def test_lazy_signs_of_a_tensor_are_resolved(take: Any) -> None:
+    values = np.array([1 + 2j, 3 - 4j])
+    with tn.profile() as counted:
+        negated = take(LazyTensor(values, negated=True))
+        both = take(LazyTensor(values, negated=True, conjugated=True))
+    assert counted.copies == 0  # what the tensor has made for this is ours
+    assert negated.tolist() == [-1 - 2j, -3 + 4j]
+    assert both.tolist() == [-1 + 2j, -3 - 4j]
+    assert take(LazyTensor(values)).tolist() == values.tolist()
+    assert values.tolist() == [1 + 2j, 3 - 4j]
+
+
+def test_lazy_signs_of_a_tensor_of_torch_are_resolved() -> None:
+    torch = pytest.importorskip("torch")
+    z = torch.tensor([1 + 2j, 3 - 4j])
+    for take in (tn.from_dlpack, tn.asarray):
+        assert take(z.conj().imag).tolist() == [-2, 4]
+        assert take(z.conj()).tolist() == [1 - 2j, 3 + 4j]
+
+
+@pytest.mark.parametrize("lazy", ["conjugated", "negated"])
+def test_what_has_a_lazy_sign_cannot_be_shared(lazy: str) -> None:
+    tensor = LazyTensor(np.array([1 + 2j]), **{lazy: True})
+    with pytest.raises(ValueError, match=r"from_dlpack: .* lazily cannot be shared"):
+        tn.from_dlpack(tensor, copy=False)
+    with pytest.raises(ValueError, match=r"wrap: .* lazily: its memory holds other values"):
+        tn.wrap(tensor)
+
+
+class HalfTensor:
+    """A bfloat16 tensor of a library that does not hand this dtype to NumPy, as PyTorch."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.x = tn.asarray(values, dtype="bfloat16")
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.x.__dlpack__(**options)
+
+
+def test_a_dtype_that_numpy_has_not_comes_in_through_dlpack() -> None:
+    made = tn.asarray(HalfTensor([1.5, -2.0]))
+    assert made.dtype == tn.bfloat16
+    assert made.tolist() == [1.5, -2.0]
+    assert tn.asarray(HalfTensor([1.5]), dtype="float32").tolist() == [1.5]
+
+
+def test_bfloat16_of_torch_comes_in() -> None:
+    torch = pytest.importorskip("torch")
+    tensor = torch.tensor([[1.5, -2.0], [3.0, 4.0]], dtype=torch.bfloat16)
+    made = tn.asarray(tensor.T)
+    assert made.dtype == tn.bfloat16
+    assert made.tolist() == [[1.5, 3.0], [-2.0, 4.0]]
+    tensor.zero_()
+    assert made.tolist() == [[1.5, 3.0], [-2.0, 4.0]]
+
+
+def test_what_neither_numpy_nor_dlpack_can_have_is_refused_as_its_library_says() -> None:
+    tensor = HalfTensor([1.0])
+    tensor.__class__ = type("Sparse", (HalfTensor,), {"__dlpack__": refuses})
+    with pytest.raises(TypeError, match="unsupported ScalarType"):
+        tn.asarray(tensor)
+
+
+def refuses(_self: Any, **_: Any) -> Any:
+    raise BufferError("Can't export tensors with layout other than torch.strided")
+
+
 def test_memory_lives_as_long_as_what_was_lent() -> None:
     x = tn.asarray(np.arange(1000.0)) + 0
-    lent = np.from_dlpack(x)
+    lent = np.from_dlpack(x, copy=False)
     del x
     gc.collect()
     assert lent.sum() == 499500

@@ -331,6 +331,9 @@ def _memory_of(buffer: Any) -> Values:
 
 
 def _of_dlpack(buffer: Any) -> Values:
+    if dlpack.resolved(buffer) is not buffer:
+        rule = "the tensor is conjugated or negated lazily: its memory holds other values"
+        raise ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))
     try:
         values, read_only = dlpack.imported(buffer)
     except DeviceError as error:

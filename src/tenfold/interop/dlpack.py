@@ -101,6 +101,19 @@ def imported(obj: Any) -> tuple[np.ndarray[Any, Any], bool]:
     return (values.view(BFLOAT16) if brain else values), header.read_only
 
 
+def resolved(obj: Any) -> Any:
+    """Return a tensor whose lazy conjugation and negation, as PyTorch has, are done in memory.
+
+    DLPack cannot say that memory is still to be conjugated or negated. Any other object is returned
+    as it is.
+    """
+    for asks, resolves in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        ask, resolve = getattr(obj, asks, None), getattr(obj, resolves, None)
+        if callable(ask) and callable(resolve) and ask():
+            obj = resolve()
+    return obj
+
+
 def check_request(
     stream: Any,
     max_version: tuple[int, int] | None,
@@ -134,12 +147,14 @@ def exported(
     max_version: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """Return a capsule of read-only values: flagged so, or of a copy where flags are unknown."""
-    if copy or not _knows_flags(max_version):
+    """Return a capsule: of a copy, or, for `copy=False`, of the values, flagged read-only.
+
+    A consumer may ignore the flag, as PyTorch does. `copy=False` is its promise not to write.
+    """
+    if copy is not False:
         _native.count("copies")
-        values = values.copy()
-    if values.dtype != BFLOAT16:
-        return values.__dlpack__(max_version=max_version)
-    capsule = values.view(np.uint16).__dlpack__(max_version=max_version)
-    _header(capsule).tensor.code = BFLOAT
+    plain = values.view(np.uint16) if values.dtype == BFLOAT16 else values
+    capsule = plain.__dlpack__(max_version=max_version, copy=copy is not False)
+    if values.dtype == BFLOAT16:
+        _header(capsule).tensor.code = BFLOAT
     return capsule

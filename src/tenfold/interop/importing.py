@@ -9,6 +9,7 @@ fresh is taken over, what somebody can still write to is copied, the rest is sha
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,9 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     """Return what another library exports through DLPack as an Array.
 
     The memory is shared when its producer says that it is read-only or `copy` is False, which is
-    the caller's promise, and copied otherwise. Raises DeviceError for memory that the CPU cannot
-    read.
+    the caller's promise, and copied otherwise. A tensor of PyTorch that is conjugated or negated
+    lazily is copied; ValueError for `copy=False` then. Raises DeviceError for memory that the CPU
+    cannot read.
 
     >>> import tenfold as tn
     >>> import numpy as np
@@ -81,7 +83,13 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         rule = f"{type(x).__name__} does not export DLPack"
         raise TypeError(message("from_dlpack", rule, remedy="import it with tn.asarray(...)"))
     where = checked_device(device, "from_dlpack")
-    values, unwritten = dlpack.imported(x)
+    source = dlpack.resolved(x)
+    values, unwritten = dlpack.imported(source)
+    if source is not x:
+        if copy is False:
+            rule = "a tensor that is conjugated or negated lazily cannot be shared"
+            raise ValueError(message("from_dlpack", rule, remedy="leave copy=False out"))
+        return _native.value_array(dense.take_values(values, where))
     wanted = not unwritten if copy is None else copy
     return _native.value_array(dense.import_values(values, where, copy=wanted))
 
@@ -127,11 +135,18 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
         return _from_list(obj, wanted), True
     if isinstance(obj, (bool, int, float, complex, np.generic)):
         return _checked_numbers(np.asarray(obj), obj, wanted), True
+    source = dlpack.resolved(obj)
+    resolved = source is not obj
     if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
-        values, shareable = dlpack.imported(obj)
-        return (values, False) if shareable else (values.copy(), True)
+        return _lent_values(source, resolved)
     try:
-        values = np.asarray(obj)
+        values = np.asarray(source)
+    except TypeError:  # a dtype that its library does not hand to NumPy, as PyTorch's bfloat16
+        if not hasattr(obj, "__dlpack__"):
+            raise
+        with suppress(BufferError, RuntimeError):  # DLPack cannot lend it either
+            return _lent_values(source, resolved)
+        raise
     except ValueError as error:  # a buffer of a format that NumPy does not know
         rule = f"{type(obj).__name__} has elements that are no numbers: {error}"
         raise DTypeError("asarray", rule, remedy="convert them first") from None
@@ -141,7 +156,16 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
             f"{type(obj).__name__} is no array and no number",
             remedy="give numbers, nested lists, an ndarray, a buffer or a DLPack object",
         )
-    return values, values.base is None and not hasattr(obj, "__array__")
+    return values, resolved or (values.base is None and not hasattr(obj, "__array__"))
+
+
+def _lent_values(source: Any, fresh: bool) -> tuple[np.ndarray[Any, Any], bool]:
+    """As _values_of, of what DLPack lends; `fresh` says that nobody else has its memory."""
+    values, shareable = dlpack.imported(source)
+    if fresh or shareable:
+        return values, fresh
+    _native.count("copies")
+    return values.copy(), True
 
 
 def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
