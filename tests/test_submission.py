@@ -170,9 +170,13 @@ def test_interrupt_ends_the_waiting() -> None:
     with held():
         x = tn.eval(large() * 3)
         timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
-        with pytest.raises(KeyboardInterrupt):
+
+        def interrupted() -> None:
             timer.start()
             x.wait()
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
         timer.join()
     assert np.asarray(x)[0, 0] == 3.0
 

@@ -12,6 +12,7 @@ import pytest
 from tenfold import _native
 from tenfold.devices.compiling import compiled
 from tenfold.devices.linking import Image
+from tenfold.devices.program import PROGRAMS
 from tenfold.errors import CompileError
 
 LEVELS = (0, 2)
@@ -105,6 +106,7 @@ def test_code_is_executable_and_not_writeable() -> None:
 
 
 def test_code_goes_with_its_last_function() -> None:
+    PROGRAMS.wait_idle()  # else others' code may come
     text = "define i64 @kernel() {\n  ret i64 3\n}"
     one, other = _native.load_code(compiled(text, "native", 0).code, [0, 0])
     address, before = one.address, _native.loaded_code_bytes()
