@@ -287,6 +287,22 @@ def test_arrays_of_the_function_and_its_arguments_may_be_changed_often() -> None
     assert len(runs) == 1
 
 
+def test_a_function_of_a_long_row_of_assignments_runs_as_it_is_written() -> None:
+    runs = []
+
+    @tn.function
+    def fills(x: tn.Array) -> tn.Array:
+        runs.append(1)
+        y = tn.zeros(100)
+        for i in range(100):
+            y[i] = x[0] + i
+        return y
+
+    for count in (2, 3, 4):  # it is traced at the first call, and given up
+        assert fills(vector()).tolist() == [1.0 + i for i in range(100)]
+        assert len(runs) == count
+
+
 def test_a_function_around_a_refused_one_goes_on_and_reads_what_it_captures() -> None:
     w, runs = tn.ones(3), []
 
