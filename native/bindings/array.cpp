@@ -187,7 +187,7 @@ PyObject* new_array(Ref<Node> node) {
     ArrayObject* self = allocate();
     if (!self) return nullptr;
     self->node = node.detach();
-    if (watcher) note(as_object(self), nullptr);
+    if (watches) note_made(as_object(self));
     return as_object(self);
 }
 
@@ -242,7 +242,7 @@ Node* node_of_any(PyObject* object) {
     ArrayObject* self = as_array(object);
     bool known = !self->base || (self->version == self->root->version && !self->root->window);
     if (!known && !refresh(self)) return nullptr;
-    if (watcher) note(object, self->node);
+    if (watches) note_look(object, self->node);
     return self->node;
 }
 
@@ -259,7 +259,7 @@ void forget_views(ArrayObject* root) {
 }
 
 void rebind(ArrayObject* array, Ref<Node> node) {
-    if (watcher) note(as_object(array), array->node);
+    if (watches) note_change(array);
     release(std::exchange(array->node, node.detach()));
     ++array->version;
     forget_views(array); // they would keep the value before from being written over

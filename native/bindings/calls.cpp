@@ -191,8 +191,8 @@ namespace {
 PyObject* made_by(const Call& call, const Arguments& given) {
     for (const auto& [array, node] : call.read)
         if (reinterpret_cast<ArrayObject*>(array.ptr())->node != node.get()) return nullptr;
-    if (watcher)
-        for (const auto& [array, node] : call.read) note(array.ptr(), node.get());
+    if (watches)
+        for (const auto& [array, node] : call.read) note_look(array.ptr(), node.get());
     std::vector<Node*> inputs;
     inputs.reserve(call.order.size() + call.captured.size());
     for (std::size_t at : call.order) inputs.push_back(given.nodes[at]);

@@ -99,6 +99,7 @@ NB_MODULE(_native, module) {
     declare_tables(module);
     declare_values(module);
     declare_nodes(module);
+    declare_watch(module);
     declare_code(module);
     declare_launch(module);
     declare_plans(module);

@@ -68,31 +68,6 @@ Ref<Origin> origin() {
 
 } // namespace
 
-PyObject* watcher = nullptr;
-
-namespace {
-PyThreadState* watching = nullptr; // the thread that traces
-} // namespace
-
-void note(PyObject* array, Node* node) {
-    if (PyThreadState_Get() != watching) return;
-    nb::object seen = node ? nb::cast(NodeHandle{Ref<Node>(node)}) : nb::none();
-    nb::tuple pair = nb::make_tuple(nb::borrow(array), seen);
-    if (PyList_Append(watcher, pair.ptr()) != 0) nb::raise_python_error();
-}
-
-namespace {
-
-// watch_arrays(list or None) -> (the list before, its thread's); both are put back by the same.
-nb::object watch_arrays(nb::object list) {
-    nb::object before = watcher ? nb::steal(watcher) : nb::none();
-    watcher = list.is_none() ? nullptr : list.release().ptr();
-    watching = PyThreadState_Get();
-    return before;
-}
-
-} // namespace
-
 void set_options_variable(PyObject* variable) { options_variable = Py_NewRef(variable); }
 
 void set_process_options(const Options& options) { process_options = options; }
@@ -381,7 +356,6 @@ void declare_nodes(nb::module_& module) {
         Node* node = reinterpret_cast<ArrayObject*>(array.ptr())->node;
         return node ? node_to_python(Ref<Node>(node)) : nb::none();
     });
-    module.def("watch_arrays", watch_arrays, "list"_a.none());
     module.def("readers_of", readers_to_python, "node"_a);
     module.def("references_of", references_of, "node"_a);
     module.def("identity_of", identity_of, "value"_a);

@@ -56,14 +56,16 @@ Type& type_of(PyObject* array); // it cannot change, so no view is brought up to
 // The nodes that views have kept are made again when they are asked for.
 void forget_views(ArrayObject* root);
 void rebind(ArrayObject* array, Ref<Node> node);
-// Where a list is set, this thread traces a function: it is told of each Array that is made, and
-// of each that is looked at with its node.
-extern PyObject* watcher;
-void note(PyObject* array, Node* node);
+// How many functions are being traced, by any thread (watch.h); this thread's trace, if there is
+// one, is told of each Array that is made, looked at with its node, or about to be rebound.
+extern int watches;
+void note_made(PyObject* array);
+void note_look(PyObject* array, Node* node);
+void note_change(ArrayObject* array);
 
 inline Node* node_of(PyObject* object) {
     auto* array = reinterpret_cast<ArrayObject*>(object);
-    return !array->base && !watcher ? array->node : node_of_any(object);
+    return !array->base && !watches ? array->node : node_of_any(object);
 }
 
 // Python functions that the core calls; named in `set_hooks`.
@@ -172,6 +174,7 @@ void watch_windows(); // from now on there may be one
 
 void declare_tables(nb::module_& module);
 void declare_nodes(nb::module_& module);
+void declare_watch(nb::module_& module);
 void declare_values(nb::module_& module);
 void declare_launch(nb::module_& module);
 void declare_plans(nb::module_& module);

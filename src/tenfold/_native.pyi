@@ -229,8 +229,17 @@ def bind_symbol(symbol: str, op: int) -> None: ...
 def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> Any: ...
 def placeholder(type: Type) -> Array: ...
 def node_of(array: Array) -> Node: ...
-def watch_arrays(list: list[Any] | None) -> list[Any] | None:
-    """Have Arrays that this thread makes, (Array, None), and looks at, (Array, Node), told."""
+
+class Watch:
+    """What this thread looks at, makes and changes from `begin` to `end`."""
+
+    def begin(self) -> None: ...
+    def end(self) -> list[Array]:
+        """Put Arrays that were changed, and not made, back; return those that were others by now."""
+
+    @property
+    def seen(self) -> list[tuple[Array, Node]]:
+        """Arrays that were looked at, and not made, and what they were; none as it was changed to."""
 
 def caller(python: Callable[..., Any]) -> Any:
     """Return what is called like a function; where it remembers no such call, `python` is."""

@@ -24,6 +24,7 @@ from tenfold.caches import remembered
 from tenfold.errors import ShapeError, UnsupportedError
 from tenfold.ir.op import Op
 from tenfold.ir.shape import Shape, product
+from tenfold.ir.tracing import TRACE
 from tenfold.ops.assignment import Access, normal, update
 from tenfold.ops.cast import converted
 from tenfold.ops.create import full
@@ -77,8 +78,10 @@ def advance(target: Array, value: Any) -> None:
 
     It is done before the next one is made and not after the last: what that one read is given up
     by then, nobody sees the value before, and it is written over. A failure is raised where
-    somebody waits.
+    somebody waits. A function that is traced has nothing that could be computed.
     """
+    if TRACE.get() is not None:
+        return
     before = _native.node_of(target)
     count, most = before.assignments, _failed.get(id(target), MOST_PENDING)
     few = MOST_PENDING <= count < MOST_SHARING

@@ -30,6 +30,7 @@ from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, messag
 from tenfold.interop import dlpack
 from tenfold.interop.reading import value_of
 from tenfold.ir.shape import Shape
+from tenfold.ir.tracing import TRACE
 from tenfold.ops.cast import converted
 from tenfold.plan.access import Access, strides_in
 from tenfold.plan.overlap import Region, overlap
@@ -185,8 +186,9 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
     """Replace the part of `shape` that `access` reads of a window, by an Array or a number.
 
     Raises what computing the value raises, and RunError in an operation that is just computed from
-    what the window shows; then nothing has changed.
+    what the window shows and in a function that is traced; then nothing has changed.
     """
+    refuse_traced(array)
     window: Window = _native.window_of(array)
     window.refuse_moved()
     taken: Value | None = None
@@ -212,6 +214,15 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
         if values.size and not overlap(region_of(values), region).disjoint:
             values = values.copy()  # NumPy 2.4 does not in a[0:5:2] = a[0:3]
         np.copyto(part, values)
+
+
+def refuse_traced(array: Array) -> None:
+    """Raise RunError where a function is traced: it would write once, and not at each call."""
+    if (trace := TRACE.get()) is not None:
+        trace.waited = trace.assigned = True
+        rule = "a function that is traced changes the memory of a window"
+        remedy = "return the new value, and assign it where the function is called"
+        raise RunError("assign", rule, [array], remedy)
 
 
 def _computed(value: Array) -> tuple[Values, Value | None]:

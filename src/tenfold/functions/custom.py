@@ -34,6 +34,7 @@ from tenfold.functions.opaque import (
     refused,
     unwriteable,
 )
+from tenfold.functions.tracing import restored
 from tenfold.ir import dtype_rules
 from tenfold.ir.declare import DtypeRule, elementwise
 from tenfold.ir.graph import Graph
@@ -186,7 +187,8 @@ def _element_rule(function: Function) -> Function:
 
     @wraps(function)
     def element(*arguments: Array) -> Array:
-        result = function(*arguments)
+        with restored(""):
+            result = function(*arguments)
         if type(result) is not Array:
             rule = f"its element rule returned {type(result).__name__}, no array"
             remedy = "return an expression of the arguments, or declare with reference="

@@ -41,6 +41,8 @@ from tenfold.settings import get
 
 P = ParamSpec("P")
 R = TypeVar("R")
+MOST_ASSIGNED = 64
+"""Assignments one upon the other of a function that is traced; a longer loop computes each."""
 DEEPEST = 128
 """Traces inside one another: Python's own limit of recursion is near, then that of the stack."""
 MOST = 256
@@ -220,7 +222,10 @@ class Function:
             raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
         self._tracing.add(own)
         try:
-            call = Call(self.function, traced(self.function, leaves, structure), self._family)
+            made = traced(self.function, leaves, structure)
+            if max((node.assignments for node in made.outputs), default=0) > MOST_ASSIGNED:
+                raise Waits(assigned=False)
+            call = Call(self.function, made, self._family)
         except Waits:
             self._calls[key] = Waits
             return None

@@ -21,13 +21,12 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node
-from tenfold.errors import RunError, message
+from tenfold.errors import message
+from tenfold.functions.tracing import CHANGES, opened, refused
 from tenfold.functions.trees import Structure, flatten
 from tenfold.interop.importing import asarray
 from tenfold.ir.graph import Graph
 from tenfold.ir.rewriting import ORIGIN
-from tenfold.ir.tracing import TRACE, Trace
-from tenfold.settings import within
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,11 @@ class Traced:
 
 
 class Waits(Exception):
-    """The function asks for values: it cannot be traced."""
+    """The function asks for values, or assigns to a window: it cannot be traced."""
+
+    def __init__(self, *, assigned: bool) -> None:
+        super().__init__()
+        self.assigned = assigned
 
 
 def traced(
@@ -83,41 +86,34 @@ def traced(
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
     `structure` is that of (args, kwargs). Where it does not hoist, what the function makes without
-    an argument is a part of it too. Raises Waits where it asks for a value, TypeError for a result
-    that is no array, RunError where it changes an array that it was not given.
+    an argument is a part of it too. Raises Waits where it asks for a value or assigns to a window,
+    TypeError for a result that is no array, RunError where it changes an array that it was not
+    given. Every Array and every window is what it was before, whatever comes of it.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
-    trace = Trace(TRACE.get())
-    seen: list[Any] = []
-    token = TRACE.set(trace)
-    before = _native.watch_arrays(seen)
-    try:
-        arguments = [
-            leaf if type_ is None else _native.placeholder(type_)
-            for leaf, type_ in zip(leaves, types, strict=True)
-        ]
-        inputs = [_native.node_of(leaf) for leaf in arguments if isinstance(leaf, Array)]
-        args, kwargs = structure.unflatten(arguments)
-        with within(pending_depth=0):
-            result = function(*args, **kwargs)
-    except Exception as error:
-        if trace.waited:
-            raise Waits from error
-        raise
-    finally:
-        _native.watch_arrays(before)
-        TRACE.reset(token)
-        if before is not None:
-            before.extend(seen)  # a trace around this one is told as well
-    if trace.waited:  # and the function went on
-        raise Waits
     name = getattr(function, "__name__", "function")
-    if result is None:
-        raise _no_array(name, None)
-    outputs, form = flatten(result)
-    nodes = tuple([_node_of_result(name, output) for output in outputs])
-    seen += [(output, _native.node_of(output)) for output in outputs if isinstance(output, Array)]
-    return _closed(name, nodes, form, inputs, seen, hoists=hoists)
+    with opened() as trace:
+        try:
+            arguments = [
+                leaf if type_ is None else _native.placeholder(type_)
+                for leaf, type_ in zip(leaves, types, strict=True)
+            ]
+            inputs = [_native.node_of(leaf) for leaf in arguments if isinstance(leaf, Array)]
+            args, kwargs = structure.unflatten(arguments)
+            result = function(*args, **kwargs)
+            if result is None:
+                raise _no_array(name, None)
+            outputs, form = flatten(result)
+            nodes = tuple([_node_of_result(name, output) for output in outputs])
+        except Exception as error:
+            if trace.waited:
+                raise Waits(assigned=trace.assigned) from error
+            raise
+    if trace.waited:  # and the function went on
+        raise Waits(assigned=trace.assigned)
+    if trace.changed:
+        raise refused(name, f"it {CHANGES}", trace.changed)
+    return _closed(nodes, form, inputs, trace.seen, hoists=hoists)
 
 
 def _node_of_result(name: str, output: Any) -> Node:
@@ -135,26 +131,14 @@ def _no_array(name: str, output: Any) -> TypeError:
 
 
 def _closed(
-    name: str,
     outputs: tuple[Node, ...],
     form: Structure,
     inputs: list[Node],
-    looked_at: list[tuple[Array, Node | None]],
+    seen: list[tuple[Array, Node]],
     *,
     hoists: bool,
 ) -> Traced:
     """Find what was captured, and put placeholders in its place."""
-    made = {id(array) for array, node in looked_at if node is None}  # the list keeps them
-    seen: list[tuple[Array, Node]] = [
-        (array, node) for array, node in looked_at if node is not None and id(array) not in made
-    ]
-    for array, node in seen:
-        now = _native.kept_node(array)
-        if now is not None and now != node:
-            _native.rebind(array, node)
-            rule = "it changes an array that it was not given"
-            remedy = "return the new value, and assign it where the function is called"
-            raise RunError(name, rule, [array], remedy)
     graph = Graph.of(outputs)
     windows = {node for array, node in seen if _native.window_of(array) is not None}
     own = windows.union(inputs)  # a window is written to unseen: nothing made of it is kept

@@ -27,7 +27,7 @@ from tenfold.errors import UnsupportedError
 from tenfold.functions.bindings import are_same, bindings, has
 from tenfold.functions.expressions import Expression, expression
 from tenfold.functions.traced import Traced, Waits, traced
-from tenfold.functions.tracing import line_of
+from tenfold.functions.tracing import ASSIGNS, line_of, refused
 from tenfold.functions.trees import flatten
 from tenfold.ir.tracing import note_wait
 from tenfold.settings import get
@@ -68,6 +68,8 @@ def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool
         made = traced(function, leaves, structure, **how)
     except Waits as error:
         note_wait()  # a function around this one can do without a trace
+        if error.assigned:
+            raise refused(operation, f"{name_of(function)} {ASSIGNS}") from error.__cause__
         place = line_of(error.__cause__) if error.__cause__ else name_of(function)
         rule = f"{place} asks for a value, and an array that is traced has none"
         remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"

@@ -13,8 +13,11 @@ class Trace:
     """What has happened in a trace."""
 
     def __init__(self, outer: Trace | None = None) -> None:
+        self.outer = outer
         self.waited = False
         """Whether the function has asked for a value of an argument, or of what is made of one."""
+        self.assigned = False
+        """Whether it has tried to assign to a window; then it has waited, too."""
         self.depth: int = outer.depth + 1 if outer else 1
         """How many traces are open, each inside another."""
 
