@@ -17,7 +17,7 @@ from pathlib import Path
 FILE_LINES = 500
 FUNCTION_LINES = 60
 LINE_COLUMNS = 100
-NATIVE_LINES = 17500
+NATIVE_LINES = 17525
 
 PYTHON_ROOMS = ("src", "tests", "tools", "bench", "docs", "examples")
 NATIVE_SUFFIXES = frozenset({".h", ".cpp"})
