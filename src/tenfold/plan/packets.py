@@ -22,6 +22,8 @@ SHORT_BODY = 12
 LONG_BODY = 40
 """From so many instructions on one copy of a body is better than two."""
 
+WIDEST_PACKET = 64
+"""The most elements of a packet of a map."""
 SLOW = {"divide": 16, "sqrt": 24}
 """Cycles that a core takes for 64 bytes of what is slower than the others, which take about one."""
 ALONE = 1 << 15
@@ -59,7 +61,7 @@ def lanes_of_map(weight: int, widest: int) -> int:
     widest of what is computed.
     """
     registers = 4 if weight <= SHORT_BODY else 2
-    return min(64, 64 // widest * registers)
+    return min(WIDEST_PACKET, 64 // widest * registers)
 
 
 def pruned(

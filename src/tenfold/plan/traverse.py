@@ -25,6 +25,7 @@ from tenfold.plan.packets import (
     LONG_BODY,
     SHORT_AHEAD,
     SHORT_BODY,
+    WIDEST_PACKET,
     alone_up_to,
     columns_at_once,
     lanes_of_map,
@@ -446,8 +447,11 @@ class _Traversal:
         return smallest(LONGEST_RANGE, largest(self._least_range(), product(self.lengths) // 16))
 
     def _least_range(self) -> int:
-        """The same of no many: so many that what one thread does alone would be two of them."""
-        return max(SHORTEST_RANGE, alone_up_to(self.body) // 2)
+        """The same of no many: so many that what one thread does alone would be two of them.
+
+        Whole packets of every width, so that all of them are aligned: streaming stores need that.
+        """
+        return max(SHORTEST_RANGE, alone_up_to(self.body) // 2 // WIDEST_PACKET * WIDEST_PACKET)
 
     def _scratch(self, kernel: Kernel, part: int, slots: int) -> int:
         if kernel.form == "row":
