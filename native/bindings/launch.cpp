@@ -1,7 +1,10 @@
 // Launches from Python: the arguments unpacked, the GIL given away for their time, Ctrl-C noticed.
 #include "../workers.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "../modes.h"
@@ -166,6 +169,23 @@ PyObject* end(PyObject*, PyObject*) {
     Py_RETURN_NONE;
 }
 
+// Calls of BLAS and LAPACK on daemon threads. While one runs the process ends without destructors:
+// OpenBLAS's waits for its threads, which the call may have taken for ever.
+std::atomic<int> library_calls{0}; // relaxed: a number
+
+void leave_library_calls(int status, void*) {
+    if (library_calls.load(std::memory_order_relaxed) <= 0) return;
+    std::fflush(nullptr);
+    _exit(status);
+}
+
+void declare_library_calls(nb::module_& module) {
+    pthread_atfork(nullptr, nullptr, [] { library_calls = 0; });
+    on_exit(leave_library_calls, nullptr);
+    module.def("begin_library_call", [] { ++library_calls; });
+    module.def("end_library_call", [] { --library_calls; });
+}
+
 PyMethodDef functions[] = {
     {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(launch)), METH_FASTCALL,
      "Run a kernel; the smallest status of its ranges that is not 0, or 0."},
@@ -187,6 +207,7 @@ void declare_launch(nb::module_& module) {
     entry_type = reinterpret_cast<PyTypeObject*>(nb::type<EntryPoint>().ptr());
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     nb::module_::import_("atexit").attr("register")(module.attr("_end"));
+    declare_library_calls(module);
     nb::class_<LibraryHandle>(module, "Library")
         .def("__init__",
              [](LibraryHandle* self, std::size_t get, std::size_t set) {

@@ -676,6 +676,14 @@ def set_hooks(**hooks: Callable[..., Any]) -> None: ...
 def read_counters() -> dict[str, int]: ...
 def count(name: str, by: int = 1) -> None: ...
 def trim() -> int: ...
+def begin_library_call() -> None:
+    """A call of BLAS or LAPACK begins on a daemon thread: while one runs, the process ends without
+    the destructors of libraries.
+    """
+
+def end_library_call() -> None:
+    """It has ended."""
+
 def launch(
     kernel: EntryPoint | int,
     buffers: Sequence[Value | int],

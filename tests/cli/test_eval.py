@@ -323,3 +323,26 @@ def test_result_without_a_name_in_files_is_code_5(folder: Path, refused: Command
     words = ["eval", "x", "x=a.npy", "--dtype", "bfloat16", "-o", "out.npy"]
     assert "bfloat16, which .npy files have no name for" in str(refused(5, *words))
     assert not Path("out.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "unstack(arange(10**7))",
+        "unstack(zeros((2, 10**7)), axis=-1)",
+        "split(arange(10**7), 10**7)",
+    ],
+)
+def test_results_without_number_are_refused_before_they_are_made(
+    refused: Command, expression: str
+) -> None:
+    assert "gives more than 10,000 arrays" in str(refused(4, "eval", expression))
+
+
+def test_few_results_of_a_long_array_are_given(tenfold: Command) -> None:
+    done = tenfold("eval", "unstack(zeros((10**6, 2)), axis=1)[0].shape[0] + 0")
+    assert (done.code, done.out) == (0, "1000000\n")
+
+
+def test_an_output_without_a_name_is_a_wrong_command_line(refused: Command) -> None:
+    assert "-o names no file" in str(refused(2, "eval", "arange(3)", "-o", ""))

@@ -144,3 +144,23 @@ def test_progress_is_not_shown_before_its_time(monkeypatch: pytest.MonkeyPatch) 
         terminal.flush()
         assert everything(ours) == ""
     os.close(ours)
+
+
+INTERRUPTED = """
+import sys
+import tenfold.cli
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "tenfold.cli.program":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+tenfold.cli.main()
+"""
+
+
+def test_interrupt_while_the_commands_are_imported_is_one_line_and_code_130() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "tenfold: interrupted; no file was changed\n"

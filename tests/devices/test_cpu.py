@@ -199,3 +199,19 @@ def test_tiers_have_the_same_bits() -> None:
             a = tn.asarray(x)
             found.add(np.asarray(tn.tanh(a) * tn.exp(-a * a) + tn.sum(a, axis=0)).tobytes())
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", ["pow", "logaddexp", "atan2", "hypot"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_long_body_past_the_cache_has_the_bits_of_a_short_array(name: str, dtype: str) -> None:
+    random = np.random.default_rng(12)
+    x, y = (random.uniform(0.5, 2, 1 << 21).astype(dtype) for _ in range(2))
+    op = getattr(tn, name)
+    with tn.options(device="cpu"):
+        whole = np.asarray(op(tn.asarray(x), tn.asarray(y)))
+        parts = [
+            np.asarray(op(tn.asarray(x[i : i + 1000]), tn.asarray(y[i : i + 1000])))
+            for i in (0, 1_000_000, (1 << 21) - 1000)
+        ]
+    for i, part in zip((0, 1_000_000, (1 << 21) - 1000), parts, strict=True):
+        np.testing.assert_array_equal(whole[i : i + 1000], part)

@@ -159,12 +159,12 @@ def distance(result: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def same_or_close(
-    result: np.ndarray, expected: np.ndarray, accuracy: int = 0, scale: np.ndarray | None = None
+    result: np.ndarray, expected: np.ndarray, accuracy: int = 0, floor: float = 0.0
 ) -> None:
     """Assert equality of dtype, shape and values: NaN where NaN, zeros by sign, `accuracy` units.
 
     For complex a unit is one of the modulus, and where a part is not finite neither result is.
-    `scale`: magnitudes whose unit counts where it is larger than that of the value.
+    `floor`: the magnitude whose unit counts for smaller values.
     """
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape
@@ -173,23 +173,20 @@ def same_or_close(
         np.testing.assert_array_equal(result, expected)
         return
     result, expected = result.ravel(), expected.ravel()
-    scale = scale if scale is None else scale.ravel()
     with np.errstate(all="ignore"):
         if kind == "c":
             bad = _far_complex(result, expected, max(accuracy, 4))
         else:
-            bad = _far_real(result, expected, accuracy, scale)
+            bad = _far_real(result, expected, accuracy, floor)
     found = list(itertools.islice(zip(result[bad], expected[bad], strict=True), 5))
     assert not bad.any(), f"{bad.sum()} differ by more than {accuracy}; (found, right): {found}"
 
 
-def _far_real(
-    result: np.ndarray, expected: np.ndarray, accuracy: int, scale: np.ndarray | None
-) -> np.ndarray:
+def _far_real(result: np.ndarray, expected: np.ndarray, accuracy: int, floor: float) -> np.ndarray:
     nan = np.isnan(expected)
     far = distance(result, expected) > accuracy
-    if scale is not None:
-        unit = float(ml_dtypes.finfo(result.dtype).eps) * scale
+    if floor:
+        unit = float(ml_dtypes.finfo(result.dtype).eps) * floor
         far &= ~(np.abs(result - expected) <= accuracy * unit)
     far |= (expected == 0) & (result == 0) & (np.signbit(expected) != np.signbit(result))
     return np.where(nan, ~np.isnan(result), far | np.isnan(result))

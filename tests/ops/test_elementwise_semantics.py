@@ -430,3 +430,16 @@ def test_bits_of_complex_products_do_not_depend_on_the_layout(dtype: str) -> Non
     plain = np.asarray(tn.asarray(x) * tn.asarray(y))
     reversed_twice = tn.asarray(x[::-1].copy())[::-1] * tn.asarray(y)
     assert np.asarray(reversed_twice).tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_logaddexp_keeps_its_bound_near_a_result_of_zero(dtype: str, device: str) -> None:
+    x = -np.random.default_rng(6).uniform(0, 8, 20_000).astype(dtype)
+    y = np.log(-np.expm1(x.astype(np.float64))).astype(dtype)
+    op = tn.operators.logaddexp
+    found = np.asarray(tn.logaddexp(tn.asarray(x, device=device), tn.asarray(y, device=device)))
+    right = np.logaddexp(x.astype(np.longdouble), y.astype(np.longdouble))
+    unit = np.spacing(np.maximum(np.abs(right), op.accuracy_floor).astype(dtype))
+    assert (np.abs(right) < np.finfo(dtype).eps * 2).any()
+    assert (np.abs(found - right) <= op.accuracy * unit).all()

@@ -18,10 +18,15 @@ is one line on stderr.
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Run the command that `sys.argv` names, and exit."""
-    # Imported here: `click` and `rich` belong to the command, not to who imports the package.
-    from tenfold.cli.program import program
-
+    try:
+        # Imported here: `click` and `rich` belong to the command, not to the package.
+        from tenfold.cli.program import program
+    except KeyboardInterrupt:
+        print("tenfold: interrupted; no file was changed", file=sys.stderr)
+        sys.exit(130)
     program.main(prog_name="tenfold")

@@ -172,6 +172,8 @@ def take_name(name: str, *taken: dict[str, Expression] | dict[str, str]) -> None
 
 def output_path(output: str, results: int) -> str:
     """Where to write: the suffix chooses the format, and is added where there is none."""
+    if not output:
+        raise click.UsageError("-o names no file; write for example -o out.npy")
     suffix = Path(output).suffix
     if not suffix:
         output += ".npy" if results == 1 else ".npz"

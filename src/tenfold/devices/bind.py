@@ -25,7 +25,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import BoundPlan, EntryPoint, Node, Type, Value
-from tenfold.devices import blas, factorise, lapack, multiply, reference
+from tenfold.devices import blas, factorise, interruptible, lapack, multiply, reference
 from tenfold.devices.bound_calls import Caller, calling
 from tenfold.devices.bound_numbers import castable, scalar_bytes
 from tenfold.devices.bound_products import BoundProduct, bound_product
@@ -438,7 +438,7 @@ class Binding:
             return False
         layouts = tuple([self._layout(item) for item in step.reads])
         found = factorise.step_of(called.op, called.params, layouts, called.types)
-        if found is None:
+        if found is None or found.multiply_adds >= interruptible.LONG:
             return False
         item, label = step.makes[0].item, step.names[0]
         slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries

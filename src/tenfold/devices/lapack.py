@@ -2,7 +2,8 @@
 
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_lapack`); they
 take matrices by columns and run without the GIL. The matrices of a stack are shared out to our
-pool, with BLAS held to one thread in each; a single matrix is left to BLAS and its threads.
+pool, with BLAS held to one thread in each; a single matrix is left to BLAS and its threads. No
+signal reaches a routine: long ones are interruptible calls (`interruptible.py`).
 
 >>> address_of("dpotrf") != 0
 True
@@ -11,6 +12,8 @@ True
 from __future__ import annotations
 
 import ctypes
+import struct
+import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import cache
@@ -21,7 +24,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.caches import remembered
-from tenfold.devices import blas
+from tenfold.devices import blas, interruptible
 from tenfold.devices.program import program_of
 from tenfold.render.library_call import LibraryCall
 from tenfold.settings import get
@@ -102,21 +105,43 @@ def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | No
     if threads > _native.threads():
         _native.set_threads(threads)
     values = tuple([Value.allocate(type_, bytes_) for type_, bytes_ in step.results])
-    places = [x.__array_interface__["data"][0] for x in arrays]
-    arguments = (
+
+    def run(interrupted: threading.Event | None) -> int:
+        held = held_to(step)
+        several = step.units if interrupted is None else max(1, threads)
+        with blas.held(held) if held else nullcontext():
+            for first in range(0, step.units, several):
+                if interrupted is not None and interrupted.is_set():
+                    break
+                units = min(several, step.units - first)
+                if (status := _status(step, arrays, values, first, units)) != 0:
+                    return status
+        return 0
+
+    status = interruptible.call(run, multiply_adds=step.multiply_adds)
+    return values if status == 0 else None
+
+
+def _status(
+    step: Step, arrays: Sequence[np.ndarray], values: Sequence[Value], first: int, units: int
+) -> int:
+    """Launch some units of a step; return 0, or another number where a matrix has no answer."""
+    buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]
+    if first:
+        addresses = [x.address if isinstance(x, Value) else x for x in buffers]
+        distances = struct.unpack_from(f"{len(buffers)}q", step.sizes)
+        pairs = zip(addresses, distances, strict=True)
+        buffers = [address + first * distance for address, distance in pairs]
+    return _native.launch(
         program_of(step.kernel, step.work).kernel,
-        (*places, *values),
+        buffers,
         step.sizes,
         b"",
         step.scratch,
-        step.units,
+        units,
         step.grain,
-        threads,
+        threads_of(step),
     )
-    held = held_to(step)
-    with blas.held(held) if held else nullcontext():
-        status = _native.launch(*arguments)
-    return values if status == 0 else None
 
 
 @remembered("work lengths of LAPACK", QUERIES)

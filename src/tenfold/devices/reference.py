@@ -11,6 +11,7 @@ that nobody needs any more are dropped as soon as their last reader ran.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Node, Type
-from tenfold.devices import timeline
+from tenfold.devices import interruptible, timeline
 from tenfold.devices.device import Written, declare
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained, RunError, UnsupportedError
@@ -152,8 +153,7 @@ def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
     op: Op[...] = node.op
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
     try:
-        with np.errstate(all="ignore"):
-            results = _call(op, operands, node.params)
+        results = _interruptibly(node, operands)
     except Exception as error:
         if op.opaque or isinstance(error, REPORTED):
             raise Failure(_failed(node, error)) from error
@@ -161,6 +161,17 @@ def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
     return tuple(
         _checked(node, result, type_) for result, type_ in zip(results, node.types, strict=True)
     )
+
+
+def _interruptibly(node: Node | Called, operands: list[np.ndarray]) -> Values:
+    """Call an operation; a user's function stays on the thread that asks for it."""
+
+    def run(_interrupted: threading.Event | None) -> Values:
+        with np.errstate(all="ignore"):
+            return _call(node.op, operands, node.params)
+
+    work = 0 if node.op.opaque else multiply_adds(node, operands)
+    return interruptible.call(run, multiply_adds=work)
 
 
 def multiply_adds(node: Node | Called, operands: Sequence[Any]) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from tenfold.errors import message
 
 UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4}
+MOST_BYTES = 1 << 62
 BINARY_UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
 
@@ -45,19 +46,23 @@ def bytes_from(size: Any) -> int:
     remedy = 'write a number, or text such as "2GiB"; without a limit leave it out'
     if isinstance(size, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]i?)?B?\s*", size, re.ASCII)
-        number = int(float(found[1]) * (UNITS | BINARY_UNITS)[found[2] or ""]) if found else 0
+        amount = float(found[1]) * (UNITS | BINARY_UNITS)[found[2] or ""] if found else 0
+        number = int(min(amount, MOST_BYTES + 1))
     else:
         try:
             number = operator.index(size)
         except TypeError:
             raise TypeError(message("Engine", _rule(size), remedy=remedy)) from None
-    if number <= 0:
+    if not 0 < number <= MOST_BYTES:
         raise ValueError(message("Engine", _rule(size), remedy=remedy))
     return number
 
 
 def _rule(size: object) -> str:
-    return f"memory_limit {size!r} is no size in bytes"
+    shown = (
+        f"of {size.bit_length()} bits" if isinstance(size, int) and abs(size) >> 99 else repr(size)
+    )
+    return f"memory_limit {shown[:99]} is no size in bytes, from 1 to 2**62"
 
 
 def _no(name: str, value: object, what: str) -> str:

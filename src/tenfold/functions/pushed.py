@@ -54,6 +54,7 @@ def later(function: Function, args: tuple[Any, ...], _params: Mapping[str, Any] 
 
     Raises TypeError for handles where they would not be found: deep in an argument.
     """
+    flatten(args)  # refuses what contains itself
     for value in args:
         if _hides(value):
             rule = f"{function.name}: a {type(value).__name__} holds handles whose Types only "

@@ -18,6 +18,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from tenfold.errors import message
+
 
 @dataclass(frozen=True, slots=True)
 class Structure:
@@ -68,9 +70,17 @@ LEAF = Structure()
 
 
 def flatten(value: Any) -> tuple[list[Any], Structure]:
-    """Return the leaves of a tree, in order, and its structure."""
+    """Return the leaves of a tree, in order, and its structure.
+
+    Raises ValueError for a tree that contains itself, or is deeper than Python recurses.
+    """
     leaves: list[Any] = []
-    return leaves, _flattened(value, leaves)
+    try:
+        return leaves, _flattened(value, leaves)
+    except RecursionError:
+        rule = f"a {type(value).__name__} contains itself, or is nested too deeply"
+        remedy = "pass values that nest less deeply"
+        raise ValueError(message("tree of values", rule, remedy=remedy)) from None
 
 
 def spread(prefix: Any, structure: Structure) -> list[Any]:

@@ -169,7 +169,8 @@ def _lent_values(source: Any, fresh: bool) -> tuple[np.ndarray[Any, Any], bool]:
 
 
 def _from_list(items: Any, wanted: Any) -> np.ndarray[Any, Any]:
-    dtype = _common_dtype(items) if wanted is None else None
+    common = _common_dtype(items)
+    dtype = common if wanted is None else None
     try:
         values = np.asarray(items, dtype=dtype)
     except ValueError as error:
@@ -188,14 +189,21 @@ def _whole(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any, Any]:
 
 
 def _levels(items: Any) -> Any:
-    """Yield the levels of nested lists from the outside in, each as one flat list."""
+    """Yield the levels of nested lists from the outside in, each as one flat list, and of a list
+    that is there twice the items once. Raises ShapeError for more levels than an array has axes.
+    """
     level = [items]
     for _ in range(DEEPEST):
         level = [item for nested in level for item in nested]
         yield level
-        level = [item for item in level if isinstance(item, (list, tuple))]
+        level = [*{id(item): item for item in level if isinstance(item, (list, tuple))}.values()]
         if not level:
             return
+    raise ShapeError(
+        "asarray",
+        f"a list has more than {DEEPEST} levels, or contains itself",
+        remedy="give nested lists of numbers, as many levels as the array is to have axes",
+    )
 
 
 def _common_dtype(items: Any) -> Any:

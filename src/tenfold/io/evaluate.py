@@ -25,6 +25,10 @@ from tenfold.io.vocabulary import Vocabulary
 MODULES = ("np", "numpy", "tn", "tenfold")
 """What stands before names in programs."""
 
+SEVERAL = ("unstack", "split")
+"""Functions whose number of results an axis or an int says."""
+MOST_RESULTS = 10_000
+
 UNARY: dict[type[ast.unaryop], Callable[[object], object]] = {
     # The stubs give each of these functions a type of its own; the tables hold any of them.
     ast.UAdd: operator.pos,  # type: ignore[dict-item]
@@ -161,6 +165,7 @@ def _called(node: ast.Call, scope: Scope) -> object:
     name, function = _function(node.func, scope)
     arguments = [_value(argument, scope) for argument in node.args]
     keywords = {str(k.arg): _value(k.value, scope) for k in node.keywords}
+    _check_count(node, name, [*arguments, *keywords.values()])
     return _guarded(node, name, lambda: function(*arguments, **keywords), scope)
 
 
@@ -255,6 +260,22 @@ def _guarded(node: ast.expr, what: str, compute: Callable[[], object], scope: Sc
         raise ComputationError(f"{where}: {type(error).__name__}: {because(error)}") from error
     _check_size(node, what, result, scope)
     return result
+
+
+def _check_count(node: ast.expr, name: str, arguments: list[object]) -> None:
+    """Refuse results without number before they are made: as many as an axis or an int says."""
+    if name not in SEVERAL:
+        return
+    lengths = [each for each in arguments if type(each) is int]
+    if name == "unstack":
+        place = lengths[0] if lengths else 0
+        shapes = [getattr(each, "shape", ()) for each in arguments]
+        lengths = [shape[place] for shape in shapes if -len(shape) <= place < len(shape)]
+    if any(length > MOST_RESULTS for length in lengths):
+        raise ComputationError(
+            f"column {node.col_offset + 1}, {name}: gives more than {MOST_RESULTS:,} arrays; "
+            "pick a part with a subscript, as in x[3]"
+        )
 
 
 def _check_size(node: ast.expr, what: str, result: object, scope: Scope) -> None:

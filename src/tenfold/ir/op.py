@@ -125,6 +125,8 @@ class Operation(Generic[P]):
     """The NumPy functions it answers for when one is called on an Array."""
     accuracy: int = 0
     """The bound on the error of one element, in units in the last place of the result dtype."""
+    accuracy_floor: float = 0.0
+    """The magnitude whose unit counts for smaller results, where the computation cancels."""
     samples: tuple[Sample, ...] = ()
     namespace: str = ""
     """The public submodule it stands in; empty for the top."""

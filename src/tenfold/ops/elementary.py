@@ -1,6 +1,7 @@
 """Elementary functions: floating dtypes in and out, integers computed as NumPy does.
 
-`accuracy` is a bound in units in the last place of the result, for complex of its modulus. The
+`accuracy` is a bound in units in the last place of the result, for complex of its modulus; where a
+result smaller than `accuracy_floor` comes about by cancellation, in units of that magnitude. The
 reference computes float32 in float64 and half types in float32, rounded once (`ops/widening.py`).
 """
 
@@ -152,13 +153,15 @@ def log10(x: Array, /) -> Array:
     numpy=(np.logaddexp,),
     formula=True,
     accuracy=4,
+    accuracy_floor=0.5,
 )
 def logaddexp(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`log(exp(x1) + exp(x2))`, element by element, without overflow.
 
     Floating dtypes, integers as NumPy promotes them; raises DTypeError for complex.
 
-    Near a result of 0 the bound counts in units of the larger operand: the sum cancels there.
+    The error is at most 4 units in the last place of the result, but for results between -0.5 and
+    0.5 of 0.5: near 0 the larger operand and the rest cancel.
 
     >>> import tenfold as tn
     >>> tn.logaddexp(tn.asarray([1000.0]), 1000.0).tolist()

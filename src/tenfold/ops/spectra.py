@@ -259,6 +259,7 @@ ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
     reference=_cond,
     can_fail=True,
     remedy=NOT_FINITE,
+    multiply_adds=lambda types, _: _singular_multiply_adds(types),
     namespace="linalg",
     numpy=(np.linalg.cond,),
     batch_params=as_stack,
