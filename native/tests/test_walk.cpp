@@ -1,0 +1,22 @@
+// Walks: by what the nodes of one are told apart.
+#include "../walk.h"
+#include "check.h"
+#include "graphs.h"
+
+using namespace tenfold;
+using namespace tenfold::testing;
+
+int main() {
+    // Parts of one array that have one Inference do not all meet in one place of a table.
+    Op& index = declare_op("index");
+    index.part = Op::taken;
+    Ref<Node> x = leaf(8);
+    Node* inputs[] = {x.get()};
+    Inferred known = inferred(x->type);
+    Ref<Node> one = operation_node(&index, intern_params("1"), known, inputs);
+    Ref<Node> other = operation_node(&index, intern_params("2"), known, inputs);
+    Ref<Node> again = operation_node(&index, intern_params("1"), known, inputs);
+    CHECK(hash_of_operation(*one) != hash_of_operation(*other));
+    CHECK(hash_of_operation(*one) == hash_of_operation(*again));
+    return 0;
+}
