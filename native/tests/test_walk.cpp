@@ -12,10 +12,11 @@ int main() {
     index.part = Op::taken;
     Ref<Node> x = leaf(8);
     Node* inputs[] = {x.get()};
-    Inferred known = inferred(x->type);
-    Ref<Node> one = operation_node(&index, intern_params("1"), known, inputs);
-    Ref<Node> other = operation_node(&index, intern_params("2"), known, inputs);
-    Ref<Node> again = operation_node(&index, intern_params("1"), known, inputs);
+    Ref<Inference> known = inferred(x->type).inference;
+    auto part = [&](const char* params) {
+        return operation_node(&index, intern_params(params), {known, x->type}, inputs);
+    };
+    Ref<Node> one = part("1"), other = part("2"), again = part("1");
     CHECK(hash_of_operation(*one) != hash_of_operation(*other));
     CHECK(hash_of_operation(*one) == hash_of_operation(*again));
     return 0;
