@@ -264,10 +264,47 @@ def test_wrapped_memory_cannot_be_resized_or_closed() -> None:
     mapped.close()
 
 
-def test_array_that_was_resized_by_force_is_not_written_to() -> None:
+BEHIND: dict[str, Callable[[np.ndarray], Any]] = {
+    "itself": lambda memory: memory,
+    "a part": lambda memory: memory[2:5],
+    "a lent buffer": memoryview,
+    "moved strides": lambda memory: np.lib.stride_tricks.as_strided(memory, (3,), (16,)),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_wrapped_ndarray_cannot_be_resized_by_force(name: str) -> None:
+    source = np.ones(8)
+    x = tn.wrap(BEHIND[name](source))
+    pending = x * 2
+    for length in (1, 1 << 20):
+        with pytest.raises(ValueError, match="cannot resize"):
+            source.resize(length, refcheck=False)
+    x += 1
+    assert pending.tolist() == [2.0] * len(x)
+    assert x.tolist() == [2.0] * len(x)
+    del x, pending
+    source.resize(1, refcheck=False)
+
+
+@pytest.mark.parametrize("writeable", [False, True])
+def test_ndarray_whose_memory_is_shared_cannot_be_resized_by_force(writeable: bool) -> None:
+    source = np.ones(8)
+    source.flags.writeable = writeable
+    x = tn.asarray(source, copy=False)
+    exported = np.asarray(x)
+    del x
+    with pytest.raises(ValueError, match="cannot resize"):
+        source.resize(1 << 20, refcheck=False)
+    assert exported.tolist() == [1.0] * 8
+    del exported
+    source.resize(1 << 20, refcheck=False)
+
+
+def test_array_whose_memory_was_replaced_is_not_written_to() -> None:
     source = np.zeros(100_000)
     x = tn.wrap(source)
-    source.resize(10, refcheck=False)
+    source.__setstate__(np.zeros(10).__reduce__()[2])  # type: ignore[index]
     with pytest.raises(ValueError, match="has been resized"):
         x[0] = 1
 

@@ -12,6 +12,8 @@ array([0, 1, 2])
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,10 +38,11 @@ class Memory:
     While it is lent it cannot be resized nor closed; an ndarray alone need not see to that.
     """
 
-    __slots__ = ("lent", "values")
+    __slots__ = ("fixed", "lent", "values")
 
     def __init__(self, values: Values) -> None:
         self.values = values
+        self.fixed = fixed(values)
         owner: Any = values
         while isinstance(owner, np.ndarray):
             owner = owner.base
@@ -49,15 +52,32 @@ class Memory:
             self.lent = None
 
 
+def fixed(values: Values) -> tuple[weakref.ref[Values], ...]:
+    """Return what keeps memory in place: NumPy refuses to resize an ndarray that has a weak
+    reference, even with `refcheck=False`.
+    """
+    return tuple([weakref.ref(each) for each in owners(values) if isinstance(each, np.ndarray)])
+
+
+def owners(values: Values) -> Iterator[Any]:
+    """Yield an ndarray, what it is a view of, and so on."""
+    owner: Any = values
+    while owner is not None:
+        yield owner
+        # `base` is also in the objects that np.lib.stride_tricks puts in between.
+        owner = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
+
+
 class _Window:
     """Memory, read-only, in the shape of `like`: NumPy never makes what it sees there writeable."""
 
-    __slots__ = ("__array_interface__", "keeper")
+    __slots__ = ("__array_interface__", "fixed", "keeper")
 
     def __init__(
         self, keeper: object, like: Type | Values, strides: tuple[int, ...], address: int
     ) -> None:
         self.keeper = keeper
+        self.fixed = fixed(keeper) if isinstance(keeper, np.ndarray) else ()
         self.__array_interface__ = {
             "shape": like.shape,
             "typestr": like.dtype.str,
@@ -149,12 +169,15 @@ def import_values(
         _native.count("copies")
         return take_values(np.array(values, dtype=dtype_of, subok=False), device, dtype=wanted)
     values = values.view(np.ndarray)
-    if copy is False and not unwritten(values):
+    if copy or (copy is None and not unwritten(values)):
+        return copied(values, device)
+    root = values
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if root.flags.owndata or not unwritten(values):  # it could be resized, or written to
         address = values.__array_interface__["data"][0]
-        window = _Window(values, values, values.strides, address)
-        return _shared(window.values(values.dtype), device)
-    share = copy is False or (copy is None and unwritten(values))
-    return _shared(values, device) if share else copied(values, device)
+        values = _Window(values, values, values.strides, address).values(values.dtype)
+    return _shared(values, device)
 
 
 def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
@@ -172,20 +195,15 @@ def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> V
 
 def unwritten(values: Values) -> bool:
     """Whether nobody can write to an ndarray's memory, as far as its owners say."""
-    owner: Any = values
-    while owner is not None:
+    for owner in owners(values):
         if isinstance(owner, np.ndarray):
             if owner.flags.writeable:
                 return False
-            owner = owner.base
         elif isinstance(owner, memoryview):
             if not owner.readonly:
                 return False
-            owner = owner.obj
         elif _lends_writeable(owner):
             return False
-        else:
-            owner = getattr(owner, "base", None)  # what np.lib.stride_tricks puts in between
     return True
 
 
