@@ -222,7 +222,15 @@ SETTINGS: tuple[Setting, ...] = (
         False,
         _flag,
         "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.declare` says, and "
-        "that nodes computed together are what each is by itself (RunError).",
+        "that nodes computed together are what each is by itself (RunError); and kernels as "
+        "`verify_kernels` does.",
+    ),
+    Setting(
+        "verify_kernels",
+        False,
+        _flag,
+        "Prove of each kernel before it is compiled that its accesses are in bounds and its units "
+        "cover the loops once (VerifyError). COST.",
     ),
     Setting(
         "threads",
