@@ -6,6 +6,7 @@ be refused, by the rule that it breaks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from tenfold.plan.extents import Extent, extents_of
 from tenfold.plan.plan import Plan, plan_of
 from tenfold.plan.traverse import Launch
 from tenfold.plan.verify import verify_launch, verify_plan
+from tenfold.render.llvm import render
 
 Extents = dict[int, Extent]
 
@@ -43,6 +45,11 @@ def launched(*arrays: Array) -> tuple[Launch, Extents]:
     return launch, extents_of(graph, plan)
 
 
+def normalized(x: Array) -> Array:
+    """A row goes over its elements twice, and keeps what the first pass has computed."""
+    return tn.exp(x) / tn.sum(tn.exp(x), axis=1)[:, None]
+
+
 LENGTHS = (1, 2, 7, 16, 31, 32, 33, 64, 100, 1000, 1023, 1024, 1025, 2823, 4095, 4096, 4097, 70000)
 FORMS: dict[str, Callable[[int, str], Array]] = {
     "map": lambda n, dtype: ones(n, dtype=dtype) + ones(n, dtype=dtype),
@@ -53,7 +60,7 @@ FORMS: dict[str, Callable[[int, str], Array]] = {
     "strided rows": lambda n, dtype: ones(5, n + 3, dtype=dtype)[::-2, 1 : n + 1] * 2,
     "tiled": lambda n, dtype: ones(18, n, dtype=dtype) + ones(n, 18, dtype=dtype).T,
     "row": lambda n, dtype: tn.sum(ones(9, n, dtype=dtype), axis=1),
-    "passes": lambda n, dtype: tn.exp(x := ones(9, n, dtype=dtype)) / tn.sum(tn.exp(x), axis=1)[:, None],
+    "passes": lambda n, dtype: normalized(ones(9, n, dtype=dtype)),
     "split": lambda n, dtype: tn.sum(ones(n, dtype=dtype)),
     "column": lambda n, dtype: tn.sum(ones(n, 33, dtype=dtype), axis=0),
     "columns": lambda n, dtype: tn.sum(ones(5, n, dtype=dtype), axis=0),
@@ -105,8 +112,7 @@ def a_tiled_map() -> tuple[Launch, Extents]:
 
 
 def a_row() -> tuple[Launch, Extents]:
-    x = ones(20, 100)
-    return launched(tn.exp(x) / tn.sum(tn.exp(x), axis=1)[:, None])
+    return launched(normalized(ones(20, 100)))
 
 
 def a_split_row() -> tuple[Launch, Extents]:
@@ -183,8 +189,8 @@ def of_other_operand(kernel: Kernel) -> tuple[Store, ...]:
 
 Case = tuple[Callable[[], tuple[Launch, Extents]], Callable[[Launch], Launch], str]
 PLANTED: dict[str, Case] = {
-    "a part of no whole packets": (a_line, lambda x: sized(x, "part", 2823), "whole number of pack"),
-    "a part of nothing": (a_map, lambda x: sized(x, "part", 0), "whole number of pack"),
+    "a part of no whole packets": (a_line, lambda x: sized(x, "part", 2823), "whole number of"),
+    "a part of nothing": (a_map, lambda x: sized(x, "part", 0), "whole number of"),
     "a shorter part": (a_map, lambda x: sized(x, "part", 64), "units, but"),
     "one unit too few": (a_map, lambda x: replace(x, units=x.units - 1), "units, but"),
     "one unit too many": (a_map, lambda x: replace(x, units=x.units + 1), "units, but"),
@@ -371,3 +377,22 @@ def test_option_verify_verifies_kernels(monkeypatch: pytest.MonkeyPatch) -> None
         with tn.options(**{"verify": False, "verify_kernels": False, name: True}):
             planned(ones(3) + 1)
     assert len(seen) == 2
+
+
+def test_index_of_columns_is_looked_at_before_it_is_read_by() -> None:
+    """An index is the same all along the folded axis: it failed when all had been read."""
+    index = tn.asarray(np.arange(64) % 10) + 0
+    launch, _ = launched(tn.sum(ones(100, 64) * tn.take(ones(10), index), axis=0))
+    assert launch.kernel.form == "column"
+    lines = render(launch.kernel).splitlines()
+    fails = [number for number, line in enumerate(lines) if re.match(r" +ret i64 %", line)]
+    pattern = r"llvm\.masked\.gather\.\w*f64"
+    reads = [number for number, line in enumerate(lines) if re.search(pattern, line)]
+    assert max(fails) < min(number for number in reads if "call" in lines[number])
+
+
+def test_index_out_of_bounds_of_columns_raises() -> None:
+    index = tn.asarray(np.full(64, 10**12)) + 0
+    made = tn.sum(ones(100, 64) * tn.take(ones(10), index), axis=0)
+    with tn.options(tier="1"), pytest.raises(IndexError, match="out of bounds"):
+        made.wait()

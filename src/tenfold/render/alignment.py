@@ -1,4 +1,4 @@
-"""Alignment: more of it than an element's is claimed only where it is proved or tested.
+r"""Alignment: more of it than an element's is claimed only where it is proved or tested.
 
 Takes the text of a program, raises VerifyError for a load or a store whose address is not shown to
 be a multiple of what it claims. Scratch memory and what stands on the stack begin at multiples of
@@ -13,7 +13,7 @@ stand where a branch on the low bits of its very address has led.
 ... }'''
 >>> verify_alignment(text)
 1
->>> verify_alignment(text.replace("32\\n  %p", "16\\n  %p"))
+>>> verify_alignment(text.replace(", 32\n", ", 16\n"))
 Traceback (most recent call last):
 ...
 tenfold.errors.VerifyError: verify: %p is a multiple of 16 bytes, but aligned to 32 is claimed
@@ -55,7 +55,8 @@ def verify_alignment(text: str) -> int:
                 multiples = _multiples(function)
             known = multiples.get(pointer, 1)
             if known % align:
-                rule = f"{pointer} is a multiple of {known} bytes, but aligned to {align} is claimed"
+                rule = f"{pointer} is a multiple of {known} bytes"
+                rule = f"{rule}, but aligned to {align} is claimed"
                 raise VerifyError("verify", f"{rule}\n  {found.group()}")
     return claims
 
