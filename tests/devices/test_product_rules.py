@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tenfold.devices.product_forms import Factor
@@ -19,8 +20,8 @@ from tenfold.render.half_product import HALVES
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 
 
-def matrix(*shape: int, dtype: object = FLOAT64) -> Factor:
-    return Factor(shape, contiguous(shape, dtype.itemsize), dtype)  # type: ignore[attr-defined,arg-type]
+def matrix(*shape: int, dtype: np.dtype = FLOAT64) -> Factor:
+    return Factor(shape, contiguous(shape, dtype.itemsize), dtype)
 
 
 def turned(x: Factor) -> Factor:
@@ -29,7 +30,7 @@ def turned(x: Factor) -> Factor:
 
 @pytest.mark.parametrize("dtype", [FLOAT64, FLOAT16, COMPLEX128], ids=str)
 @pytest.mark.parametrize("width", [16, 32, 64])
-def test_products_of_any_lengths_and_strides_keep_the_rules(dtype: object, width: int) -> None:
+def test_products_of_any_lengths_and_strides_keep_the_rules(dtype: np.dtype, width: int) -> None:
     for m, k, n in ((1, 1, 1), (3, 5, 7), (1, 40, 9), (40, 9, 1), (200, 129, 33), (600, 600, 600)):
         x1, x2 = matrix(m, k, dtype=dtype), matrix(k, n, dtype=dtype)
         backwards = Factor((m, k), (-x1.strides[0], -x1.strides[1]), x1.dtype)

@@ -115,9 +115,7 @@ def _launch(
 
 
 @remembered("products that add", STEPS)
-def decided(
-    x1: Factor, x2: Factor, update: Update, width: int, verify: bool
-) -> ProductStep:
+def decided(x1: Factor, x2: Factor, update: Update, width: int, verify: bool) -> ProductStep:
     """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
     step = update_step(x1, x2, update, width=width)
     if verify:

@@ -90,7 +90,8 @@ class Cpu:
             plan = plan_of(each, fused=fused, fma=fma)
             bound = bind(written, each, plan, threads_of, called)
             if bound is not None:
-                generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
+                if not get("verify"):  # each launch is to be verified, for its own lengths
+                    generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
                 return bound.kept
         return None
 

@@ -107,10 +107,12 @@ def _strides(
 ) -> Strides:
     """What the kernel steps with."""
     operand = kernel.operands[number]
-    return tuple([
-        given["stride", number, axis] if step == "s" else step_bytes(operand, step)
-        for axis, (step, _) in enumerate(zip(operand.steps, lengths, strict=True))
-    ])
+    return tuple(
+        [
+            given["stride", number, axis] if step == "s" else step_bytes(operand, step)
+            for axis, (step, _) in enumerate(zip(operand.steps, lengths, strict=True))
+        ]
+    )
 
 
 def step_bytes(operand: Operand, step: str) -> int:

@@ -27,8 +27,8 @@ from tenfold.plan.layout import agreed_order, laid_out
 from tenfold.plan.lower import Lowering, contiguous
 from tenfold.plan.memory import Pairs, written_over
 from tenfold.plan.runs import runs_of
-from tenfold.plan.taken import Taken, Unit, outputs
 from tenfold.plan.sized import is_sized
+from tenfold.plan.taken import Taken, Unit, outputs
 from tenfold.plan.traverse import Launch, launch_of
 from tenfold.plan.verify import verifies, verify_plan
 
