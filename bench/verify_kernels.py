@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -56,8 +57,8 @@ def main() -> None:
         for name, array in graphs().items():
             graph = Graph.of([_native.node_of(array)])
             plan = plan_of(graph)
-            planning = microseconds(lambda graph=graph: plan_of(graph))
-            verifying = microseconds(lambda graph=graph, plan=plan: verify_plan(graph, plan))
+            planning = microseconds(partial(plan_of, graph))
+            verifying = microseconds(partial(verify_plan, graph, plan))
             print(f"{name:20}{planning:8.0f}{verifying:8.0f}")
 
 

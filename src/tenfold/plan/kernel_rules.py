@@ -38,7 +38,7 @@ def verify_kernel(kernel: Kernel) -> None:
 
 def _refuse_steps(kernel: Kernel, number: int) -> None:
     operand = kernel.operands[number]
-    *outer, last = operand.steps
+    outer, last = operand.steps[:-1], operand.steps[-1]
     across = kernel.form == "map" and not operand.written and operand.steps[-2:] == "1s"
     known = all(step in "0s" for step in (outer[:-1] if across else outer))
     if len(operand.steps) != kernel.axes or not known or last not in ("0", "1", "-", "s", *STEPS):

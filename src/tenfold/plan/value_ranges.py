@@ -167,7 +167,7 @@ def _constant(made: Instruction) -> Interval:
         return int(made.data), int(made.data)  # type: ignore[call-overload]
     if made.dtype != FLOAT64:
         return -math.inf, math.inf
-    value = float(np.uint64(made.data).view(np.float64))
+    value = float(np.uint64(int(str(made.data))).view(np.float64))
     return (-math.inf, math.inf) if math.isnan(value) else (value, value)
 
 
