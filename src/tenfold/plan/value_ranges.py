@@ -109,6 +109,8 @@ class Ranges:
         if made.dtype != BOOL or self.steps <= 0:
             return
         self.steps -= 1
+        if made.name == "constant" and bool(made.data) != holds:
+            facts[condition] = (1, 0)  # never
         if made.name == ("and" if holds else "or"):
             for each in made.inputs:
                 self._assume(each, holds, facts)
