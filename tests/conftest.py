@@ -5,6 +5,8 @@ No test fails for being slow: other work on the machine is no fault of ours. `ma
 
 Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
 another that counts compiling would find. Where they are kept is no place of the user's.
+
+Every kernel that is planned is verified (`plan/verify.py`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import pytest
 
 # Before tenfold is imported, and for the processes that tests start.
 os.environ.setdefault("TENFOLD_CACHE", "0")
+os.environ.setdefault("TENFOLD_VERIFY_KERNELS", "1")
 if "TENFOLD_CACHE_DIR" not in os.environ:
     os.environ["TENFOLD_CACHE_DIR"] = tempfile.mkdtemp(prefix="tenfold-tests-")
     atexit.register(shutil.rmtree, os.environ["TENFOLD_CACHE_DIR"], ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The errors of tenfold: six classes that derive from builtins, and the one formatter of messages.
+"""The errors of tenfold: seven classes that derive from builtins, and one formatter of messages.
 
 A message says, in this order: the operation, the rule that was broken with its real values, each
 operand (shape, dtype, device), and the remedy.
@@ -107,6 +107,10 @@ class UnsupportedError(Explained, NotImplementedError):
 
 class CompileError(Explained, RuntimeError):
     """A kernel could not be compiled."""
+
+
+class VerifyError(Explained, AssertionError):
+    """A kernel breaks a rule that Tenfold keeps: a mistake of Tenfold, found before it is run."""
 
 
 class RunError(Explained, RuntimeError):

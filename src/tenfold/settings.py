@@ -223,7 +223,15 @@ SETTINGS: tuple[Setting, ...] = (
         _flag,
         "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.declare` says, that "
         "nodes computed together are what each is by itself, and that a cached plan gives the bits "
-        "of one made anew (RunError). Evaluations take many times as long.",
+        "of one made anew (RunError); and kernels as `verify_kernels` does. Evaluations take many "
+        "times as long.",
+    ),
+    Setting(
+        "verify_kernels",
+        False,
+        _flag,
+        "Prove of each kernel before it is compiled that its accesses are in bounds and its units "
+        "cover the loops once (VerifyError). About 75 microseconds a launch that is planned.",
     ),
     Setting(
         "threads",

@@ -28,6 +28,7 @@ from tenfold.caches import remembered
 from tenfold.devices import blas
 from tenfold.devices.multiply import STEPS, factor_of, register_bytes, threads_of
 from tenfold.devices.product_forms import Factor
+from tenfold.devices.product_rules import verify_product
 from tenfold.devices.products import ProductStep, Update, update_step
 from tenfold.devices.program import program_of
 from tenfold.devices.reference import Called
@@ -36,6 +37,7 @@ from tenfold.ir.op import Params
 from tenfold.ir.shape import Shape
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, scalars_of, third_of, turned
 from tenfold.ops.half_products import resolved
+from tenfold.plan.verify import verifies
 from tenfold.storage import dense
 
 
@@ -55,7 +57,7 @@ def accumulate(
         x3 = _rows_beside(x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape))
     update = update_of(node.params, type_.dtype, None if x3 is None else factor_of(x3))
     update = update._replace(half=resolved(update.half, (x1, x2)))
-    step = decided(factor_of(x1), factor_of(x2), update, register_bytes())
+    step = decided(factor_of(x1), factor_of(x2), update, register_bytes(), verifies())
     program = program_of(step.kernel, step.multiply_adds)
     *_, sign, scales, added = node.params
     if len(inputs) == 2 + scales + bool(added) and not scales:
@@ -113,9 +115,12 @@ def _launch(
 
 
 @remembered("products that add", STEPS)
-def decided(x1: Factor, x2: Factor, update: Update, width: int) -> ProductStep:
+def decided(x1: Factor, x2: Factor, update: Update, width: int, verify: bool) -> ProductStep:
     """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
-    return update_step(x1, x2, update, width=width)
+    step = update_step(x1, x2, update, width=width)
+    if verify:
+        verify_product(step, x1, x2, update.third)
+    return step
 
 
 def _rows_beside(x3: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from tenfold.devices.product_forms import Factor
 from tenfold.devices.products import ProductStep
 from tenfold.devices.reference import Called
 from tenfold.dtypes import kind_of
+from tenfold.plan.verify import verifies
 
 SCALED = ("float32", "float64", "complex64", "complex128")
 """The dtypes in which native code multiplies numbers; complex ones by nothing else: NumPy rounds
@@ -97,7 +98,7 @@ def _product(node: Called, operands: Sequence[Factor | None]) -> Found | None:
     if any(x.dtype != node.type.dtype for x in arrays):
         return None
     width = multiply.register_bytes()
-    _, step = multiply.decided(node.op, node.params, x1, x2, width)
+    _, step = multiply.decided(node.op, node.params, x1, x2, width, verifies())
     return None if step is None else (step, -1, ())
 
 
@@ -116,7 +117,7 @@ def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
     update = accumulate.update_of(node.params, type_.dtype, x3)
     if update.half.endswith("either"):
         return None  # the values tell the side
-    step = accumulate.decided(x1, x2, update, multiply.register_bytes())
+    step = accumulate.decided(x1, x2, update, multiply.register_bytes(), verifies())
     scales = _scales(node, range(2, third), range(third + 1, len(operands)))
     return None if scales is None else (step, third, scales)
 

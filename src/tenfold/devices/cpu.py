@@ -39,6 +39,7 @@ from tenfold.plan.lower import Parameter, contiguous
 from tenfold.plan.packets import alone_up_to
 from tenfold.plan.plan import Made, Plan, Step, key_of, plan_of, replays
 from tenfold.plan.traverse import Launch, packed, parameter_bytes
+from tenfold.plan.verify import verifies
 from tenfold.settings import DEVICE_IDS, get
 from tenfold.storage import dense
 
@@ -62,11 +63,11 @@ class Cpu:
     def plan(self, graph: Graph) -> Plan:
         """Return the plan of a graph, from the cache where there is one."""
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
-        key = key_of(graph, fused, fma)
+        key = key_of(graph, fused, fma, verifies())
         plan = self.plans.get(key)
         if plan is None:
             plan = plan_of(graph, fused=fused, fma=fma)
-            if key_of(graph, fused, fma) != key:
+            if key_of(graph, fused, fma, verifies()) != key:
                 return plan  # another thread has computed a part meanwhile: good for this run alone
             self.plans[key] = plan
         return plan
@@ -89,7 +90,8 @@ class Cpu:
             plan = plan_of(each, fused=fused, fma=fma)
             bound = bind(written, each, plan, threads_of, called)
             if bound is not None:
-                generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
+                if not get("verify"):  # each launch is to be verified, for its own lengths
+                    generalise(bound, partial(plan_of, fused=fused, fma=fma), threads_of)
                 return bound.kept
         return None
 

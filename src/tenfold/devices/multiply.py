@@ -25,10 +25,12 @@ from tenfold._native import Type, Value
 from tenfold.caches import remembered
 from tenfold.devices import blas
 from tenfold.devices.product_forms import Factor, copy_order
+from tenfold.devices.product_rules import verify_product
 from tenfold.devices.products import ProductStep, product_step
 from tenfold.devices.program import program_of
 from tenfold.ir.op import Op
 from tenfold.ops.cast import cast_values
+from tenfold.plan.verify import verifies
 from tenfold.settings import CPU_LEVELS, get
 
 STEPS = 1024
@@ -46,18 +48,18 @@ def step_of(
 
     The second is a copy where axes that it keeps cannot be walked as one.
     """
-    width, factors = register_bytes(), (factor_of(x1), factor_of(x2))
-    order, step = decided(op, params, *factors, width)
+    width, factors, verify = register_bytes(), (factor_of(x1), factor_of(x2)), verifies()
+    order, step = decided(op, params, *factors, width, verify)
     if step is None:
         x2 = _copied(x2, order)
-        step = decided(op, params, factor_of(x1), factor_of(x2), width)[1]
+        step = decided(op, params, factor_of(x1), factor_of(x2), width, verify)[1]
         assert step is not None, "what has been copied can be walked"
     return step, (x1, x2)
 
 
 @remembered("products", STEPS)
 def decided(
-    op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int
+    op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int, verify: bool
 ) -> tuple[tuple[int, ...], ProductStep | None]:
     """Return the order in which the second operand is to be copied, or the step where it is not."""
     assert op.contraction is not None, "a product says what it contracts"
@@ -66,7 +68,10 @@ def decided(
     order = copy_order(contraction, x1, x2)
     if order is not None:
         return order, None
-    return (), product_step(contraction, x1, x2, width=width)
+    step = product_step(contraction, x1, x2, width=width)
+    if verify:
+        verify_product(step, x1, x2)
+    return (), step
 
 
 def multiply(

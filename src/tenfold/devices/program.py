@@ -25,6 +25,8 @@ from tenfold.errors import CompileError
 from tenfold.ir.kernel import Kernel
 from tenfold.plan.fold_loop import FoldLoop
 from tenfold.plan.loop import Loop
+from tenfold.plan.verify import verifies, verify_kernel
+from tenfold.render.alignment import verify_alignment
 from tenfold.render.library_call import LibraryCall
 from tenfold.render.llvm import render
 from tenfold.settings import CPU_LEVELS, get
@@ -194,6 +196,10 @@ class Programs:
         """Return what renders and compiles a kernel and keeps its program, here and on disk."""
         begun, functions, text = time.perf_counter(), functions_of(kernel), source_of(kernel, cpu)
         debug(4, text)
+        if verifies():
+            if isinstance(kernel, (Kernel, Loop, FoldLoop)):
+                verify_kernel(kernel if isinstance(kernel, Kernel) else kernel.kernel)
+            verify_alignment(text)
 
         def made() -> Program:
             image = compiled(text, cpu, level)

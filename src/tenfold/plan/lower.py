@@ -198,8 +198,8 @@ class Lowering:
             return self._parameter(number, dtype)
         memory = Memory(number, item.dtype, (0,) * len(self.group.space))
         operand = self._operand_number(memory)
-        if valid is None:
-            valid = self.body.constant(True, BOOL)
+        if valid is None or item.size == 0:  # what has no elements is not read before it fails
+            valid = self.body.constant(item.size > 0, BOOL)
         nothing = offset = self.body.constant(0, INT64)
         steps = zip(index, self.layout(number), item.shape, strict=True)
         for place, stride, length in sorted(steps, key=lambda step: -abs(step[1])):

@@ -27,8 +27,10 @@ from tenfold.plan.layout import agreed_order, laid_out
 from tenfold.plan.lower import Lowering, contiguous
 from tenfold.plan.memory import Pairs, written_over
 from tenfold.plan.runs import runs_of
+from tenfold.plan.sized import is_sized
 from tenfold.plan.taken import Taken, Unit, outputs
 from tenfold.plan.traverse import Launch, launch_of
+from tenfold.plan.verify import verifies, verify_plan
 
 Layout = tuple[int, ...]
 
@@ -121,9 +123,13 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
     while True:
         runs = runs_of(graph, changes.at_once()) if changes.together else Runs()
         try:
-            return _Planner(graph, fused, fma, changes, runs).plan()
+            plan = _Planner(graph, fused, fma, changes, runs).plan()
         except NotInPlace as refused:
             changes.give_up(runs, refused.hazards)
+            continue
+        if verifies() and not is_sized(graph):
+            verify_plan(graph, plan)
+        return plan
 
 
 class _Changes:

@@ -187,10 +187,23 @@ def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
     return plain and len({step[0] for step in reads}) == len(shape)
 
 
+def is_sized(graph: Graph) -> bool:
+    """Whether lengths of a graph may be Sizes."""
+    return any(isinstance(node, SizedNode) for node in graph.nodes[:1])
+
+
 def refuse_items(items: tuple[Item, ...]) -> None:
     """Refuse a plan with items of which it is not known whether it holds for other lengths."""
     if not PLANNED.issuperset(item.kind for item in items):
         raise NotSymbolic
 
 
-__all__ = ["Lengths", "SizedNode", "SizedType", "compare_lengths", "refuse_items", "sized"]
+__all__ = [
+    "Lengths",
+    "SizedNode",
+    "SizedType",
+    "compare_lengths",
+    "is_sized",
+    "refuse_items",
+    "sized",
+]

@@ -88,6 +88,8 @@ class Launch:
     """Of rows that many threads scan: how many parts they have together; the totals are theirs."""
     order: tuple[int, ...] = ()
     """The axes of the space in the order of the loops, outermost first."""
+    space: tuple[int, ...] = ()
+    """The lengths of the axes of the space, by their numbers."""
     upwards: bool = False
     """Whether one thread must go through the units from the first to the last."""
 
@@ -249,6 +251,7 @@ class _Traversal:
             elements,
             parts,
             order=self._order(),
+            space=tuple(self.space),
         )
 
     def _scan_form(self) -> str:

@@ -66,6 +66,7 @@ def unit(frame: Frame, number: str) -> None:
     columns = (begin, smaller(text, integer(text, "add", begin, part), length))
     width = integer(text, "shl", integer(text, "add", part, frame.lanes), 3)
     writer = _Column(frame, columns, Scratch(width, frame.size["slots", 0, 0]))
+    writer.check()
     for pass_ in range(kernel.passes):
         writer.run(pass_)
 
@@ -94,6 +95,14 @@ class _Column:
         inside = integer(text, "sub", column, self.columns[0])
         offset = integer(text, "add", offset, integer(text, "mul", inside, dtype.itemsize))
         return text.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
+
+    def check(self) -> None:
+        """Let fail what is the same all along the folded axis, before anything is read by it."""
+        kernel = self.kernel
+        named = enumerate(zip(kernel.body, kernel.levels, strict=True))
+        failing = [i for i, (made, level) in named if made.name == "fail" and level < 0]
+        if failing:
+            self.packets(lambda column, mask: self.frame.compute(failing, {}, column, mask))
 
     def run(self, pass_: int) -> None:
         """Add one pass: the elements, the folds, and what follows from them."""
@@ -290,9 +299,10 @@ class _Column:
         kernel, text = self.kernel, self.text
         wanted = [i for i in kernel.remembered if kernel.levels[i] == 2 * pass_ + 1]
         stores = [store for store in kernel.stores if kernel.pass_of(store) == 2 * pass_ + 1]
-        known_now = (2 * pass_ + 1, -1) if pass_ == 0 else (2 * pass_ + 1,)
         named = enumerate(zip(kernel.body, kernel.levels, strict=True))
-        failing = [i for i, (made, level) in named if made.name == "fail" and level in known_now]
+        failing = [
+            i for i, (made, level) in named if made.name == "fail" and level == 2 * pass_ + 1
+        ]
 
         def inside(column: str, mask: str) -> None:
             known: dict[int, Packet] = {}
