@@ -7,7 +7,7 @@ CMAKE ?= cmake
 STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
 
-.PHONY: help develop test test-tiny lint format tidy types stubs bench docs native tsan asan fuzz \
+.PHONY: help develop test test-tiny full-size guard lint format tidy types stubs bench docs native tsan asan fuzz \
         model soak wheel changelog clean
 
 help: ## list the targets
@@ -22,6 +22,12 @@ test: ## all tests and doctests of the installed package
 
 test-tiny: ## the main habits in ten seconds
 	$(PYTHON) -m pytest --numprocesses=0 tests/tiny
+
+full-size: ## every form of loop at every threshold of the planner (hours); a plain test takes a choice
+	TENFOLD_FULL_SIZE=all $(PYTHON) -m pytest tests/full_size
+
+guard: ## tests of operations and plans with each array between unmapped pages
+	TENFOLD_GUARD=1 $(PYTHON) -m pytest tests/ops tests/plans
 
 lint: ## style, layers and sizes
 	$(PYTHON) -m ruff check

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "counters.h"
+#include "guard_pages.h"
 #include "lock.h"
 
 namespace tenfold {
@@ -87,9 +88,9 @@ std::size_t size_class(std::size_t bytes) {
     return (bytes + step - 1) / step * step;
 }
 
-void* pool_allocate(std::size_t bytes) {
-    if (bytes > (std::size_t(1) << 62) || must_fail()) return nullptr;
-    bytes = size_class(bytes);
+void* pool_allocate(std::size_t exact) {
+    if (exact > (std::size_t(1) << 62) || must_fail()) return nullptr;
+    std::size_t bytes = size_class(exact);
     void* memory = nullptr;
     {
         Guard guard(pool().lock);
@@ -97,7 +98,7 @@ void* pool_allocate(std::size_t bytes) {
         if (memory) note_live(bytes);
     }
     if (!memory) {
-        memory = system_allocate(bytes);
+        memory = guard_pages() ? map_guarded(exact) : system_allocate(bytes);
         if (!memory && trim_pool() > 0) memory = system_allocate(bytes);
         if (!memory) return nullptr;
         count_anywhere(Counter::allocations); // launches ask without the GIL
@@ -156,6 +157,12 @@ void make_room(std::size_t bytes, std::vector<void*>& fallen) {
 } // namespace
 
 void pool_free(void* memory, std::size_t bytes) noexcept {
+    if (guard_pages()) {
+        unmap_guarded(memory, bytes);
+        Guard guard(pool().lock);
+        pool().statistics.live_bytes -= size_class(bytes);
+        return;
+    }
     bytes = size_class(bytes);
     std::vector<void*> fallen; // freed outside the lock
     bool time_to_look = false;

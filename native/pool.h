@@ -14,6 +14,7 @@ constexpr std::size_t ALIGNMENT = 64;
 std::size_t size_class(std::size_t bytes);
 
 // Uninitialised memory of at least `bytes` bytes, or nullptr. Give it back with the same number.
+// Under TENFOLD_GUARD=1 (guard_pages.h) it is of no more bytes, and aligned as far as those are.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* memory, std::size_t bytes) noexcept;
 // As many blocks of so many bytes as there are places; null where there is no memory.

@@ -26,6 +26,7 @@ class Scratch {
     }
     bool grow(std::size_t bytes) {
         if (bytes <= bytes_) return true;
+        bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; // kernels rely on it
         void* memory = pool_allocate(bytes);
         if (!memory) return false;
         if (memory_) pool_free(memory_, bytes_);

@@ -7,6 +7,7 @@
 
 #include "../caches.h"
 #include "../counters.h"
+#include "../guard_pages.h"
 #include "../lock.h"
 #include "../plan.h"
 #include "../pool.h"
@@ -170,6 +171,7 @@ NB_MODULE(_native, module) {
         PoolStatistics statistics = pool_statistics();
         return nb::make_tuple(statistics.kept_bytes, statistics.cap_bytes);
     });
+    module.def("guard_pages", guard_pages);
     module.def("trim", [] {
         forget_caches();
         return trim_pool();

@@ -607,6 +607,11 @@ def cut_hashes(bits: int) -> None:
 def pool_bytes() -> tuple[int, int]:
     """Return the bytes that are kept for reuse, and how many may be."""
 
+def guard_pages() -> bool:
+    """Return what TENFOLD_GUARD said when this module was loaded: whether each array lies between
+    unmapped pages.
+    """
+
 def is_notable(number: bool | int | float | complex) -> bool:
     """Whether keys of plans tell this number from others."""
 

@@ -113,6 +113,14 @@ def _directory(value: object) -> str:
     return str(value) and str(Path(value).expanduser().absolute())
 
 
+def _guard(value: object) -> bool:
+    """The pool has read it from the environment when it was loaded: arrays may be there."""
+    flag = _flag(value)
+    if flag != _native.guard_pages():
+        raise ValueError(f"{value!r} comes too late; set TENFOLD_GUARD before Python starts")
+    return flag
+
+
 DEVICE_IDS: dict[str, int] = {}
 
 
@@ -263,6 +271,13 @@ SETTINGS: tuple[Setting, ...] = (
         0,
         _whole(0, 2**62),
         "Bytes that an engine's values may take (0: any number). For new engines.",
+    ),
+    Setting(
+        "guard",
+        False,
+        _guard,
+        "Put each array between unmapped pages, where whatever reads or writes outside it stops "
+        "the process; slow, for tests. From the environment only.",
     ),
     Setting(
         "debug",
