@@ -7,8 +7,11 @@ CMAKE ?= cmake
 STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
 
-.PHONY: help develop test test-tiny lint format tidy types stubs bench docs native tsan asan fuzz \
-        model soak wheel changelog clean
+SMOKE := $(wildcard bench/*.py)
+GRIDS ?= all
+
+.PHONY: help develop test test-all test-tiny test-level lint format tidy types stubs bench smoke \
+        examples docs native tsan asan fuzz model soak wheel changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -17,11 +20,25 @@ develop: ## install for development: Python edited in place, native code rebuilt
 	$(PYTHON) -m pip install --quiet 'scikit-build-core>=0.11' 'nanobind>=3.0' cmake ninja
 	$(PYTHON) -m pip install --quiet --no-build-isolation --editable '.[test]'
 
-test: ## all tests and doctests of the installed package
+test: ## the tests and doctests of the installed package, a sample of each exhaustive grid
 	$(PYTHON) -m pytest
+
+test-all: ## the same with every case of every grid (GRIDS=rest: those that `make test` leaves out)
+	$(PYTHON) -m pytest --grids=$(GRIDS)
 
 test-tiny: ## the main habits in ten seconds
 	$(PYTHON) -m pytest --numprocesses=0 tests/tiny
+
+# Of the tests of kernels those that compare values: they run for any level of the processor.
+KERNELS := tests/tiny tests/plans tests/render/test_complex_functions.py tests/render/test_masks.py \
+           tests/render/test_rules.py tests/render/test_strides.py tests/render/test_tile.py \
+           tests/ops/test_elementwise.py tests/ops/test_elementwise_semantics.py \
+           tests/ops/test_reduce.py tests/ops/test_scan.py tests/ops/test_contract.py \
+           tests/devices/test_cpu_reductions.py tests/devices/test_lengths.py \
+           tests/devices/test_products.py
+LEVEL ?= x86-64-v3
+test-level: ## tests of kernels on another level of the processor: LEVEL=x86-64-v3, -v2 or x86-64
+	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest $(KERNELS)
 
 lint: ## style, layers and sizes
 	$(PYTHON) -m ruff check
@@ -47,6 +64,15 @@ stubs: ## write the .pyi files of the public names from the op table
 
 bench: ## every program in bench/
 	@set -e; for program in bench/*.py; do echo "== $$program"; $(PYTHON) "$$program"; done
+
+smoke: ## every program in bench/ at full size, once: values are compared, nothing is timed
+	@set -e; for program in $(SMOKE); do echo "== $$program"; $(PYTHON) "$$program" --smoke; done
+
+examples: ## the examples at the size they have by themselves
+	cd examples && $(PYTHON) -m trees.tree_lstm
+	cd examples && $(PYTHON) -m graphs.message_passing
+	cd examples && $(PYTHON) -m per_sample.particles
+	cd examples && $(PYTHON) -m per_sample.adaptive_steps
 
 docs: ## run the tour, write the page of settings and the reference (pip install '.[docs]')
 	$(PYTHON) docs/tour.py

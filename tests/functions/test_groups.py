@@ -31,6 +31,7 @@ def check(
     return made
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(5))
 def test_programs_give_the_bits_of_their_nodes(seed: int, threads: int) -> None:

@@ -69,6 +69,7 @@ COUNTS: dict[str, tuple[Written, int]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 @pytest.mark.parametrize("name", COUNTS)
 def test_half_that_is_known_is_not_computed(name: str, dtype: str) -> None:
