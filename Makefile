@@ -97,7 +97,7 @@ asan: ## the same under the address and undefined-behaviour sanitizers
 	build/asan/stress $(STRESS_SECONDS)
 
 fuzz: ## 100,000 random expressions against the reference
-	$(PYTHON) -m pytest -m fuzz --hypothesis-profile=fuzz
+	$(PYTHON) -m pytest -m fuzz --grids=all --hypothesis-profile=fuzz
 
 model: ## engines against the sequential interpreter: all small graphs, 100,000 random programs
 	MODEL_OPERATORS=5 MODEL_SORTS=3 MODEL_PROGRAMS=100000 $(PYTHON) -m pytest --numprocesses=0 \

@@ -46,7 +46,9 @@ EVERY = 8
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "Cases of the grids that are marked `exhaustive`: a sample, all, or what the sample leaves."
+    text = (
+        "Cases of the grids that are marked `exhaustive`: a sample, all, or what the sample leaves."
+    )
     parser.addoption("--grids", choices=("sample", "all", "rest"), default="sample", help=text)
 
 

@@ -66,10 +66,10 @@ def seconds_as_milliseconds(found: Row) -> dict[str, float]:
     return {name: found[name] * 1e3 for name in ("tenfold", "numpy")}
 
 
-def large(_: int, quick: bool) -> Iterator[Row]:
+def large(rounds: int, quick: bool) -> Iterator[Row]:
     """Random programs, each run once, and then on five new shapes."""
     with tempfile.TemporaryDirectory() as folder:
-        warmed = fresh.warm_cache(folder)
+        warmed = rounds > 0 and fresh.warm_cache(folder)
         found = fresh.run("graphs", "large", LARGE // QUICK if quick else LARGE, cache=folder)
     once, later, count = found["first"], found["later"], found["programs"]
     before = "after cache warm" if warmed else "the compiler started, nothing else warm"
@@ -92,10 +92,10 @@ def large(_: int, quick: bool) -> Iterator[Row]:
     )
 
 
-def small(_: int, quick: bool) -> Iterator[Row]:
+def small(rounds: int, quick: bool) -> Iterator[Row]:
     """Different small expressions, once each."""
     with tempfile.TemporaryDirectory() as folder:
-        warmed = fresh.warm_cache(folder)
+        warmed = rounds > 0 and fresh.warm_cache(folder)
         found = fresh.run("graphs", "small", SMALL // QUICK if quick else SMALL, cache=folder)
     once, count = found["first"], found["programs"]
     before = "after cache warm" if warmed else "the compiler started, nothing else warm"

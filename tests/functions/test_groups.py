@@ -83,6 +83,7 @@ def test_products_are_within_the_bound_of_a_reordered_sum() -> None:
             assert_close(np.asarray(y), np.asarray(a) @ np.asarray(x), rtol=0, atol=bound)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_numbers_that_differ_have_the_dtype_of_their_operation(dtype: Any) -> None:
     xs = several(MEMBERS, 5, dtype=dtype)

@@ -166,6 +166,7 @@ def random_expression(random: Random, leaves: list[Any], depth: int) -> Callable
     return lambda m, n: one(m, n) + (abs(sign) if n is Moduli else sign) * other(m, n)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_random_expressions_have_the_values_of_numpy(device: str) -> None:
     fewer = 0
