@@ -6,9 +6,13 @@ NATIVE := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings
 CMAKE ?= cmake
 STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
+SECOND_RUN_PROGRAMS ?= 140
 
-.PHONY: help develop test test-tiny full-size guard lint format tidy types stubs bench docs native tsan asan fuzz \
-        model soak wheel changelog clean
+SMOKE := $(wildcard bench/*.py)
+GRIDS ?= all
+
+.PHONY: help develop test test-all test-tiny test-level full-size guard second-runs lint format tidy \
+        types stubs bench smoke examples docs native tsan asan fuzz model soak wheel changelog clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -17,8 +21,11 @@ develop: ## install for development: Python edited in place, native code rebuilt
 	$(PYTHON) -m pip install --quiet 'scikit-build-core>=0.11' 'nanobind>=3.0' cmake ninja
 	$(PYTHON) -m pip install --quiet --no-build-isolation --editable '.[test]'
 
-test: ## all tests and doctests of the installed package
+test: ## the tests and doctests of the installed package, a sample of each exhaustive grid
 	$(PYTHON) -m pytest
+
+test-all: ## the same with every case of every grid (GRIDS=rest: those that `make test` leaves out)
+	$(PYTHON) -m pytest --grids=$(GRIDS)
 
 test-tiny: ## the main habits in ten seconds
 	$(PYTHON) -m pytest --numprocesses=0 tests/tiny
@@ -28,6 +35,20 @@ full-size: ## every form of loop at every threshold of the planner (hours); a pl
 
 guard: ## tests of operations and plans with each array between unmapped pages
 	TENFOLD_GUARD=1 $(PYTHON) -m pytest tests/ops tests/plans
+
+second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
+	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py
+
+# Of the tests of kernels those that compare values: they run for any level of the processor.
+KERNELS := tests/tiny tests/plans tests/render/test_complex_functions.py tests/render/test_masks.py \
+           tests/render/test_rules.py tests/render/test_strides.py tests/render/test_tile.py \
+           tests/ops/test_elementwise.py tests/ops/test_elementwise_semantics.py \
+           tests/ops/test_reduce.py tests/ops/test_scan.py tests/ops/test_contract.py \
+           tests/devices/test_cpu_reductions.py tests/devices/test_lengths.py \
+           tests/devices/test_products.py
+LEVEL ?= x86-64-v3
+test-level: ## tests of kernels on another level of the processor: LEVEL=x86-64-v3, -v2 or x86-64
+	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest $(KERNELS)
 
 lint: ## style, layers and sizes
 	$(PYTHON) -m ruff check
@@ -54,6 +75,15 @@ stubs: ## write the .pyi files of the public names from the op table
 bench: ## every program in bench/
 	@set -e; for program in bench/*.py; do echo "== $$program"; $(PYTHON) "$$program"; done
 
+smoke: ## every program in bench/ at full size, once: values are compared, nothing is timed
+	@set -e; for program in $(SMOKE); do echo "== $$program"; $(PYTHON) "$$program" --smoke; done
+
+examples: ## the examples at the size they have by themselves
+	cd examples && $(PYTHON) -m trees.tree_lstm
+	cd examples && $(PYTHON) -m graphs.message_passing
+	cd examples && $(PYTHON) -m per_sample.particles
+	cd examples && $(PYTHON) -m per_sample.adaptive_steps
+
 docs: ## run the tour, write the page of settings and the reference (pip install '.[docs]')
 	$(PYTHON) docs/tour.py
 	$(PYTHON) docs/settings.py
@@ -77,7 +107,7 @@ asan: ## the same under the address and undefined-behaviour sanitizers
 	build/asan/stress $(STRESS_SECONDS)
 
 fuzz: ## 100,000 random expressions against the reference
-	$(PYTHON) -m pytest -m fuzz --hypothesis-profile=fuzz
+	$(PYTHON) -m pytest -m fuzz --grids=all --hypothesis-profile=fuzz
 
 model: ## engines against the sequential interpreter: all small graphs, 100,000 random programs
 	MODEL_OPERATORS=5 MODEL_SORTS=3 MODEL_PROGRAMS=100000 $(PYTHON) -m pytest --numprocesses=0 \

@@ -10,15 +10,18 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
 SHAPES = [(512, 512, 512), (64, 1024, 1024), (1024, 1024, 1024)]
 Work = Callable[[], object]
+Row = tuple[str, list[Work]]
+"""Its name, and what is run: the bare product, NumPy as written, ours, and our product alone."""
 
 
 def medians(works: list[Work], least: float = 1.0) -> list[float]:
@@ -44,8 +47,8 @@ def shown(name: str, works: list[Work]) -> None:
     )
 
 
-def rows(m: int, k: int, n: int, dtype: str) -> None:
-    """Print the rows of one shape."""
+def rows(m: int, k: int, n: int, dtype: str) -> Iterator[Row]:
+    """Yield the rows of one shape."""
     random = np.random.default_rng(0)
     x, w, b, c = (
         random.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (n,), (m, n))
@@ -63,26 +66,27 @@ def rows(m: int, k: int, n: int, dtype: str) -> None:
 
     target, ours = c.copy(), tn.asarray(c)
 
-    def grow() -> None:
+    def grow() -> object:
         nonlocal target
         target += 2 * (x @ w)
+        return target
 
-    def grow_ours() -> None:
+    def grow_ours() -> object:
         nonlocal ours
         ours += 2 * (tx @ tw)
-        ours.wait()
+        return ours.wait()
 
     for title, plain, lazy in (
         ("relu(x@w+b)", lambda: np.maximum(x @ w + b, 0), lambda: tn.maximum(tx @ tw + tb, 0)),
         ("x@w+c", lambda: x @ w + c, lambda: tx @ tw + tc),
         ("a.T@(2*w)", lambda: a.T @ (2 * w), lambda: ta.T @ (2 * tw)),
     ):
-        shown(name + title, [bare, plain, lambda lazy=lazy: lazy().wait(), own])
-    shown(f"{name}y+=2*x@w", [bare, grow, grow_ours, own])
+        yield name + title, [bare, plain, lambda lazy=lazy: lazy().wait(), own]
+    yield f"{name}y+=2*x@w", [bare, grow, grow_ours, own]
 
 
-def chains(dtype: str) -> None:
-    """Print the rows of chains, beside the products in the best order."""
+def chains(dtype: str) -> Iterator[Row]:
+    """Yield the rows of chains, beside the products in the best order."""
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((512, 512)).astype(dtype) for _ in range(2))
     u = random.standard_normal(512).astype(dtype)
@@ -105,11 +109,19 @@ def chains(dtype: str) -> None:
         ),
     ):
         works = [best, plain, lambda lazy=lazy: lazy().wait(), lambda own=own: own().wait()]
-        shown(f"{title} {dtype}", works)
+        yield f"{title} {dtype}", works
+
+
+def compare(comparison: Comparison, name: str, works: list[Work]) -> None:
+    """Compare the values of ours with those of NumPy."""
+    bare, plain, lazy, product = (work() for work in works)
+    comparison.values(name, lazy, plain)
+    comparison.values(f"{name}, the product", product, bare)
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the table, or compare values."""
+    comparison = Comparison() if smoke_wanted() else None
     threads = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     print(
         f"{'':34}{'bare':>10}{'NumPy':>10}{'ours':>10}{'our @':>10}"
@@ -117,9 +129,14 @@ def main() -> None:
     )
     with threadpool_limits(threads), tn.options(threads=threads):
         for dtype in ("float32", "float64"):
-            for shape in SHAPES:
-                rows(*shape, dtype)
-            chains(dtype)
+            several = [*(rows(*shape, dtype) for shape in SHAPES), chains(dtype)]
+            for name, works in (row for group in several for row in group):
+                if comparison is None:
+                    shown(name, works)
+                else:
+                    compare(comparison, name, works)
+    if comparison is not None:
+        comparison.end()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from algebra_work.experiments import EXPERIMENTS, PEERS
 from algebra_work.layers import LAYERS
 from algebra_work.measure import blas_peer, measure, of_several
 from kernel_work.peers import load_all
-from kernel_work.report import facts, show
+from kernel_work.report import compare, facts, show
 from rich.console import Console
 from rich.progress import track
 
@@ -35,6 +35,7 @@ GROUPS = [*dict.fromkeys(each.group for each in TIMED), *OTHERS]
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(1))
 @click.option("--size", default=1000, show_default=True, help="The order of the matrices.")
 @click.option("--dtype", default="float64", type=click.Choice(["float32", "float64"]))
+@click.option("--smoke", is_flag=True, help="Compare values at full size; time nothing.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Also write the figures.")
 def main(
     only: Sequence[str],
@@ -42,9 +43,11 @@ def main(
     rounds: int,
     size: int,
     dtype: str,
+    smoke: bool,
     file: Path | None,
 ) -> None:
     """Measure the rows and say which requirements are met."""
+    rounds, peers = (0, ("numpy", "blas")) if smoke else (rounds, peers)
     found = {name: peer and of_several(peer) for name, peer in load_all(peers or PEERS).items()}
     if "blas" in (peers or PEERS):
         found["blas"] = blas_peer(dtype)
@@ -59,7 +62,11 @@ def main(
         for each in track(chosen, "measuring", console=console, transient=True)
     ]
     for group, rows in OTHERS.items():
-        report["rows"] += rows() if group in wanted else []
+        left_out = smoke and group == "planning"
+        report["rows"] += rows() if group in wanted and not left_out else []
+    if smoke:
+        compare(report, "planning")
+        return
     report["compile"] = None
     report["seconds"] = time.perf_counter() - begin
     show(report, file)

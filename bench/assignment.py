@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from kernel_work.loops import LOOPS
 from kernel_work.peers import load_all
-from kernel_work.report import facts, measured, show
+from kernel_work.report import compare, facts, measured, show
 
 NAMES = [work.name for work in LOOPS]
 PEERS = ("numpy", "jax")
@@ -27,16 +27,26 @@ PEERS = ("numpy", "jax")
 @click.option("--peers", multiple=True, type=click.Choice(PEERS), help="These libraries.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(1))
 @click.option("--size-factor", default=1.0, show_default=True, help="Shrink every work for a look.")
+@click.option("--smoke", is_flag=True, help="Compare values at full size; time nothing.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Also write the figures.")
 def main(
-    only: Sequence[str], peers: Sequence[str], rounds: int, size_factor: float, file: Path | None
+    only: Sequence[str],
+    peers: Sequence[str],
+    rounds: int,
+    size_factor: float,
+    smoke: bool,
+    file: Path | None,
 ) -> None:
     """Measure the rows and say which requirements are met."""
-    found = load_all(peers or PEERS)
+    rounds = 0 if smoke else rounds
+    found = load_all([] if smoke else peers or PEERS)
     report = facts(found, rounds, size_factor)
     begin = time.perf_counter()
     works = [work for work in LOOPS if work.name in (only or NAMES)]
     report["rows"] = list(measured(works, found, None, rounds, size_factor))
+    if smoke:
+        compare(report)
+        return
     report["compile"] = None
     report["seconds"] = time.perf_counter() - begin
     show(report, file)

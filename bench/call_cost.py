@@ -11,6 +11,7 @@ import timeit
 from typing import Any
 
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
@@ -38,13 +39,19 @@ def cost(statement: str, names: dict[str, Any]) -> float:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print a table, or compare values."""
     random = np.random.default_rng(0)
     shapes = {"a": (8, 8), "b": (8, 8), "c": (8, 8), "v": (8,), "p": (100, 8, 8)}
     shapes |= {"x": (1000, 1000), "y": (1000, 1000)}
     values = {name: random.random(shape) for name, shape in shapes.items()}
     lazy = {"xp": tn, **{name: tn.asarray(value) for name, value in values.items()}}
     eager = {"xp": np, **values}
+    if smoke_wanted():
+        comparison = Comparison()
+        for name, text in ROWS.items():
+            comparison.values(name, eval(text, dict(lazy)), eval(text, dict(eager)))
+        comparison.end()
+        return
     print(f"{'':24s} {'tenfold':>8s} {'NumPy':>8s}")
     for name, text in ROWS.items():
         statements = ((f"({text}).wait()", lazy), (EAGER.get(name, text), eager))

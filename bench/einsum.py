@@ -19,6 +19,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
@@ -91,6 +92,23 @@ def jaxs(text: str, arrays: list[np.ndarray]) -> Callable[[], object]:
 PEERS = {"numpy": numpys, "torch": torchs, "jax": jaxs}
 
 
+def operands_of(line: str) -> tuple[str, list[np.ndarray]]:
+    """Return the text of a work and its operands."""
+    text, *shapes = line.split()
+    lengths = [tuple(map(int, shape.split(","))) for shape in shapes]
+    return text, [np.random.default_rng(i).random(s, "float32") for i, s in enumerate(lengths)]
+
+
+def compare() -> None:
+    """Compare the values of each work with those of NumPy."""
+    comparison = Comparison()
+    for line in WORKS.strip().splitlines():
+        text, arrays = operands_of(line)
+        expected = numpys(text, arrays)()
+        comparison.values(line, tn.einsum(text, *map(tn.asarray, arrays)), expected)
+    comparison.end("what a call costs")
+
+
 def table() -> None:
     """Print a row for each work."""
     peers = {name: make for name, make in PEERS.items() if find_spec(name)}
@@ -98,9 +116,7 @@ def table() -> None:
     print(f"{'':54} {'multiply-adds':>14} {'copies':>6} {'temps':>5}", end=" ")
     print(" ".join(f"{head:>9}" for head in heads), " ratio")
     for line in WORKS.strip().splitlines():
-        text, *shapes = line.split()
-        lengths = [tuple(map(int, shape.split(","))) for shape in shapes]
-        arrays = [np.random.default_rng(i).random(s, "float32") for i, s in enumerate(lengths)]
+        text, arrays = operands_of(line)
         given = [tn.asarray(x) for x in arrays]
         with tn.profile() as p:
             tn.einsum(text, *given).wait()
@@ -132,9 +148,13 @@ def calls() -> None:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print both tables, or compare values."""
     warnings.filterwarnings("ignore")
+    smoke = smoke_wanted()
     with tn.options(**({"threads": int(sys.argv[1])} if len(sys.argv) > 1 else {})):
+        if smoke:
+            compare()
+            return
         table()
         calls()
 

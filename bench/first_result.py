@@ -15,6 +15,8 @@ import sys
 import tempfile
 
 import click
+import numpy as np
+from value_checks import Comparison
 
 CODE = """
 import sys, time
@@ -25,14 +27,18 @@ begun, busy = time.perf_counter(), time.process_time()
 value = (tn.sqrt(a * a + b * b) + a * 3.0 - b / 2.0 + tn.exp(a) * b).wait()
 took = time.perf_counter() - begun, time.process_time() - busy
 print(*(seconds * 1e3 for seconds in took), "llvmlite" in sys.modules)
+if {file!r}:
+    np.save({file!r}, value)
 """
 ELEMENTS = (50, 1_000, 100_000)
 
 
-def first(elements: int, place: str, *, cold: bool) -> tuple[float, float]:
-    """Milliseconds to the first result of a process, by the clock and of the processor."""
+def first(elements: int, place: str, file: str = "", *, cold: bool) -> tuple[float, float]:
+    """Milliseconds to the first result of a process, by the clock and of the processor; the value
+    is saved to a file where one is named.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", CODE.format(elements=elements)],
+        [sys.executable, "-c", CODE.format(elements=elements, file=file)],
         env={**os.environ, "TENFOLD_CACHE": "1", "TENFOLD_CACHE_DIR": place},
         capture_output=True,
         text=True,
@@ -43,11 +49,28 @@ def first(elements: int, place: str, *, cold: bool) -> tuple[float, float]:
     return float(took), float(busy)
 
 
+def compare(folder: str) -> None:
+    """Compare the values of a cold process and of a warm one with those of NumPy."""
+    comparison = Comparison()
+    for elements in ELEMENTS:
+        a, b = (np.linspace(1.0 + i, 9.0, elements) for i in range(2))
+        expected = np.sqrt(a * a + b * b) + a * 3.0 - b / 2.0 + np.exp(a) * b
+        for cold in (True, False):
+            first(elements, f"{folder}/{elements}", f"{folder}/value.npy", cold=cold)
+            title = f"{elements:,} elements, {'cold' if cold else 'warm'}"
+            comparison.values(title, np.load(f"{folder}/value.npy"), expected)
+    comparison.end()
+
+
 @click.command()
 @click.option("--processes", default=15, show_default=True, help="Of each kind.")
-def main(processes: int) -> None:
+@click.option("--smoke", is_flag=True, help="Compare values, time nothing.")
+def main(processes: int, smoke: bool) -> None:
     """Print the medians of cold processes and of warm ones."""
     with tempfile.TemporaryDirectory() as name:
+        if smoke:
+            compare(name)
+            return
         for elements in ELEMENTS:
             warm = f"{name}/warm-{elements}"
             first(elements, warm, cold=True)

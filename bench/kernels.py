@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from kernel_work import compile_time, floor
 from kernel_work.peers import LOADERS, load_all
-from kernel_work.report import facts, measured, show
+from kernel_work.report import compare, facts, measured, show
 from kernel_work.rows import WORKS
 
 import tenfold as tn
@@ -32,19 +32,29 @@ NAMES = [*(work.name for work in WORKS), "compile-time"]
 @click.option("--peers", multiple=True, type=click.Choice(list(LOADERS)), help="These libraries.")
 @click.option("--rounds", default=9, show_default=True, type=click.IntRange(1))
 @click.option("--size-factor", default=1.0, show_default=True, help="Shrink every work for a look.")
+@click.option("--smoke", is_flag=True, help="Compare values at full size; time nothing.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Also write the figures.")
 def main(
-    only: Sequence[str], peers: Sequence[str], rounds: int, size_factor: float, file: Path | None
+    only: Sequence[str],
+    peers: Sequence[str],
+    rounds: int,
+    size_factor: float,
+    smoke: bool,
+    file: Path | None,
 ) -> None:
     """Measure the rows and say which requirements are met."""
-    found = load_all(peers or LOADERS)
+    rounds = 0 if smoke else rounds
+    found = load_all([] if smoke else peers or LOADERS)
     report = facts(found, rounds, size_factor)
     begin = time.perf_counter()
     chosen, compiles = only or NAMES, compiler()
     works = [work for work in WORKS if work.name in chosen]
-    copy = floor.build() if works else None
+    copy = floor.build() if works and not smoke else None
     report["rows"] = list(measured(works, found, copy, rounds, size_factor))
     report["compile"] = None
+    if smoke:
+        compare(report, "compile-time")
+        return
     if "compile-time" in chosen:
         if compiles is not None:
             report["compile"] = compile_time.measure(compiles, rounds)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
@@ -65,6 +67,43 @@ def best(works: list[Callable[[], object]], least: float = 0.4) -> list[float]:
     return [seconds * 1e6 for seconds in found]
 
 
+MAGNITUDES = ("eigh", "svd")
+"""Vectors: their signs are free."""
+VECTORS = 1e-6
+"""How far vectors may be from NumPy's: values lie close together."""
+
+
+def expected_of(name: str, found: Any) -> Any:
+    """Return the one of the results of NumPy or SciPy that is ours."""
+    found = found[{"eigh": 1, "lu": 2}.get(name, 0)] if isinstance(found, tuple) else found
+    return comparable(name, found)
+
+
+def comparable(name: str, found: Any) -> np.ndarray:
+    """Return the part of values that does not depend on the routine: magnitudes, a sorted set."""
+    values = np.asarray(found)
+    if name == "eigvals":
+        return np.sort(values.real)
+    return np.abs(values) if name in MAGNITUDES else values
+
+
+def compare(dtype: str, names: Iterable[str]) -> None:
+    """Compare the values of every operation and shape with those of NumPy or SciPy."""
+    comparison = Comparison()
+    for name in names:
+        print(name, flush=True)
+        ours, numpys = CASES[name]
+        for shape in SHAPES:
+            x, title = definite(shape, dtype), f"{name} {'x'.join(map(str, shape))}"
+            expected = expected_of(name, numpys(x))
+            tolerance = VECTORS if name in MAGNITUDES else None
+            for threads in (1, 2) if len(shape) > 2 else (1,):
+                with tn.options(threads=threads):
+                    found = comparable(name, ours(tn.asarray(x)))
+                comparison.values(f"{title}, {threads} threads", found, expected, tolerance)
+    comparison.end()
+
+
 def on(threads: int, work: Callable[..., object], x: np.ndarray) -> Callable[[], None]:
     """Return what computes with so many threads of our pool."""
     given = tn.asarray(x)
@@ -86,8 +125,12 @@ def definite(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.asarray(squares / shape[-1]).astype(dtype)
 
 
-def main(dtype: str = "float64", *names: str) -> None:
-    """Print a line for every operation and shape."""
+def main(dtype: str = "float64", *names: str, smoke: bool = False) -> None:
+    """Print a line for every operation and shape, or compare values."""
+    if smoke:
+        with ThreadpoolController().limit(limits=1):
+            compare(dtype, names or CASES)
+            return
     columns = f"{'lapack':>10} {'pool':>10} {'numpy':>10}  lapack  pool"
     print(f"{dtype}\n{'':10} {'shape':>15} {columns}")
     with ThreadpoolController().limit(limits=1):
@@ -103,4 +146,5 @@ def main(dtype: str = "float64", *names: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    wanted = smoke_wanted()
+    main(*sys.argv[1:], smoke=wanted)

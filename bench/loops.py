@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
@@ -63,10 +64,10 @@ def loops(work: Work, xs: np.ndarray) -> dict[str, Callable[[], Any]]:
     def body(carry: tn.Array, x: tn.Array) -> tuple[tn.Array, tn.Array]:
         return work.body(tn, carry, x)
 
-    def scanned() -> None:
-        tn.scan(body, init, rows)[1].wait()
+    def scanned() -> tn.Array:
+        return tn.scan(body, init, rows)[1].wait()
 
-    def unrolled(at_once: bool) -> None:
+    def unrolled(at_once: bool) -> list[tn.Array]:
         carry, ys = init, []
         for i in range(STEPS):
             carry, y = body(carry, rows[i])
@@ -75,6 +76,7 @@ def loops(work: Work, xs: np.ndarray) -> dict[str, Callable[[], Any]]:
             ys.append(y)
         tn.eval(carry, *ys)
         ys[-1].wait()
+        return ys
 
     def numpy_loop() -> np.ndarray:
         carry, ys = np.zeros(work.length), []
@@ -112,10 +114,31 @@ def best(run: Callable[[], Any]) -> float:
     return min(found)
 
 
-def main() -> None:
-    """Print a row for each work."""
+def inputs(work: Work) -> np.ndarray:
+    """Return the rows of all steps."""
+    return np.random.default_rng(0).standard_normal((STEPS, work.length))
+
+
+def compare() -> None:
+    """Compare the values of every step with those of NumPy's loop."""
+    comparison = Comparison()
     for work in WORKS:
-        xs = np.random.default_rng(0).standard_normal((STEPS, work.length))
+        found = loops(work, inputs(work))
+        expected = found["NumPy"]()
+        for name in ("tn.scan", "loop of nodes", "step by step"):
+            values = found[name]()
+            values = np.stack([*map(np.asarray, values)]) if isinstance(values, list) else values
+            comparison.values(f"{work.name}, {name}", values, expected)
+    comparison.end()
+
+
+def main() -> None:
+    """Print a row for each work, or compare values."""
+    if smoke_wanted():
+        compare()
+        return
+    for work in WORKS:
+        xs = inputs(work)
         times = {name: best(run) / STEPS * 1e6 for name, run in loops(work, xs).items()}
         shown = "  ".join(f"{name} {microseconds:.2f}" for name, microseconds in times.items())
         print(f"{work.name:16} {shown}")

@@ -10,6 +10,7 @@ import statistics
 import timeit
 
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
@@ -23,16 +24,31 @@ def cost(statement: str, names: dict[str, object]) -> float:
     return (statistics.median(times) - statistics.median(empty)) / CALLS * 1e9
 
 
+NODES = ("x + x", "x * 2.0", "xp.exp(x)", "x.sum()", "x[2:9]", "xp.reshape(x, (5, 10))")
+
+
+def compare(values: np.ndarray) -> None:
+    """Compare the values of every node with those of NumPy."""
+    comparison = Comparison()
+    for text in NODES:
+        found = eval(text, {"x": tn.asarray(values / 50), "xp": tn})
+        comparison.values(text, found, eval(text, {"x": values / 50, "xp": np}))
+    comparison.end()
+
+
 def main() -> None:
-    """Print a table."""
+    """Print a table, or compare values."""
     values = np.arange(50, dtype=np.float32)
+    if smoke_wanted():
+        compare(values)
+        return
     rows = {
-        "tenfold node x + x": cost("x + x", {"x": tn.asarray(values)}),
-        "tenfold node x * 2.0": cost("x * 2.0", {"x": tn.asarray(values)}),
-        "tenfold node tn.exp(x)": cost("tn.exp(x)", {"x": tn.asarray(values), "tn": tn}),
-        "tenfold node x.sum()": cost("x.sum()", {"x": tn.asarray(values)}),
-        "tenfold node x[2:9]": cost("x[2:9]", {"x": tn.asarray(values)}),
-        "tenfold node reshape": cost("tn.reshape(x, (5, 10))", {"x": tn.asarray(values), "tn": tn}),
+        **{
+            f"tenfold node {text.replace('xp.', 'tn.')}": cost(
+                text, {"x": tn.asarray(values), "xp": tn}
+            )
+            for text in NODES
+        },
         "NumPy x + x": cost("x + x", {"x": values}),
         "NumPy x.sum()": cost("x.sum()", {"x": values}),
     }
@@ -44,7 +60,7 @@ def main() -> None:
         torch.set_num_threads(1)
         rows["PyTorch x + x"] = cost("x + x", {"x": torch.from_numpy(values)})
     for name, nanoseconds in rows.items():
-        print(f"{name:24s} {nanoseconds:8.1f} ns   {nanoseconds / rows['NumPy x + x']:.2f}x NumPy")
+        print(f"{name:36s} {nanoseconds:8.1f} ns   {nanoseconds / rows['NumPy x + x']:.2f}x NumPy")
 
 
 if __name__ == "__main__":

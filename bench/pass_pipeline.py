@@ -14,6 +14,7 @@ import time
 
 import llvmlite.binding as llvm
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 from tenfold import _native
@@ -21,15 +22,32 @@ from tenfold._native import Type, Value
 from tenfold.devices.compiling import processor
 from tenfold.devices.device import DEVICES
 from tenfold.ir.graph import Graph
+from tenfold.plan.traverse import Launch, packed
 from tenfold.render.llvm import render
 
 ROUNDS = 15
 
 
-def works() -> dict[str, tn.Array]:
+def operands() -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(0)
-    x, y = (tn.asarray(rng.random(1 << 15)) for _ in range(2))
-    rows = tn.asarray(rng.random((128, 1024), dtype=np.float32))
+    return rng.random(1 << 15), rng.random(1 << 15), rng.random((128, 1024), dtype=np.float32)
+
+
+def expected() -> tuple[np.ndarray, ...]:
+    """What NumPy makes of the works, in their order."""
+    x, y, rows = operands()
+    powers = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    return (
+        2 * x + 3 * y - x * y,
+        np.sin(x) ** 2 + np.cos(y) ** 2 + np.exp(-x),
+        np.sum((x - y) * (x - y)),
+        powers / powers.sum(axis=-1, keepdims=True),
+        rows.sum(axis=0),
+    )
+
+
+def works() -> dict[str, tn.Array]:
+    x, y, rows = map(tn.asarray, operands())
     return {
         "2a+3b-ca": 2 * x + 3 * y - x * y,
         "sin(a)**2+cos(b)**2+exp(-a)": tn.sin(x) ** 2 + tn.cos(y) ** 2 + tn.exp(-x),
@@ -39,7 +57,7 @@ def works() -> dict[str, tn.Array]:
     }
 
 
-def launched(array: tn.Array) -> tuple[object, object, list[int], list[Value]]:
+def launched(array: tn.Array) -> tuple[Launch, list[np.ndarray], list[int], list[Value]]:
     """The launch of the one kernel of an expression, its text, and its memory."""
     graph = Graph.of([_native.node_of(array)])
     plan = DEVICES["cpu"].plan(graph)
@@ -49,10 +67,28 @@ def launched(array: tn.Array) -> tuple[object, object, list[int], list[Value]]:
         item = plan.items[memory.item]
         there = graph.nodes[item.position].value()
         type_ = Type(item.shape, item.dtype, "cpu")
-        values.append(there or Value.allocate(type_, item.size * item.dtype.itemsize))
+        if there is None:
+            there = Value.allocate(type_, item.size * item.dtype.itemsize)
+            ctypes.memset(there.address, 0, there.nbytes)
+        values.append(there)
     totals = [np.zeros(size, np.uint8) for size in step.launch.totals]
     addresses = [value.address for value in values] + [table.ctypes.data for table in totals]
     return step.launch, totals, addresses, values
+
+
+def run(launch: Launch, address: int, addresses: list[int]) -> None:
+    """Launch a kernel on one thread; its scalars are all 1."""
+    scalars = np.ones(16).tobytes()
+    _native.launch(
+        address,
+        addresses,
+        packed(launch.sizes),
+        scalars,
+        launch.scratch,
+        launch.units,
+        launch.grain,
+        1,
+    )
 
 
 def compiled(text: str, passes: bool) -> tuple[int, float, object]:
@@ -75,31 +111,41 @@ def compiled(text: str, passes: bool) -> tuple[int, float, object]:
     return address, (time.perf_counter() - begun) * 1e3, engine
 
 
+def written(array: tn.Array, passes: bool) -> list[bytes]:
+    """What the kernel of an expression writes, compiled without or with the passes."""
+    launch, totals, addresses, values = launched(array)
+    address, _, _engine = compiled(render(launch.kernel), passes)
+    run(launch, address, addresses)
+    return [*map(bytes, values), *map(bytes, totals)]
+
+
+def compare() -> None:
+    """Compare the works with NumPy, and what their kernels write with the passes and without."""
+    comparison = Comparison()
+    for (name, array), wanted in zip(works().items(), expected(), strict=True):
+        plain, passed = (written(array, passes) for passes in (False, True))
+        comparison.fact(f"{name}, with the passes", plain == passed, "other bits")
+        comparison.values(name, array, wanted)
+    comparison.end()
+
+
 def main() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    if smoke_wanted():
+        compare()
+        return
     print(f"{'kernel':30} {'compile, with':>20} {'run, with':>20} {'run ratio':>10}")
     for name, array in works().items():
         launch, _totals, addresses, _values = launched(array)
         text = render(launch.kernel)
         both = [compiled(text, passes) for passes in (False, True)]
-        scalars = np.ones(16).tobytes()
-        table = [ctypes.c_void_p(address).value for address in addresses]
         times: list[list[float]] = [[], []]
         for _ in range(ROUNDS):
             for (address, _, _), seconds in zip(both, times, strict=True):
                 begun = time.perf_counter()
                 for _ in range(5):
-                    _native.launch(
-                        address,
-                        table,
-                        launch.sizes,
-                        scalars,
-                        launch.scratch,
-                        launch.units,
-                        launch.grain,
-                        1,
-                    )
+                    run(launch, address, addresses)
                 seconds.append((time.perf_counter() - begun) / 5 * 1e6)
         plain, with_ = (statistics.median(seconds) for seconds in times)
         print(

@@ -1,6 +1,7 @@
 """Products by packet code and by BLAS, beside numpy.matmul: where devices/products.py changes over.
 
-Run: python bench/products.py [width of registers in bytes]. Three tables: square products by packet
+Run: python bench/products.py [width of registers in bytes] [--smoke]. The width is
+this processor's unless one is given. Three tables: square products by packet
 code, by gemm in panels on our threads, by one gemm that starts its own threads, and by NumPy;
 stacks of 10,000 small ones; vectors. Microseconds, medians, one run, results in memory that is
 there already (NumPy: out=). The rest of the machine should be idle.
@@ -17,15 +18,31 @@ from contextlib import nullcontext
 
 import llvmlite.binding as llvm
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 from tenfold import _native
 from tenfold._native import Type
 from tenfold.devices import blas, products
+from tenfold.devices.multiply import register_bytes
 from tenfold.devices.product_forms import Factor
 from tenfold.devices.products import ProductStep, product_step
 from tenfold.ops.contract import matmul
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
+SQUARE_DTYPES = ("float32", "float64", "complex64", "complex128")
+SQUARES = (16, 64, 128, 256, 512, 1024, 2048)
+STACK_DTYPES = ("float32", "float64", "complex64", "int32")
+STACKS = (2, 3, 4, 8, 12, 16, 24, 32)
+VECTOR_DTYPES = ("float32", "float64")
+VECTORS = (
+    ((1000, 1000), (1000,)),
+    ((1000,), (1000, 1000)),
+    ((4000, 4000), (4000,)),
+    ((4000,), (4000, 4000)),
+    ((100_000, 8), (8,)),
+    ((100_000, 3), (3,)),
+    ((1_000_000,), (1_000_000,)),
+)
 _kept: list[object] = []
 
 
@@ -81,8 +98,8 @@ def forced(limit: int | None, width: int) -> None:
 def squares(width: int, threads: int) -> None:
     """Packet code, panels, one threaded call and NumPy."""
     print(f"{'dtype':10} {'n':>5} {'packets':>10} {'panels':>10} {'one gemm':>10} {'numpy':>10}")
-    for dtype in ("float32", "float64", "complex64", "complex128"):
-        for n in (16, 64, 128, 256, 512, 1024, 2048):
+    for dtype in SQUARE_DTYPES:
+        for n in SQUARES:
             x1, x2 = (np.random.default_rng(0).normal(size=(n, n)).astype(dtype) for _ in range(2))
             out = np.empty_like(x1)
             row = []
@@ -100,8 +117,8 @@ def stacks(width: int, threads: int) -> None:
     """10,000 small products."""
     print(f"{'dtype':10} {'n':>5} {'packets':>10} {'numpy':>10} {'ratio':>6}")
     forced(None, width)
-    for dtype in ("float32", "float64", "complex64", "int32"):
-        for n in (2, 3, 4, 8, 12, 16, 24, 32):
+    for dtype in STACK_DTYPES:
+        for n in STACKS:
             x1, x2 = (np.ones((10_000, n, n), dtype) for _ in range(2))
             out = np.empty_like(x1)
             ours = median(launcher(x1, x2, out, width, threads)[1])
@@ -113,16 +130,8 @@ def vectors(width: int, threads: int) -> None:
     """A matrix times a vector, from either side, and two vectors."""
     print(f"{'dtype':10} {'shapes':>24} {'packets':>10} {'numpy':>10} {'ratio':>6}")
     forced(None, width)
-    for dtype in ("float32", "float64"):
-        for first, second in (
-            ((1000, 1000), (1000,)),
-            ((1000,), (1000, 1000)),
-            ((4000, 4000), (4000,)),
-            ((4000,), (4000, 4000)),
-            ((100_000, 8), (8,)),
-            ((100_000, 3), (3,)),
-            ((1_000_000,), (1_000_000,)),
-        ):
+    for dtype in VECTOR_DTYPES:
+        for first, second in VECTORS:
             x1, x2 = np.ones(first, dtype), np.ones(second, dtype)
             out = np.asarray(x1 @ x2).copy()
             ours = median(launcher(x1, x2, out, width, threads)[1])
@@ -134,12 +143,56 @@ def vectors(width: int, threads: int) -> None:
             )
 
 
+def checked(
+    comparison: Comparison, name: str, x1: np.ndarray, x2: np.ndarray, width: int, threads: int
+) -> None:
+    """Compare one product with that of NumPy."""
+    expected = np.asarray(x1 @ x2)
+    out = np.zeros_like(expected)
+    launcher(x1, x2, out, width, threads)[1]()
+    title = f"{x1.dtype} {x1.shape} @ {x2.shape}, {name}"
+    comparison.values(title, out, expected)
+
+
+def sample(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return small integers as numbers of a dtype."""
+    return np.random.default_rng(len(shape)).integers(-3, 4, shape).astype(dtype)
+
+
+def compare(width: int, threads: int) -> None:
+    """Compare the products of all tables with those of NumPy."""
+    comparison = Comparison()
+    for dtype in SQUARE_DTYPES:
+        for n in SQUARES:
+            x1, x2 = (np.random.default_rng(0).normal(size=(n, n)).astype(dtype) for _ in range(2))
+            for name, limit, panel in (
+                ("packets", None, 256),
+                ("panels", 0, 256),
+                ("one gemm", 0, n),
+            ):
+                forced(limit, width)
+                products.PANEL = panel
+                checked(comparison, name, x1, x2, width, 0 if name == "one gemm" else threads)
+    forced(None, width)
+    products.PANEL = 256
+    stacked = [((10_000, n, n), (10_000, n, n), dtype) for dtype in STACK_DTYPES for n in STACKS]
+    vectors = [(*each, dtype) for dtype in VECTOR_DTYPES for each in VECTORS]
+    for *shapes, dtype in (*stacked, *vectors):
+        x1, x2 = (sample(shape, dtype) for shape in shapes)
+        checked(comparison, "packets", x1, x2, width, threads)
+    comparison.end()
+
+
 def main() -> None:
-    """Print the tables."""
-    width, threads = int(sys.argv[1]) if len(sys.argv) > 1 else 64, 2
+    """Print the tables, or compare values."""
+    smoke = smoke_wanted()
+    width, threads = int(sys.argv[1]) if len(sys.argv) > 1 else register_bytes(), 2
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     _native.set_threads(threads)
+    if smoke:
+        compare(width, threads)
+        return
     for table in (squares, stacks, vectors):
         table(width, threads)
 

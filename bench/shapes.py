@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
 ROUNDS, SHAPES = 15, 50
 
 
-def softmax(x: Any) -> Any:
+def softmax(x: Any, xp: Any = tn) -> Any:
     """Of each row."""
-    powers = tn.exp(x - tn.max(x, axis=-1, keepdims=True))
-    return powers / tn.sum(powers, axis=-1, keepdims=True)
+    powers = xp.exp(x - xp.max(x, axis=-1, keepdims=True))
+    return powers / xp.sum(powers, axis=-1, keepdims=True)
 
 
 ROWS: dict[str, tuple[Callable[..., Any], int]] = {
@@ -51,9 +52,32 @@ def times(expression: Callable[..., Any], operands: list[list[tn.Array]]) -> tup
     return (between - begun) / SHAPES * 1e6, (ended - between) / SHAPES * 1e6
 
 
+EXPECTED: dict[str, Callable[..., Any]] = {
+    "sum((a - b)**2, axis=1)": lambda a, b: np.sum((a - b) ** 2, axis=1),
+    "softmax(a)": lambda x: softmax(x, np),
+}
+"""The same for NumPy, where it is written in another way."""
+
+
+def compare() -> None:
+    """Compare the values of every row, of new shapes and of known ones, with those of NumPy."""
+    comparison, random = Comparison(), np.random.default_rng(0)
+    for name, (expression, count) in ROWS.items():
+        fresh = shapes()
+        for shape in [next(fresh) for _ in range(SHAPES)]:
+            for _ in range(3):
+                arrays = [random.standard_normal(shape) for _ in range(count)]
+                expected = EXPECTED.get(name, expression)(*arrays)
+                comparison.values(f"{name} {shape}", expression(*map(tn.asarray, arrays)), expected)
+    comparison.end()
+
+
 def main() -> None:
-    """Print a table."""
+    """Print a table, or compare values."""
     tn.set_options(tier=1)
+    if smoke_wanted():
+        compare()
+        return
     print(f"{'':24s} {'made new':>9s} {'again':>7s} {'computed new':>13s} {'again':>7s}")
     for name, (expression, count) in ROWS.items():
         fresh, rounds = shapes(), []

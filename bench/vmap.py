@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import numpy as np
+from value_checks import Comparison, smoke_wanted
 
 import tenfold as tn
 
@@ -138,12 +139,30 @@ def by_turns(works: list[Callable[[], Any]], rounds: int = 5, least: float = 0.0
     return [each * 1e6 for each in best]
 
 
-def main(threads: int) -> None:
-    tn.set_options(threads=threads)
+def inputs(work: Work) -> list[np.ndarray]:
+    """Return the rows and what all members share."""
     random = np.random.default_rng(0)
+    return [random.standard_normal(s, dtype=np.float32) for s in (work.rows, work.shared)]
+
+
+def compare() -> None:
+    """Compare the values of every work with those of NumPy's loop."""
+    comparison = Comparison()
     for work in WORKS:
-        x, w = (random.standard_normal(s, dtype=np.float32) for s in (work.rows, work.shared))
-        ways = peers(work, x, w)
+        ways = peers(work, *inputs(work))
+        expected = ways["NumPy loop"]()
+        for name in ("tn.vmap", "by hand"):
+            comparison.values(f"{work.name}, {name}", ways[name](), expected)
+    comparison.end()
+
+
+def main(threads: int, *, smoke: bool = False) -> None:
+    tn.set_options(threads=threads)
+    if smoke:
+        compare()
+        return
+    for work in WORKS:
+        ways = peers(work, *inputs(work))
         times = by_turns(list(ways.values()))
         with tn.profile() as p:
             result = np.asarray(ways["tn.vmap"]())
@@ -154,4 +173,5 @@ def main(threads: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2)
+    wanted = smoke_wanted()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2, smoke=wanted)

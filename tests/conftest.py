@@ -3,6 +3,9 @@
 No test fails for being slow: other work on the machine is no fault of ours. `make fuzz` tries
 100,000 examples.
 
+Of a grid that is marked `exhaustive` a run takes the cases that `sample` below chooses; all of them
+are for `pytest --grids=all`, which is `make test-all`.
+
 Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
 another that counts compiling would find. Where they are kept is no place of the user's.
 
@@ -15,6 +18,9 @@ import atexit
 import os
 import shutil
 import tempfile
+import zlib
+from collections import defaultdict
+from collections.abc import Sequence
 
 import hypothesis
 import pytest
@@ -38,7 +44,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tests")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def skip_other_processors(items: list[pytest.Item]) -> None:
     """Skip the cases of processors that have more instructions than this one."""
     from tenfold import _native
     from tenfold.settings import CPU_LEVELS
@@ -48,3 +54,52 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         cpu = item.callspec.params.get("cpu") if hasattr(item, "callspec") else None
         if isinstance(cpu, str) and CPU_LEVELS.get(cpu, 0) > highest:
             item.add_marker(pytest.mark.skip(f"this processor cannot run {cpu}"))
+
+
+EVERY = 8
+"""Of the cases of a grid that add no new value of a parameter one in so many is taken."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = (
+        "Cases of the grids that are marked `exhaustive`: a sample, all, or what the sample leaves."
+    )
+    parser.addoption("--grids", choices=("sample", "all", "rest"), default="sample", help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect cases of exhaustive grids as `--grids` says; a case that is named runs always."""
+    skip_other_processors(items)
+    grids = config.getoption("--grids")
+    if grids == "all" or any("[" in each for each in config.args):
+        return
+    cases: dict[str, list[str]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("exhaustive"):
+            cases[item.nodeid.partition("[")[0]].append(item.nodeid)
+    sampled = {nodeid for grid in cases.values() for nodeid in sample(grid)}
+    rest = {nodeid for grid in cases.values() for nodeid in grid} - sampled
+    chosen = [item for item in items if (item.nodeid in rest) == (grids == "rest")]
+    if len(chosen) < len(items):
+        deselected = [item for item in items if (item.nodeid in rest) != (grids == "rest")]
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = chosen
+
+
+def sample(nodeids: Sequence[str]) -> list[str]:
+    """Return a part of a grid that depends on the names of its cases alone.
+
+    A case is taken if a value of one of its parameters (a part of its name between hyphens) was in
+    none before, in the order of checksums; of the others one in `EVERY`. Where each case has a
+    value of its own, a fourth is taken.
+    """
+    ordered = sorted(nodeids, key=lambda nodeid: (zlib.crc32(nodeid.encode()), nodeid))
+    seen: set[tuple[int, str]] = set()
+    new, known = [], []
+    for nodeid in ordered:
+        values = set(enumerate(nodeid.partition("[")[2].removesuffix("]").split("-")))
+        (known if values <= seen else new).append(nodeid)
+        seen |= values
+    if len(new) > 0.75 * len(ordered):
+        return ordered[: -(-len(ordered) // 4)]
+    return new + known[::EVERY]

@@ -80,6 +80,7 @@ def one_by_one(name: str) -> Results:
     return found
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("limit", [0, 1, 7, 64])
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -46,6 +46,7 @@ SETTINGS = [(threads, limit) for threads in (1, 2, 7) for limit in (0, 1, 7, 64)
 """Threads, and how many calls a batch may have; 0 is any number."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", tree_lstm.MODELS)
 @pytest.mark.parametrize(("threads", "limit"), SETTINGS)
 def test_trees_have_the_states_of_numpy(

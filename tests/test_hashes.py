@@ -119,6 +119,7 @@ def test_structures_have_the_same_bits_for_all_lengths(seed: int, bits: int) -> 
             assert_equal_bits(one, other)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, 45, CHUNK))
 def test_random_programs_equal_numpy(first: int, bits: int) -> None:

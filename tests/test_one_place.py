@@ -7,6 +7,7 @@ An elementary function has a formula besides, which kernels compute: by that nam
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = {"__init__.pyi", "linalg.pyi", "operators.pyi", "_methods.pyi"}
+
+
+@functools.cache
+def names_of(path: Path) -> frozenset[str]:
+    """Return what `names_spelled` yields; files are parsed once."""
+    return frozenset(names_spelled(path))
 
 
 def names_spelled(path: Path) -> Iterator[str]:
@@ -49,7 +56,7 @@ def hand_written() -> list[Path]:
 
 def files_that_spell(name: str) -> list[str]:
     """Return the hand-written files in which a name stands."""
-    return [str(path.relative_to(ROOT)) for path in hand_written() if name in names_spelled(path)]
+    return [str(path.relative_to(ROOT)) for path in hand_written() if name in names_of(path)]
 
 
 @pytest.mark.parametrize("name", ["matmul", "softmax", "take", "concat", "argmax", "mean", "tril"])

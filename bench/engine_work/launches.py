@@ -6,6 +6,7 @@ Takes whether a quick look will do; hands on rows that have no times, but counte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import numpy as np
 from kernel_work import THREADS
@@ -17,31 +18,39 @@ from engine_work.rows import at_most, is_so, row
 LIMIT = 64
 DROPPED, MEMORY = 100_000, 1 << 20
 
-Push = Callable[[tn.Engine], list[tn.Handle]]
+Pushed = tuple[list[tn.Handle], list[np.ndarray]]
+"""Handles, and the values that NumPy has for them."""
+Push = Callable[[tn.Engine], Pushed]
 
 
 def squares(count: int, order: int) -> Push:
     """Products of so many matrices with themselves."""
     random = np.random.default_rng(order)
 
-    def push(engine: tn.Engine) -> list[tn.Handle]:
-        puts = [engine.put(random.standard_normal((order, order))) for _ in range(count)]
-        return [engine.push(tn.operators.matmul, x, x) for x in puts]
+    def push(engine: tn.Engine) -> Pushed:
+        arrays = [random.standard_normal((order, order)) for _ in range(count)]
+        puts = [*map(engine.put, arrays)]
+        handles = [engine.push(tn.operators.matmul, x, x) for x in puts]
+        return handles, [x @ x for x in arrays]
 
     return push
 
 
-def chains(engine: tn.Engine) -> list[tn.Handle]:
+def chains(engine: tn.Engine) -> Pushed:
     """Three chains of ten products."""
     matrix = engine.put(np.eye(3) * 0.5)
     ends = [matrix] * 3
     for _ in range(10):
         ends = [engine.push(tn.operators.matmul, end, matrix) for end in ends]
-    return ends
+    return ends, [np.eye(3) * 0.5**11] * 3
 
 
 def several(*pushes: Push) -> Push:
-    return lambda engine: [handle for push in pushes for handle in push(engine)]
+    def push(engine: tn.Engine) -> Pushed:
+        handles, expected = zip(*(push(engine) for push in pushes), strict=True)
+        return [*chain(*handles)], [*chain(*expected)]
+
+    return push
 
 
 WORKS: dict[str, tuple[Push, int]] = {
@@ -57,11 +66,14 @@ def launches(_: int, quick: bool) -> Iterator[Row]:
     for title, (push, most) in WORKS.items():
         with tn.Engine(threads=THREADS, batch_limit=LIMIT) as engine, tn.profile() as p:
             with engine.hold():
-                handles = push(engine)
+                handles, expected = push(engine)
             engine.flush()
+            right = all(map(np.allclose, [handle.get() for handle in handles], expected))
             del handles
         name = title.replace(" ", "-")
-        yield row(name, f"{title}, held, batch_limit {LIMIT}", {}, at_most(most, p.launches, ""))
+        few = at_most(most, p.launches, "") | {"exact": True}
+        said = is_so("NumPy's values", right)
+        yield row(name, f"{title}, held, batch_limit {LIMIT}", {}, few, said)
     yield dropped(DROPPED // (10 if quick else 1))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from kernel_work.measure import Row
 
 import tenfold as tn
-from engine_work.rows import medians, row
+from engine_work.rows import is_so, medians, row
 
 COUNT, ORDER = 64, 4
 
@@ -25,12 +25,21 @@ def products(rounds: int, quick: bool) -> Iterator[Row]:
     times: dict[str, list[float]] = {"tenfold": []}
     with tn.Engine(threads=1, batch_limit=COUNT) as engine:
         puts = [engine.put(random.standard_normal((ORDER, ORDER))) for _ in range(COUNT)]
-        for _ in range(rounds * (2 if quick else 10)):
+        squares = [np.asarray(put.get()) @ np.asarray(put.get()) for put in puts]
+        right = True
+        for _ in range(max(rounds, 1) * (2 if quick else 10)):
             with engine.hold():
                 handles = [engine.push(tn.operators.matmul, x, x) for x in puts]
                 begin = time.perf_counter()
             while not handles[-1].done():
                 sum(range(100))
             times["tenfold"].append((time.perf_counter() - begin) * 1e3)
+            products = [np.asarray(handle.get()) for handle in handles]
+            right &= all(map(np.allclose, products, squares))
     title = f"{COUNT} products {ORDER}x{ORDER}, from the end of the hold until they are done"
-    yield row("products", f"{title}, while Python is busy", medians(times))
+    yield row(
+        "products",
+        f"{title}, while Python is busy",
+        medians(times),
+        is_so("NumPy's values", right),
+    )

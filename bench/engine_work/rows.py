@@ -7,13 +7,12 @@ Takes functions of no arguments that do one turn each; hands on milliseconds of 
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from kernel_work.measure import Row, by_turns
+from kernel_work.measure import Row, by_turns, median
 
 Turn = Callable[[], object]
 
@@ -49,10 +48,10 @@ def seconds_of(turn: Turn) -> float:
 
 
 def medians(found: Mapping[str, list[float]]) -> dict[str, float]:
-    return {name: statistics.median(times) for name, times in found.items()}
+    return {name: median(times) for name, times in found.items()}
 
 
 def ratio(found: Mapping[str, list[float]], own: str, other: str) -> float:
     """The median of the ratios of the rounds."""
     pairs = zip(found[own], found[other], strict=True)
-    return statistics.median(one / another for one, another in pairs)
+    return median([one / another for one, another in pairs])

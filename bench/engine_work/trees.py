@@ -17,7 +17,7 @@ from kernel_work import THREADS
 from kernel_work.measure import Row
 
 import tenfold as tn
-from engine_work.rows import at_most, row
+from engine_work.rows import at_most, is_so, row
 
 GROUPS, GROUP, LEAVES, WIDTH = 20, 8, 16, 16
 WORSE = 1.5
@@ -56,6 +56,21 @@ class Forest:
                                   push(of.matmul, right, self.u)))  # fmt: skip
 
 
+def numpy_values(groups: list[list[Tree]]) -> list[np.ndarray]:
+    """The values of the roots by NumPy."""
+    values = np.random.default_rng(3)
+    w, u = (values.uniform(-0.3, 0.3, (WIDTH, WIDTH)) for _ in range(2))
+    leaves = [values.uniform(-1, 1, (1, WIDTH)) for _ in range(100)]
+
+    def value(tree: Tree) -> np.ndarray:
+        if isinstance(tree, int):
+            return leaves[tree]
+        left, right = map(value, tree)
+        return np.asarray(np.tanh(left @ w + right @ u))
+
+    return [value(each) for group in groups for each in group]
+
+
 def launched(groups: list[list[Tree]], *, held: bool) -> tuple[int, float, list[bytes]]:
     """Launches, milliseconds and values of the roots."""
     with tn.Engine(threads=THREADS) as engine:
@@ -80,8 +95,15 @@ def trees(rounds: int, quick: bool) -> Iterator[Row]:
     """Launches with hold and without, and how large batches are where pushes come with gaps."""
     source = random.Random(8)
     groups = [[tree(LEAVES, source) for _ in range(GROUP)] for _ in range(GROUPS)]
-    pairs = [(launched(groups, held=False), launched(groups, held=True)) for _ in range(rounds)]
+    count = max(rounds, 1)
+    pairs = [(launched(groups, held=False), launched(groups, held=True)) for _ in range(count)]
     worst = max(free[0] / held[0] for free, held in pairs)
+    expected = np.stack(numpy_values(groups))
+    right = all(
+        np.allclose(np.frombuffer(b"".join(each[2])).reshape(expected.shape), expected, atol=1e-12)
+        for pair in pairs
+        for each in pair
+    )
     free, held = pairs[0]
     yield row(
         "trees",
@@ -89,6 +111,7 @@ def trees(rounds: int, quick: bool) -> Iterator[Row]:
         f"{free[0]} launches, {held[0]} held; {held[1]:.1f} ms held",
         {"tenfold": free[1]},
         at_most(WORSE, worst, "x the launches under hold, the worst round"),
+        is_so("NumPy's values", right),
     )
     for gap in GAPS:
         yield gaps(gap, PUSHES // (5 if quick else 1))
@@ -109,8 +132,9 @@ def gaps(microseconds: float, count: int) -> Row:
         took = (time.perf_counter_ns() - begin) / count / 1e3
         engine.flush()
         sizes = engine.stats()["batch_sizes"]
+        right = all((np.asarray(handle.get()) == 2).all() for handle in handles)
     title = f"{count:,} pushes, one every {took:.2f} us ({microseconds:g} asked for): "
-    return row(f"gaps-{microseconds:g}", title + histogram(sizes), {})
+    return row(f"gaps-{microseconds:g}", title + histogram(sizes), {}, is_so("1 + 1 = 2", right))
 
 
 def histogram(sizes: Mapping[int, int]) -> str:

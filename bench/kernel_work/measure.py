@@ -7,6 +7,8 @@ The peers take turns within a round, each round begun by another one, so that wh
 machine does meets all of them. A turn is one call that is not timed (it brings a library's own
 data and threads back) and as many timed ones as fill `TURN`; a round counts with its median. The
 result of a call is newly allocated by everybody and given up, untimed, before the next call.
+
+With 0 rounds values are checked and nothing is timed: medians and ratios are not numbers then.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,17 +98,23 @@ def measure(
             values = peer.values(runner.function(*runner.make()))
             if told := difference(values, expected, work.tolerance):
                 row["wrong"][name] = told
-            runner.fill_turn()
+            if rounds:
+                runner.fill_turn()
             if work.error_as_numpy and name in ("tenfold", "numpy"):
                 row.setdefault("errors", {})[name] = error_of_sum(arrays, values)
     row["rounds"] = take_turns(runners, copy, rounds)
-    row["milliseconds"] = {name: statistics.median(row["rounds"][name]) for name in runners}
+    row["milliseconds"] = {name: median(row["rounds"][name]) for name in runners}
     if copy is not None:
         row["copy_rate"] = 2e-6 * SIZE / statistics.median(row["rounds"]["copy"])
         rate = row["bytes"] / row["milliseconds"]["tenfold"] * 1e-6
         row["copy_share"] = rate / row["copy_rate"]
     judge(work, row, runners["tenfold"])
     return row
+
+
+def median(times: Sequence[float]) -> float:
+    """The median, not a number of none."""
+    return statistics.median(times) if times else math.nan
 
 
 def take_turns(
@@ -169,7 +177,9 @@ def judge(work: Work, row: Row, tenfold: Runner) -> None:
         with tn.profile() as profile:
             tenfold.function(*tenfold.make())
         steps = profile.kernels + profile.calls
-        row["verdicts"].append({"required": "one kernel", "found": steps, "met": steps == 1})
+        row["verdicts"].append(
+            {"required": "one kernel", "found": steps, "met": steps == 1, "exact": True}
+        )
     if work.steps:
         two, all_ = (allocations(work, tenfold.make(), steps) for steps in (2, work.steps))
         text = "nothing allocated after step 2"
@@ -177,7 +187,8 @@ def judge(work: Work, row: Row, tenfold: Runner) -> None:
     if work.error_as_numpy:
         error, limit = row["errors"]["tenfold"], row["errors"].get("numpy", 0) + EPSILON
         text = "error as NumPy's"
-        row["verdicts"].append({"required": text, "found": error, "met": error <= limit})
+        met = error <= limit
+        row["verdicts"].append({"required": text, "found": error, "met": met, "exact": True})
     if "tenfold" in row["wrong"]:
         row["verdicts"].append({"required": "NumPy's values", "found": None, "met": False})
 

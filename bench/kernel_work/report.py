@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
+from value_checks import Comparison
 
 from kernel_work import THREADS
 from kernel_work.measure import Row, measure
@@ -52,6 +53,13 @@ def measured(
     peers = {name: peer for name, peer in found.items() if peer is not None}
     for work in track(works, "measuring", console=Console(stderr=True), transient=True):
         yield measure(work, peers, copy, rounds, factor)
+
+
+def compare(report: Row, left_out: str = "") -> None:
+    """Print how values compare with those of NumPy; end with 1 if they differ."""
+    comparison = Comparison()
+    comparison.rows(report["rows"])
+    comparison.end(left_out)
 
 
 def show(report: Row, file: Path | None) -> None:

@@ -1,8 +1,8 @@
 """A loop that builds many pending nodes on fifty numbers and evaluates once.
 
-Takes the number of nodes and the option `pending_depth` (0: nothing is computed before the end);
-prints as JSON the seconds of Tenfold and of NumPy, by turns, and how far the memory of the process
-rose. A process of its own runs it.
+Takes the number of nodes, the option `pending_depth` (0: nothing is computed before the end) and
+the number of rounds; prints as JSON the seconds of Tenfold and of NumPy, by turns, and how far the
+memory of the process rose. A process of its own runs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 
 import tenfold as tn
 
-ROUNDS = 3
 STATUS, PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -37,13 +36,13 @@ def kilobytes(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def measure(nodes: int) -> dict[str, Any]:
+def measure(nodes: int, rounds: int) -> dict[str, Any]:
     """The figures; the memory is that of the first round, when nothing is kept for reuse."""
     x, a, b = (np.random.default_rng(n).uniform(0.1, 0.5, 50) for n in range(3))
     given = [tn.asarray(each) for each in (x, a, b)]
     loop(*given, nodes=20).wait()
     own, other, peaks, built = [], [], [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         PEAK.write_text("5", encoding="ascii")  # the peak begins anew
         before = kilobytes("VmRSS")
         begin = time.perf_counter()
@@ -72,4 +71,4 @@ def measure(nodes: int) -> dict[str, Any]:
 
 if __name__ == "__main__":
     with tn.options(pending_depth=int(sys.argv[2])):
-        print(json.dumps(measure(int(sys.argv[1]))))
+        print(json.dumps(measure(int(sys.argv[1]), int(sys.argv[3]))))

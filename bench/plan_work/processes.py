@@ -1,7 +1,7 @@
 """The rows that have processes of their own: first results, new graphs, pending nodes, memory.
 
-Takes whether a quick look will do; hands on rows for the table. What each process does stands in
-the module it runs.
+Takes the number of rounds (0: values alone) and whether a quick look will do; hands on rows for the
+table. What each process does stands in the module it runs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ COLD, WARM = 60.0, 5.0
 LARGE, SMALL = 500, 1_000
 QUICK, QUICKER = 10, 20
 """How many times fewer programs and how many times fewer evaluations there are in a quick look."""
+ROUNDS = 3
+"""Of pending nodes."""
 NODES = (10_000, 100_000, 1_000_000)
 EVALUATIONS, SHAPES, STRUCTURES = 1_000_000, 100_000, 1_000
 SECONDS = 3_000
@@ -42,12 +44,13 @@ def is_so(text: str, met: bool) -> Row:
     return {"required": text, "found": None, "met": met}
 
 
-def first(_: bool) -> Iterator[Row]:
+def first(rounds: int, _: bool) -> Iterator[Row]:
     """The first result of a process, without a cache on disk and with one."""
     for which in ("operators", "functions"):
-        cold = [fresh.run("first", which) for _ in range(FIRST)]
+        count = FIRST if rounds else 1
+        cold = [fresh.run("first", which) for _ in range(count)]
         with tempfile.TemporaryDirectory() as folder:
-            warm = [fresh.run("first", which, cache=folder) for _ in range(1 + FIRST)][1:]
+            warm = [fresh.run("first", which, cache=folder) for _ in range(1 + count)][1:]
         for name, found, limit in (("cold", cold, COLD), ("disk cache", warm, WARM)):
             median = statistics.median(each["milliseconds"] for each in found)
             verdicts = [at_most(limit, median, "ms")]
@@ -63,10 +66,10 @@ def seconds_as_milliseconds(found: Row) -> dict[str, float]:
     return {name: found[name] * 1e3 for name in ("tenfold", "numpy")}
 
 
-def large(quick: bool) -> Iterator[Row]:
+def large(rounds: int, quick: bool) -> Iterator[Row]:
     """Random programs, each run once, and then on five new shapes."""
     with tempfile.TemporaryDirectory() as folder:
-        warmed = fresh.warm_cache(folder)
+        warmed = rounds > 0 and fresh.warm_cache(folder)
         found = fresh.run("graphs", "large", LARGE // QUICK if quick else LARGE, cache=folder)
     once, later, count = found["first"], found["later"], found["programs"]
     before = "after cache warm" if warmed else "the compiler started, nothing else warm"
@@ -89,10 +92,10 @@ def large(quick: bool) -> Iterator[Row]:
     )
 
 
-def small(quick: bool) -> Iterator[Row]:
+def small(rounds: int, quick: bool) -> Iterator[Row]:
     """Different small expressions, once each."""
     with tempfile.TemporaryDirectory() as folder:
-        warmed = fresh.warm_cache(folder)
+        warmed = rounds > 0 and fresh.warm_cache(folder)
         found = fresh.run("graphs", "small", SMALL // QUICK if quick else SMALL, cache=folder)
     once, count = found["first"], found["programs"]
     before = "after cache warm" if warmed else "the compiler started, nothing else warm"
@@ -110,11 +113,11 @@ def small(quick: bool) -> Iterator[Row]:
     )
 
 
-def pending(quick: bool) -> Iterator[Row]:
+def pending(rounds: int, quick: bool) -> Iterator[Row]:
     """Many pending nodes, evaluated once: cut at `pending_depth`, and all at once."""
     for depth, how in ((100_000, "pending_depth as it is"), (0, "no pending_depth")):
         sizes = NODES[:-1] if quick else NODES
-        every = [fresh.run("pending", nodes, depth) for nodes in sizes]
+        every = [fresh.run("pending", nodes, depth, ROUNDS if rounds else 1) for nodes in sizes]
         times = [found["tenfold"] for found in every]
         slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
         last = every[-1]
@@ -131,7 +134,7 @@ def pending(quick: bool) -> Iterator[Row]:
         )
 
 
-def memory(quick: bool) -> Iterator[Row]:
+def memory(_: int, quick: bool) -> Iterator[Row]:
     """The memory of a process that evaluates many structures and shapes."""
     fewer = QUICKER if quick else 1
     sizes = EVALUATIONS // fewer, SHAPES // fewer, STRUCTURES // fewer

@@ -9,12 +9,11 @@ Each time the arrays are new, and made before anything is timed.
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from kernel_work.measure import Row
+from kernel_work.measure import Row, median
 from kernel_work.thinking import planned
 
 import tenfold as tn
@@ -103,8 +102,8 @@ def measure(name: str, title: str, text: str, choice: Choice, rounds: int) -> Ro
         known.append(seconds(expression, several))
         seconds(expression, stream.alike(several))
         again.append(seconds(expression, stream.alike(several)))
-    new, old = (statistics.median(each) / SHAPES * 1e6 for each in (known, again))
-    ratio = statistics.median(one / other for one, other in zip(known, again, strict=True))
+    new, old = (median(each) / SHAPES * 1e6 for each in (known, again))
+    ratio = median([one / other for one, other in zip(known, again, strict=True)])
     return {
         "name": name,
         "title": f"{SHAPES} new shapes, {title}: {new:,.1f} us each, old {old:,.1f} us",

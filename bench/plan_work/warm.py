@@ -9,7 +9,6 @@ microsecond, many are timed together, as the statement that a user would write i
 
 from __future__ import annotations
 
-import statistics
 import timeit
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from kernel_work import THREADS
-from kernel_work.measure import Row, take_turns
+from kernel_work.measure import Row, median, take_turns
 
 import tenfold as tn
 from plan_work.first import FUNCTIONS, OPERATORS
@@ -156,11 +155,12 @@ def measure(case: Case, count: int, limit: float, there: Mapping[str, object], r
         exactly = name == "tenfold" and np.array_equal(values, expected)
         if not exactly and (name == "tenfold" or not np.allclose(values, expected, rtol=1e-5)):
             row["wrong"][name] = "differs from NumPy"
-        runners[name] = Repeated.of(statement, names)
+        if rounds:
+            runners[name] = Repeated.of(statement, names)
     row["rounds"] = take_turns(runners, None, rounds)  # type: ignore[arg-type]  # has turn()
-    row["milliseconds"] = {name: statistics.median(row["rounds"][name]) for name in runners}
-    pairs = zip(row["rounds"]["tenfold"], row["rounds"]["numpy"], strict=True)
-    ratio = statistics.median(own / other for own, other in pairs)
+    row["milliseconds"] = {name: median(row["rounds"][name]) for name in runners}
+    pairs = zip(row["rounds"].get("tenfold", ()), row["rounds"].get("numpy", ()), strict=True)
+    ratio = median([own / other for own, other in pairs])
     text = f"<= {limit:g}x numpy's time"
     row["verdicts"] = [{"required": text, "found": ratio, "met": ratio <= limit}]
     if "tenfold" in row["wrong"]:

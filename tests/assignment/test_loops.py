@@ -118,6 +118,7 @@ class Loop:
             np.testing.assert_array_equal(np.asarray(found), value)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
 def test_long_loops_equal_numpy(first: int) -> None:

@@ -1,6 +1,7 @@
 """Random programs of assignments mean what an interpreter that copies everything makes of them.
 
-300 of them each run, 100,000 under `make fuzz`; a failure can be had again by its seed.
+100 of them each run, 300 under `make test-all`, 100,000 under `make fuzz`; a failure can be had
+again by its seed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ PROGRAMS = max(300, hypothesis.settings.default.max_examples)
 """The profile "fuzz" raises it."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, PROGRAMS, CHUNK))
 def test_random_programs_of_assignments_equal_the_interpreter(first: int) -> None:

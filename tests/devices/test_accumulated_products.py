@@ -41,6 +41,7 @@ def assert_near(result: np.ndarray, wanted: np.ndarray, bound: np.ndarray, terms
     assert np.all(abs(result - wanted) <= 2 * (terms + 4) * unit * bound)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_every_form_scale_and_addend_gives_what_numpy_gives(cpu: str, dtype: str) -> None:
@@ -91,6 +92,7 @@ STACKS = [
 """The stacks of both operands and of what is added, and the lengths (m, k, n)."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_stacks_are_scaled_and_added(cpu: str, dtype: str) -> None:

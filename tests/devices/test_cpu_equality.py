@@ -121,6 +121,7 @@ def differing(program: Program, manners: list[Manner]) -> str:
     return ""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 4))
 def test_random_programs_have_the_same_bits_in_every_manner(first: int) -> None:

@@ -128,6 +128,7 @@ LONG = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("what", LONG)
 def test_ctrl_c_ends_a_long_launch_and_the_next_computation_is_right(

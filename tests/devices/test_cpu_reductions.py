@@ -51,6 +51,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "complex64"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_has_the_bits_of_the_reference(layout: str, dtype: str) -> None:
@@ -151,6 +152,7 @@ def test_several_axes_have_the_bits_of_the_reference_fused_or_not(axes: tuple[in
             assert_equal_bits(compute(tn.asarray(x)), wanted)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", [(1, 16), (1, 33), (5, 24), (100, 24)])
 @pytest.mark.parametrize("place", [0, 15])
 def test_failure_that_is_the_same_along_a_folded_axis_is_not_lost(

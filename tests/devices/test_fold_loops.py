@@ -67,6 +67,7 @@ def is_single(make: Callable[[], tn.Array]) -> bool:
     return "by itself until this has been computed" in make().explain("executed")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_any_layout_and_axis_has_the_bits_of_a_plan(shape: tuple[int, ...]) -> None:
     for x in arrays(shape, "float64"):
@@ -74,6 +75,7 @@ def test_any_layout_and_axis_has_the_bits_of_a_plan(shape: tuple[int, ...]) -> N
             assert same(lambda x=x, axis=axis: tn.sum(x, axis=axis) - 2.5)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", [*SUMS, *EXTREMES, *TRUTHS, *SPREADS], ids=lambda op: op.__name__)
 def test_each_operation_has_the_bits_of_a_plan(op: Reduce) -> None:
     for dtype in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "complex64"):

@@ -41,6 +41,7 @@ def test_matrix_times_its_own_transpose_is_exactly_symmetric(cpu: str, dtype: st
             assert np.array_equal(found, mirror)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_lies_beside_the_triangle_is_not_used(cpu: str, dtype: str) -> None:

@@ -121,6 +121,7 @@ def test_solve_equals_numpy(left: Any, right: Any, dtype: str, layout: str) -> N
             equal(np.asarray(tn.linalg.solve(shared(a), shared(b))), expected)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", FLOATING)
 @LAYOUT
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
@@ -145,6 +146,7 @@ def test_eigh_decomposes(shape: Any, dtype: str, layout: str) -> None:
     equal((vectors * values[..., None, :]) @ adjoint(vectors), x)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", FLOATING)
 @LAYOUT
 @pytest.mark.parametrize("full", [False, True])
@@ -166,6 +168,7 @@ def test_svd_decomposes(shape: Any, dtype: str, layout: str, full: bool) -> None
         equal(basis, np.zeros_like(basis) + np.eye(basis.shape[-1], dtype=dtype))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", FLOATING)
 @LAYOUT
 @SHAPE

@@ -69,6 +69,7 @@ def is_close(actual: np.ndarray, wanted: np.ndarray) -> bool:
     return np.allclose(actual, wanted, rtol=1e-3, atol=1e-3 * scale, equal_nan=True)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("slices", [False, True], ids=["wholes", "slices"])
 @pytest.mark.parametrize("seed", range(8))
 def test_random_structures_have_the_same_bits_for_all_lengths(
@@ -140,6 +141,7 @@ def test_fifty_new_shapes_are_neither_planned_nor_compiled(name: str, planned: l
     assert (len(planned) - before, p.compiles) == (0, 0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*list(EXPRESSIONS)[:12], "steps", "backwards"])
 @pytest.mark.parametrize("edge", [2, 16, 32, 512, 1024, 4096, 1 << 15, 1 << 16])
 def test_lengths_at_an_edge_have_the_same_bits(name: str, edge: int, planned: list[int]) -> None:

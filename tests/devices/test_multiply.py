@@ -26,6 +26,7 @@ def made(dtype: str, *shape: int) -> Any:
     return tn.asarray(values.astype(DTYPES[dtype]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("first", "second"), list(itertools.product(DTYPES_OF_ALL_KINDS, repeat=2))
 )

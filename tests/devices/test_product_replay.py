@@ -76,6 +76,7 @@ def inputs(length: int, dtype: str, seed: int) -> Arrays:
     return [made(*square), made(*square), made(*square), made(length), made(5, *square)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_other_values_have_the_bits_of_a_first_evaluation(name: str, calls: list[str]) -> None:
     expression = EXPRESSIONS[name]

@@ -290,6 +290,7 @@ def test_tensordot_contracts_any_axes(way: str) -> None:
             np.testing.assert_array_equal(found, right)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", [*SOME_DTYPES, "bfloat16", "complex128", "int64"])
 @pytest.mark.parametrize(
     ("first", "second", "axes"),

@@ -88,6 +88,7 @@ def check(found: tn.Array, x: np.ndarray, y: np.ndarray) -> None:
     assert np.all(abs(got - right)[finite] <= (2 * x.shape[-1] + 2) * eps * moduli[finite]), where
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cpu", ["native", "x86-64-v3", "x86-64-v2"])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # halves overflow

@@ -105,6 +105,7 @@ def pairwise(names: list[str]) -> str:
     return f"({pairwise(names[:left])}+{pairwise(names[left:])})"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7, 8, 13, 31, 63])
 def test_increments_are_added_pairwise_in_the_order_of_pushes(
     engine: tn.Engine, count: int

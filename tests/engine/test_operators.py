@@ -79,6 +79,7 @@ def same(found: list[np.ndarray] | str, wanted: list[np.ndarray] | str) -> None:
         assert_equal_bits(one, other)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("lay", [in_order, turned])
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_pushed_operation_has_the_bits_of_its_call(

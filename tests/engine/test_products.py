@@ -68,6 +68,7 @@ def test_batch_runs_while_another_thread_keeps_the_gil(engine: tn.Engine, form: 
         sys.setswitchinterval(before)
 
 
+@pytest.mark.exhaustive
 @forms
 @pytest.mark.parametrize(
     ("sizes", "dtype"),

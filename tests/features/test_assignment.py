@@ -357,6 +357,7 @@ def element(_step: int, a: tn.Array) -> None:
     float(a[(0,) * a.ndim])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("look", [never, each, third, element])
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_do_not_grow_whoever_looks(name: str, look: Callable[[int, tn.Array], None]) -> None:

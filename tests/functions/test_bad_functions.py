@@ -48,6 +48,7 @@ def batched(x: Any) -> Any:
     "As `picky`, with a rule for many."
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("step", [picky, opaque, batched], ids=["op", "operator", "batched"])
 @pytest.mark.parametrize("options", [{}, {"verify": True}, {"batch": False}, {"threads": 7}])
 def test_what_raises_for_one_sample_fails_for_that_one_alone(

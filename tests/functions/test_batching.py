@@ -128,6 +128,7 @@ def check(
                 assert_equal_bits(result[number], np.asarray(found[place]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "int32", "float16", "complex64", "bool"])
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_batched_form_is_the_stack_of_the_members(

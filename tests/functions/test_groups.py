@@ -31,6 +31,7 @@ def check(
     return made
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(5))
 def test_programs_give_the_bits_of_their_nodes(seed: int, threads: int) -> None:
@@ -82,6 +83,7 @@ def test_products_are_within_the_bound_of_a_reordered_sum() -> None:
             assert_close(np.asarray(y), np.asarray(a) @ np.asarray(x), rtol=0, atol=bound)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_numbers_that_differ_have_the_dtype_of_their_operation(dtype: Any) -> None:
     xs = several(MEMBERS, 5, dtype=dtype)

@@ -118,6 +118,7 @@ PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", [tn.float16, tn.float32, tn.float64, tn.complex128], ids=str)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_pass(name: str, dtype: Any) -> None:

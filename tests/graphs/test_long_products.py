@@ -62,6 +62,7 @@ def around_a_vector(ones: list, vector: object) -> object:
     return vector
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize(
     "make",

@@ -65,6 +65,7 @@ def outcome(operation: Operation[...], sample: Sample, dtype: str) -> list[np.nd
         return f"{type(error).__name__}: {error}"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_sample_has_the_same_bits_in_both_tiers(

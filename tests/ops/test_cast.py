@@ -14,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("tier")
 FLOATS = [3.7, -3.7, 0.0, -0.0, 1e20, -1e20, np.inf, -np.inf, np.nan, 127.5, 255.99, 2.0**63]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 )

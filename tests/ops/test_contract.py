@@ -70,6 +70,7 @@ def assert_product(
     assert np.all(np.abs(wider(got) - expected) <= bound + (6e-8 if dtype == FLOAT16 else 0))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 @pytest.mark.parametrize("shapes", MATRIX_SHAPES, ids=str)
 def test_matmul_equals_numpy(shapes: tuple[Any, Any], dtype: np.dtype) -> None:
@@ -92,6 +93,7 @@ def test_matmul_promotes(first: str, second: str) -> None:
     assert_product(tn.asarray(x) @ tn.asarray(y), expected, moduli, dtype, 3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("inner", [1, 7, 63, 64, 65, 129])
 @pytest.mark.parametrize("columns", [1, 7, 63, 64, 65, 129])
 @pytest.mark.parametrize("rows", [1, 7, 63, 64, 65, 129])

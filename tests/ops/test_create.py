@@ -20,6 +20,7 @@ NUMBERS = [name for name in ALL_DTYPES if name != "bool"]
 SHAPES = [(), (0,), (3,), (2, 0, 3), (1, 2, 1, 3, 1, 2), 4]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_filled_arrays_equal_numpy(shape: Any, dtype: str) -> None:
@@ -146,6 +147,7 @@ def test_bounds_may_be_arrays_of_one_element() -> None:
     assert tn.linspace(tn.asarray(0.0), np.float32(1), 3).tolist() == [0, 0.5, 1]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize(("rows", "columns"), [(3, None), (2, 4), (4, 2), (0, 3), (3, 0), (1, 1)])
 def test_eye_equals_numpy(rows: int, columns: int | None, dtype: str) -> None:

@@ -116,6 +116,7 @@ DATA: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_variance_is_exact_but_for_some_units_whatever_the_data(data: str, dtype: str) -> None:

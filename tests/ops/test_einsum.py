@@ -87,6 +87,7 @@ def numbers(shape: tuple[int, ...], dtype: np.dtype, seed: int) -> np.ndarray:
     return values.astype(dtype)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 @pytest.mark.parametrize(("text", "shapes"), CASES, ids=str)
 def test_einsum_equals_numpy(text: str, shapes: Any, dtype: np.dtype) -> None:

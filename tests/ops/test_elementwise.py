@@ -103,6 +103,7 @@ def refuses(op: Op, names: tuple[str, ...]) -> None:
         assert name in str(raised.value)
 
 
+@pytest.mark.exhaustive
 @unary_op
 @pytest.mark.parametrize("name", ALL_DTYPES)
 def test_unary_operation_of_special_values_is_right(op: Op, name: str) -> None:
@@ -121,6 +122,7 @@ def meets(op: Op, first: str, second: str) -> bool:
     return first == second or turn % 3 == 0
 
 
+@pytest.mark.exhaustive
 @binary_op
 @pytest.mark.parametrize("first", ALL_DTYPES)
 def test_binary_operation_of_special_values_is_right(op: Op, first: str) -> None:
@@ -131,6 +133,7 @@ def test_binary_operation_of_special_values_is_right(op: Op, first: str) -> None
             check_special(op, (first, second))
 
 
+@pytest.mark.exhaustive
 @binary_op
 @pytest.mark.parametrize("scalar", SCALARS)
 def test_python_scalar_is_weak_in_either_place(op: Op, scalar: str) -> None:
@@ -186,6 +189,7 @@ def typical(op: Op) -> list[tuple[str, ...]]:
     return [names for names in every if legal(op, names)]
 
 
+@pytest.mark.exhaustive
 @every_op
 def test_shapes_broadcast_and_empty_ones_stay_empty(op: Op) -> None:
     for names in typical(op):
@@ -199,6 +203,7 @@ def test_shapes_broadcast_and_empty_ones_stay_empty(op: Op) -> None:
             check(op, names, given)
 
 
+@pytest.mark.exhaustive
 @every_op
 def test_layout_in_memory_changes_nothing(op: Op, layouts) -> None:
     for names in typical(op):

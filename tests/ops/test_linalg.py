@@ -269,6 +269,7 @@ NORMS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["bool", "int8", *FLOATING])
 @pytest.mark.parametrize(("shape", "arguments"), NORMS, ids=str)
 def test_norm_equals_numpy(shape: Any, arguments: dict[str, Any], dtype: str) -> None:

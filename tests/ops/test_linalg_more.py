@@ -80,6 +80,7 @@ def test_lu_equals_scipy(shape: Any, dtype: str, device: str) -> None:
             equal(mine, other.astype(dtype))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
@@ -136,6 +137,7 @@ def test_eigvalsh_equals_numpy(shape: Any, dtype: str) -> None:
     equal(tn.linalg.eigvalsh(np.tril(x)), np.linalg.eigvalsh(x))
 
 
+@pytest.mark.exhaustive
 @DTYPE
 @pytest.mark.parametrize("shape", RECTANGLES, ids=str)
 def test_svdvals_pinv_and_matrix_rank_equal_numpy(shape: Any, dtype: str) -> None:
@@ -171,6 +173,7 @@ def test_dependent_columns_lower_the_rank() -> None:
         tn.linalg.matrix_rank(x, rtol=np.ones(2))
 
 
+@pytest.mark.exhaustive
 @DTYPE
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -227,6 +230,7 @@ def test_the_condition_of_a_singular_matrix_is_infinite() -> None:
         tn.linalg.cond(tn.zeros((2, 2)), 3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("order", [0, 1, 2, 3, -1, np.inf, -np.inf], ids=str)
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2), (2, 0), (1,)], ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -345,6 +349,7 @@ def test_multiply_adds_are_the_textbooks() -> None:
         assert counted.multiply_adds == count
 
 
+@pytest.mark.exhaustive
 @DTYPE
 @DEVICE
 @pytest.mark.parametrize("definite", [False, True])

@@ -216,6 +216,7 @@ def test_a_roll_along_no_axes_changes_nothing(shift: Any) -> None:
     assert tn.roll(tn.asarray(x), shift, ()).tolist() == np.roll(x, shift, ()).tolist()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 1000, 12_345])
 @pytest.mark.parametrize("dtype", ["bool", "int16", "bfloat16", "float64", "complex64"])
 def test_each_position_is_repeated_the_same_number_of_times(dtype: str, count: int) -> None:

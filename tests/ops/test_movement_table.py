@@ -80,6 +80,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_sample_equals_numpy_in_every_layout(
@@ -124,6 +125,7 @@ def test_movement_is_of_kind_view(operation: Op[...]) -> None:
     assert operation.kind == Kind.VIEW
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["concat", "stack"])
 @pytest.mark.parametrize("other", ALL_DTYPES)
 @pytest.mark.parametrize("dtype", ALL_DTYPES)

@@ -32,6 +32,7 @@ def test_a_declared_array_has_the_same_values(structure: str, verify: bool, devi
         np.testing.assert_array_equal(np.asarray(y[1:, ::2] * 2), TRUE[structure][1:, ::2] * 2)
 
 
+@pytest.mark.exhaustive
 @STRUCTURE
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("verify", [False, True])

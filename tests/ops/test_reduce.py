@@ -157,6 +157,7 @@ def pairs(dtypes: Iterable[str]) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "dtype"), pairs(DTYPES))
 def test_reduction_agrees_with_numpy(name: str, dtype: str) -> None:
     check, result_dtype = CHECKS[name]
@@ -169,6 +170,7 @@ def test_reduction_agrees_with_numpy(name: str, dtype: str) -> None:
         check(found, x, **where)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "dtype"), pairs(SEVERAL))
 def test_reduction_has_the_same_bits_for_every_layout(
     name: str, dtype: str, layouts: Callable[..., Any]

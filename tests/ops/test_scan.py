@@ -85,6 +85,7 @@ def expected(name: str, x: np.ndarray, **options: Any) -> np.ndarray:
     return scanned.astype(x.dtype) if x.dtype in HALVES else scanned
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SCANS)
 def test_scan_agrees_with_numpy(name: str, dtype: str) -> None:
@@ -119,6 +120,7 @@ def test_scan_equals_its_scalar_restatement_bit_for_bit(name: str, length: int, 
     assert found.tobytes() == scalar_scan(name, x).tobytes()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["int8", "bfloat16", "float32", "complex64"])
 @pytest.mark.parametrize("name", SCANS)
 def test_scan_has_the_same_bits_for_every_layout(

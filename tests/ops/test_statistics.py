@@ -68,6 +68,7 @@ def assert_close(found: np.ndarray, truth: np.ndarray, dtype: np.dtype, units: f
     assert (np.abs(extended(plain) - truth) <= bound).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_mean_and_variance_agree_with_extended_precision(dtype: str) -> None:
     for shape in shapes_for(dtype):
@@ -104,6 +105,7 @@ def test_stable_exponentials_agree_with_extended_precision(dtype: str) -> None:
             assert_close(np.asarray(tn.log_softmax(lazy, axis=axis)), difference, result, 64)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

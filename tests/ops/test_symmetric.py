@@ -64,6 +64,7 @@ def solves(x: np.ndarray, b: np.ndarray, found: Any) -> None:
     assert (residual <= 16 * n * unit * (size + abs(b).max())).all()
 
 
+@pytest.mark.exhaustive
 @KIND
 @DEVICE
 @DTYPE

@@ -40,6 +40,7 @@ def equal(found: Any, expected: np.ndarray) -> None:
     np.testing.assert_allclose(np.asarray(found), expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.exhaustive
 @SIDE
 @LAYOUT
 @pytest.mark.parametrize("dtypes", DTYPES, ids=str)

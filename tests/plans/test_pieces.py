@@ -59,6 +59,7 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", DTYPES + COMPLEX)
 @pytest.mark.parametrize("name", CASES)
 def test_result_is_that_of_numpy(name, dtype):

@@ -68,6 +68,7 @@ def forms(array: tn.Array) -> list[str]:
     return [step.launch.kernel.traversal if step.launch else step.kind for step in steps]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize("dtype", SCANNED)
 @pytest.mark.parametrize(("shape", "axis"), [SHAPES[3], SHAPES[6], SHAPES[8]])
@@ -75,6 +76,7 @@ def test_scan_of_every_dtype_has_the_bits_of_the_reference(scan, dtype, shape, a
     check(scan, numbers(shape, dtype), axis=axis)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 @pytest.mark.parametrize("options", OPTIONS)
@@ -125,6 +127,7 @@ def test_number_of_threads_changes_no_bit(shape, axis):
     assert one.tobytes() == two.tobytes()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scan", SCANS)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("shape", [(0,), (1,), (0, 3), (3, 0), (1, 5), (5, 1), (2, 0)])

@@ -1,4 +1,5 @@
-"""Random expressions mean what NumPy makes of them: 2,000 each run, 100,000 under `make fuzz`.
+"""Random expressions mean what NumPy makes of them: 500 each run, 2,000 under `make test-all`,
+100,000 under `make fuzz`.
 
 Half of them come from seeds, so that a failure can be had again by its number; half from
 Hypothesis, which looks for small ones. Their arrays are computed one by one in random order, in
@@ -17,11 +18,12 @@ from .draft import Seeded, Written
 from .programs import check, generate
 
 CHUNK = 250
-"""Seeds of one test."""
+"""Programs of one test."""
 EXAMPLES = max(1000, hypothesis.settings.default.max_examples // 2)
 """Programs from either source; the profile "fuzz" raises it."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, EXAMPLES, CHUNK))
 def test_random_programs_from_seeds_equal_numpy(first: int) -> None:
@@ -32,14 +34,19 @@ def test_random_programs_from_seeds_equal_numpy(first: int) -> None:
             pytest.fail(f"seed {seed}: {error}", pytrace=False)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
-@hypothesis.settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
-@given(strategies.binary(min_size=64, max_size=1024), strategies.integers(0, 2**32 - 1))
-def test_random_programs_from_hypothesis_equal_numpy(text: bytes, seed: int) -> None:
-    check(generate(Written(text)), random.Random(seed))
+@pytest.mark.parametrize("part", range(EXAMPLES // CHUNK))
+def test_random_programs_from_hypothesis_equal_numpy(part: int) -> None:
+    @hypothesis.seed(part)
+    @hypothesis.settings(
+        max_examples=CHUNK,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategies.binary(min_size=64, max_size=1024), strategies.integers(0, 2**32 - 1))
+    def equals_numpy(text: bytes, seed: int) -> None:
+        check(generate(Written(text)), random.Random(seed))
+
+    equals_numpy()

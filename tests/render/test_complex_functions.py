@@ -107,6 +107,7 @@ def test_zero_parts_keep_their_sign(name: str, dtype: type) -> None:
     np.testing.assert_array_equal(np.signbit(found.imag), [False, True])
 
 
+@pytest.mark.exhaustive
 @NAMES
 @DTYPES
 def test_bits_are_the_same_on_every_cpu_and_for_every_packet(name: str, dtype: type) -> None:

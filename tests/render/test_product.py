@@ -40,6 +40,7 @@ def emitted(text: str, width: int) -> bytes:
     return bytes(machine.emit_object(module))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", CPUS)
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
 def test_objects_need_no_symbol_from_outside(dtype: np.dtype, width: int) -> None:

@@ -59,6 +59,7 @@ def test_first_of_equals_wins_in_a_row(dtype, length):
     check(x[2], axis=0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS, *FLOATS])
 @pytest.mark.parametrize("length", [PARTS, 3 * PARTS + 5])
 def test_first_of_equals_wins_among_parts(dtype, length):

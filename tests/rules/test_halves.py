@@ -69,6 +69,7 @@ COUNTS: dict[str, tuple[Written, int]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 @pytest.mark.parametrize("name", COUNTS)
 def test_half_that_is_known_is_not_computed(name: str, dtype: str) -> None:
@@ -165,6 +166,7 @@ def random_expression(random: Random, leaves: list[Any], depth: int) -> Callable
     return lambda m, n: one(m, n) + (abs(sign) if n is Moduli else sign) * other(m, n)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 def test_random_expressions_have_the_values_of_numpy(device: str) -> None:
     fewer = 0

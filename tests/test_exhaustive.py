@@ -1,0 +1,36 @@
+"""A run takes a part of each exhaustive grid: every value of every parameter, always the same."""
+
+from __future__ import annotations
+
+import itertools
+
+from .conftest import EVERY, sample
+
+GRID = [
+    f"tests/a.py::test_f[{op}-{dtype}-{tier}]"
+    for op, dtype, tier in itertools.product(
+        ("exp", "sin", "tan"), ("float16", "float32", "float64", "int8"), "01"
+    )
+]
+
+
+def test_every_value_of_every_parameter_is_in_the_sample() -> None:
+    taken = sample(GRID)
+    for number in range(3):
+        values = {nodeid[:-1].partition("[")[2].split("-")[number] for nodeid in GRID}
+        assert {nodeid[:-1].partition("[")[2].split("-")[number] for nodeid in taken} == values
+    assert len(taken) < len(GRID) / 2
+
+
+def test_sample_does_not_depend_on_the_order_of_the_grid() -> None:
+    assert sorted(sample(GRID)) == sorted(sample(GRID[::-1]))
+
+
+def test_sample_has_more_cases_of_a_larger_grid() -> None:
+    grid = [f"t::f[{one}-{other}]" for one in range(30) for other in range(30)]
+    assert len(sample(grid)) >= 900 // EVERY
+
+
+def test_a_fourth_is_taken_where_each_case_has_a_value_of_its_own() -> None:
+    assert len(sample([f"t::f[{seed}]" for seed in range(10)])) == 3
+    assert sample(["t::f"]) == ["t::f"]
