@@ -396,3 +396,14 @@ def test_index_out_of_bounds_of_columns_raises() -> None:
     made = tn.sum(ones(100, 64) * tn.take(ones(10), index), axis=0)
     with tn.options(tier="1"), pytest.raises(IndexError, match="out of bounds"):
         made.wait()
+
+
+def test_window_that_goes_backwards_has_its_bytes_before_its_origin() -> None:
+    launch, extents = launched(ones(4) * 2.0)
+    read = launch.memory[0]
+    backwards = moved(stepped(launch, 0, "-"), 0, strides=(-8,))
+    extents[read.item] = replace(extents[read.item], origin=24)
+    verify_launch(backwards, extents)
+    extents[read.item] = replace(extents[read.item], origin=16)
+    with pytest.raises(VerifyError, match="touches bytes -8 to 24"):
+        verify_launch(backwards, extents)

@@ -35,7 +35,7 @@ def refuse_accesses(space: LoopSpace, extents: Mapping[int, Extent]) -> None:
             raise broken(kernel, f"operand {number}: nothing is known of item {memory.item}")
         _refuse_elements_apart(space, number)
         if number in read or memory.written:
-            _refuse_out_of_bounds(kernel, number, space.region(number), extent)
+            _refuse_out_of_bounds(kernel, number, space.region(number, extent.origin), extent)
         if memory.written:
             _refuse_shared_cells(space, number)
     if gathered:
@@ -107,7 +107,8 @@ def _refuse_gathers(space: LoopSpace, extents: Mapping[int, Extent]) -> None:
         if low > high:
             continue
         size, extent = memory.dtype.itemsize, extents[memory.item]
-        first, last = memory.offset + low * size, memory.offset + high * size + size
+        origin = memory.offset + extent.origin
+        first, last = origin + low * size, origin + high * size + size
         if first < extent.low or extent.high < last:
             rule = f"%{position} gathers at offsets {low} to {high} of operand {operand_of(made)}"
             there = f"bytes {extent.low} to {extent.high} exist"
