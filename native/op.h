@@ -12,7 +12,8 @@ enum Kind : uint8_t { VALUE = 0, MAP = 1, VIEW = 3, COMPLEX = 7 };
 struct Op {
     uint32_t id = 0;
     std::string name;
-    void* python = nullptr;      // borrowed: the table keeps every Op alive, nodes that of a call
+    void* python = nullptr;      // owned if it lasts; else borrowed, and nodes keep it alive
+    bool is_permanent = true;    // not a call of a traced function, nor declared by a user
     bool view = false;           // its result is a view of its first input
     uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
     bool lasts = false;          // it may take any time, however small its arrays are

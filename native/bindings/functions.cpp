@@ -224,6 +224,7 @@ void deallocate(PyObject* object) {
     clear(object);
     std::erase(of_functions, as_function(object)->remembered);
     delete as_function(object)->remembered;
+    calls.capacity -= REMEMBERED;
     PyTypeObject* type = Py_TYPE(object);
     type->tp_free(object);
     Py_DECREF(type);

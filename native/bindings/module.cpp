@@ -29,10 +29,11 @@ Op& known_op(uint32_t id) {
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
                            bool whole_exponent, bool assigns, const std::string& shapes,
                            bool by_itself, const std::string& folds, uint32_t weight, bool pure,
-                           bool merges, bool lasts, bool multiplies) {
+                           bool merges, bool lasts, bool multiplies, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
-    if (weight == 1) python.release(); // a call's lives as long as what calls it, and its calls
+    op.is_permanent = is_permanent;
+    if (is_permanent) python.release(); // else it lives as long as what calls it, and its calls
     op.view = view;
     op.can_fail = can_fail;
     op.whole_exponent = whole_exponent;
@@ -139,7 +140,7 @@ NB_MODULE(_native, module) {
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
                "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
-               "lasts"_a = false, "multiplies"_a = false);
+               "lasts"_a = false, "multiplies"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

@@ -40,9 +40,23 @@ Ref<Inference> infer(const MemoQuery& query, const Params* given) {
         inference->operands.push_back(uint16_t(id));
     }
     inference->kind = nb::cast<uint8_t>(answer[2]);
-    if (query.op->weight > 1)
+    if (!query.op->is_permanent)
         inference->keeps = Py_NewRef(static_cast<PyObject*>(query.op->python));
     return inference;
+}
+
+// Whether parameters are, or hold, an object that counts by identity, as a traced function does:
+// what is remembered of them would keep it alive.
+bool holds_object(const Op* op, const Params* params) {
+    auto holds = [op](auto&& self, nb::handle given) -> bool {
+        std::string bytes;
+        if (PyTuple_CheckExact(given.ptr()))
+            return std::ranges::any_of(nb::borrow<nb::tuple>(given),
+                                       [&](nb::handle each) { return self(self, each); });
+        return !plain_bytes(bytes, given.ptr()) && !PyType_Check(given.ptr()) &&
+               Py_TYPE(given.ptr()) != Py_TYPE(static_cast<PyObject*>(op->python));
+    };
+    return params && params->python && holds(holds, static_cast<PyObject*>(params->python));
 }
 
 // What takes the place of an operation whose integer scalar its dtype cannot hold; most ops refuse.
@@ -131,7 +145,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
         for (Node* input : inputs) kept.emplace_back(input);
         Ref<Inference> said = infer(query, params.get());
         if (!said) return {};
-        remember(query, said);
+        if (!holds_object(op, params.get())) remember(query, said);
         inferred = {said, said->results[0]};
     }
     if (scalars)

@@ -88,6 +88,7 @@ def op(
             "cost": checked_cost("tn.op", cost),
             "accuracy": accuracy,
             "public": public,
+            "permanent": public,
         }
         if public and facts["name"] in vars(sys.modules["tenfold"]):
             rule = f"tenfold has the name {facts['name']!r} already"

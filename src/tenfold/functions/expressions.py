@@ -17,13 +17,14 @@ is planned for one serves all that are traced anew.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Type, Value
+from tenfold.caches import Recent
 from tenfold.devices.reference import Failure
 from tenfold.errors import Explained, UnsupportedError
 from tenfold.functions import groups
@@ -51,9 +52,9 @@ class Expression:
         """The operation whose calls compute it."""
         return call_op(self.name, "control", self.graph, self.inputs, lines=True)
 
-    def __del__(self) -> None:
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
         """Nobody computes it again: what is known of its op goes."""
-        if "op" in vars(self) and not sys.is_finalizing():
+        if "op" in vars(self) and not ending():  # of modules nothing may be left by then
             _native.forget_op(self.op.id)
             groups.forget(self.op.id)
 
@@ -126,12 +127,17 @@ def at_step(operation: str, step: int, failure: Exception) -> Exception:
 
 
 _expressions: WeakValueDictionary[Hashable, Expression] = WeakValueDictionary()
+_recent: Recent[Hashable, Expression] = Recent(256, "traced bodies")
+"""Alive though nothing reads them: a lambda that is written in a loop is traced anew each turn."""
 
 
 def expression(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Expression:
     """Return the Expression of these nodes: one that there is, if it is the same."""
     made = Expression(name, outputs, inputs)
-    return _expressions.setdefault(_key(made), made)
+    key = _key(made)
+    found = _expressions.setdefault(key, made)
+    _recent[key] = found
+    return found
 
 
 def _key(made: Expression) -> Hashable:

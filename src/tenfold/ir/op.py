@@ -285,6 +285,8 @@ class Op(Operation[P]):
     """What `explain` says of a call besides, line by line, from its params."""
     result_type: Callable[..., Any] | None = None
     """The named tuple of its results, where there are several with names."""
+    permanent: bool = True
+    """Whether it is never freed; else its owner and its nodes keep it alive."""
     id: int = field(init=False)
     call: Callable[..., Any] = field(init=False)
     """What a call calls."""
@@ -305,6 +307,7 @@ class Op(Operation[P]):
             merges=self.merges,
             lasts=self.lasts,
             multiplies=self.multiplies,
+            is_permanent=self.permanent and self.body is None,
         )
         object.__setattr__(self, "id", number)
         object.__setattr__(self, "call", self.quickly(self._bound))
