@@ -43,7 +43,7 @@ second-runs: ## random programs, again and again with other numbers, sharing, la
 KERNELS := tests/tiny tests/plans tests/render/test_complex_functions.py tests/render/test_masks.py \
            tests/render/test_rules.py tests/render/test_strides.py tests/render/test_tile.py \
            tests/ops/test_elementwise.py tests/ops/test_elementwise_semantics.py \
-           tests/ops/test_reduce.py tests/ops/test_scan.py tests/ops/test_contract.py \
+           tests/ops/test_reduce.py tests/ops/test_scan.py \
            tests/devices/test_cpu_reductions.py tests/devices/test_lengths.py \
            tests/devices/test_products.py
 LEVEL ?= x86-64-v3

@@ -113,7 +113,8 @@ def test_a_column_remembers_what_a_later_pass_reads_and_no_more() -> None:
     x = tn.asarray(np.random.default_rng(0).random((3000, 70), dtype=np.float32))
     total = tn.floor(tn.sum(x, axis=0, keepdims=True))
     y = (x - tn.erfc(total / 4000)) * tn.log(total)
-    (step,) = DEVICES["cpu"].plan(Graph.of([_native.node_of(y)])).steps
+    with tn.options(cpu="native"):  # without FMA erfc and log are kernels of their own
+        (step,) = DEVICES["cpu"].plan(Graph.of([_native.node_of(y)])).steps
     kernel = step.launch.kernel
     assert kernel.form == "column"
     assert len(kernel.remembered) == 2  # erfc and log, none of what they are made of
