@@ -196,10 +196,12 @@ class Lowering:
         item = self.items[number]
         if item.kind == "scalar":
             return self._parameter(number, dtype)
+        if item.size == 0:  # the launch fails; what is read at no index would be read before
+            return converted_element(self.body, self._zero(item.dtype), dtype)
         memory = Memory(number, item.dtype, (0,) * len(self.group.space))
         operand = self._operand_number(memory)
-        if valid is None or item.size == 0:  # what has no elements is not read before it fails
-            valid = self.body.constant(item.size > 0, BOOL)
+        if valid is None:
+            valid = self.body.constant(True, BOOL)
         nothing = offset = self.body.constant(0, INT64)
         steps = zip(index, self.layout(number), item.shape, strict=True)
         for place, stride, length in sorted(steps, key=lambda step: -abs(step[1])):
@@ -211,6 +213,10 @@ class Lowering:
         return converted_element(
             self.body, self._gathered(operand, item.dtype, offset, valid), dtype
         )
+
+    def _zero(self, dtype: np.dtype) -> Computed:
+        zero = self.body.constant(0, PARTS.get(dtype, dtype))
+        return Pair(zero, zero) if dtype in PARTS else zero
 
     def _gathered(self, operand: int, dtype: np.dtype, offset: Element, valid: Element) -> Computed:
         if dtype not in PARTS:
