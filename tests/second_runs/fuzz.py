@@ -32,20 +32,21 @@ ELSEWHERE = 0.1
 """How often another thread evaluates."""
 ANEW = 0.3
 """How often bits are compared with those of a plan of its own, which takes as long as ten runs."""
+LARGE_PAIRS = 6
 REPEATED = (1, 1, 1, 1, 2, 3, 18)
 """How often one is evaluated: 16 times promote a small graph to a plan of its own."""
 
 
-def check(seed: int, pairs: int = PAIRS) -> tuple[int, list[str]]:
+def check(seed: int, *, large: bool = False) -> tuple[int, list[str]]:
     """Run one program in environments one after the other; return how many pairs there were, and
     what was wrong.
     """
     rng = random.Random(seed)
-    program = draw_program(rng)
+    program, pairs = draw_program(rng, large=large), LARGE_PAIRS if large else PAIRS
     environment, wrong, done = None, [], 0
     for number in range(pairs):
         environment = draw_environment(rng, program, environment)
-        turns = rng.choice(REPEATED)
+        turns = min(rng.choice(REPEATED), 3 if large else 18)
         wanted = _run(program, environment, "reference")
         for turn in range(turns):
             done += 1
@@ -88,6 +89,7 @@ def main() -> int:
     """Fuzz for some seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--large", action="store_true", help="vectors of up to 8 million")
     parser.add_argument("--programs", type=int, help="how many, however long they take")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=20, help="failures after which it ends")
@@ -100,7 +102,7 @@ def main() -> int:
             break
         programs += 1
         try:
-            done, wrong = check(seed)
+            done, wrong = check(seed, large=options.large)
         except Exception:  # noqa: BLE001  # a fault is reported with its seed
             print(f"seed {seed}:", traceback.format_exc(), flush=True)
             failures += 1

@@ -26,7 +26,16 @@ NUMBERS = (20, 20, 19, 33, 0, 1, -1, 2, 0.5, 20.5, 1e9, 17, -40, float("nan"), f
 TAME = (20, 20, 19, 33, 1, 2, 0.5, 20.5, 17, 40, 3)
 DTYPES = (np.float64, np.float64, np.float64, np.float32, np.int32, np.int64, np.complex128)
 
-UNUSUAL = ({"tier": 0}, {"fuse": False}, {"threads": 1}, {"optimise": False}, {"cpu": "x86-64-v2"})
+UNUSUAL = (
+    {"tier": 0},
+    {"fuse": False},
+    {"threads": 1},
+    {"optimise": False},
+    {"cpu": "x86-64-v3"},
+    {"cpu": "x86-64-v2"},
+    {"cpu": "x86-64"},
+    {"batch": False},
+)
 
 Shape = tuple[str, ...]
 
@@ -51,6 +60,7 @@ class Program:
     outputs: tuple[int, ...] = ()
     options: tuple[dict[str, Any], ...] = ()
     """Under which options it is evaluated: few, since each compiles kernels of its own."""
+    large: bool = False
 
     @property
     def numbers(self) -> int:
@@ -262,14 +272,22 @@ INEXACT = frozenset(
 )
 
 
-def draw_program(rng: random.Random) -> Program:
-    """Draw a program of two to nine statements."""
-    program = Program([rng.choice(SHAPES) for _ in range(rng.randint(1, 4))])
+LARGE = (100_003, 131_073, 400_000, 1_000_001, 2_000_003, 3_145_729, 5_000_000, 8_000_001)
+"""Lengths of large vectors: on both sides of 24 MiB, from which results bypass the cache."""
+SMALL_ONLY = frozenset(("outer", "scan"))
+"""What takes time or memory that grows faster than a large vector."""
+
+
+def draw_program(rng: random.Random, *, large: bool = False) -> Program:
+    """Draw a program of two to nine statements; `large`: on vectors alone, of LARGE lengths."""
+    shapes_of_leaves = (VECTOR,) if large else SHAPES
+    program = Program([rng.choice(shapes_of_leaves) for _ in range(rng.randint(1, 4))])
+    program.large = large
     shapes = list(program.leaves)
     for _ in range(rng.randint(2, 9)):
         name, function, operands, numbers, result, _ = rng.choice(TABLE)
         fitting = [each for each in operands if all(shape in shapes for shape in each)]
-        if not fitting:
+        if not fitting or (large and name in SMALL_ONLY):
             continue
         wanted = rng.choice(fitting)
         recent = rng.random() < 0.7
@@ -310,7 +328,7 @@ def draw_environment(rng: random.Random, program: Program, before: Environment |
 
 
 def _fresh(rng: random.Random, program: Program) -> Environment:
-    lengths = _lengths(rng)
+    lengths = _lengths(rng, program)
     made = Environment(lengths, [], [], frozenset(), {}, True, False)
     made.leaves = [_leaf(rng, shape, lengths) for shape in program.leaves]
     _share(rng, program, made)
@@ -320,7 +338,9 @@ def _fresh(rng: random.Random, program: Program) -> Environment:
     return made
 
 
-def _lengths(rng: random.Random) -> dict[str, int]:
+def _lengths(rng: random.Random, program: Program) -> dict[str, int]:
+    if program.large:
+        return {"n": rng.choice(LARGE) + rng.randint(0, 40), "m": 1}
     few = (3, 4, 5, 7, 8, 9, 16, 17, 31, 33, 40)
     many = (100, 130, 200) if rng.random() < 0.2 else few
     n = rng.choice(many)
@@ -396,7 +416,7 @@ def _change_options(rng: random.Random, program: Program, made: Environment) -> 
 
 
 def _change_lengths(rng: random.Random, program: Program, made: Environment) -> None:
-    made.lengths = _lengths(rng)
+    made.lengths = _lengths(rng, program)
     made.leaves = [
         laid_out(rng, _values(rng, tuple(made.lengths[a] for a in shape), leaf.dtype))
         for shape, leaf in zip(program.leaves, made.leaves, strict=True)

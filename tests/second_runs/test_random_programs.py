@@ -20,6 +20,13 @@ def test_second_runs_have_the_values_of_the_reference(seed):
     assert pairs > 0
 
 
+@pytest.mark.parametrize("seed", range(max(PROGRAMS // 8, 1)))
+def test_second_runs_on_large_vectors(seed):
+    pairs, wrong = check(seed, large=True)
+    assert not wrong, "\n".join(wrong)
+    assert pairs > 0
+
+
 def test_another_process_has_the_values_from_the_cache_on_disk(tmp_path):
     program = [sys.executable, str(Path(__file__).with_name("fuzz.py"))]
     environment = {**os.environ, "TENFOLD_CACHE": "1", "TENFOLD_CACHE_DIR": str(tmp_path)}
