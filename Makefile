@@ -7,6 +7,7 @@ CMAKE ?= cmake
 STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
 SECOND_RUN_PROGRAMS ?= 140
+FUZZ_SECONDS ?= 3600
 
 SMOKE := $(wildcard bench/*.py)
 GRIDS ?= all
@@ -106,8 +107,10 @@ asan: ## the same under the address and undefined-behaviour sanitizers
 	ctest --test-dir build/asan --output-on-failure
 	build/asan/stress $(STRESS_SECONDS)
 
-fuzz: ## 100,000 random expressions against the reference
+fuzz: ## 100,000 random expressions against the reference, then FUZZ_SECONDS of second runs
 	$(PYTHON) -m pytest -m fuzz --grids=all --hypothesis-profile=fuzz
+	$(PYTHON) tests/second_runs/fuzz.py --seconds $(FUZZ_SECONDS)
+	$(PYTHON) tests/second_runs/fuzz.py --seconds $(FUZZ_SECONDS) --large
 
 model: ## engines against the sequential interpreter: all small graphs, 100,000 random programs
 	MODEL_OPERATORS=5 MODEL_SORTS=3 MODEL_PROGRAMS=100000 $(PYTHON) -m pytest --numprocesses=0 \
