@@ -17,6 +17,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 import zlib
 from collections import defaultdict
@@ -24,6 +25,10 @@ from collections.abc import Sequence
 
 import hypothesis
 import pytest
+
+# A shell starts its background jobs with SIGINT ignored; tests of interrupts need Python's handler.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before tenfold is imported, and for the processes that tests start.
 os.environ.setdefault("TENFOLD_CACHE", "0")
