@@ -1,6 +1,7 @@
 #include "op.h"
 
-#include <deque>
+#include <memory>
+#include <unordered_map>
 
 #include "lock.h"
 
@@ -8,8 +9,9 @@ namespace tenfold {
 namespace {
 
 struct Table {
-    Lock lock; // protects ops while it grows; a deque never moves its elements
-    std::deque<Op> ops;
+    Lock lock; // protects everything here
+    std::unordered_map<uint32_t, std::unique_ptr<Op>> ops;
+    uint32_t next = 0; // no number comes twice: forms of plans have them
 };
 
 Table* const the_table = new Table; // made when the library is loaded; outlives every Node
@@ -19,16 +21,27 @@ Table& table() { return *the_table; }
 } // namespace
 
 Op& declare_op(std::string name) {
+    auto made = std::make_unique<Op>();
+    made->name = std::move(name);
     Guard guard(table().lock);
-    Op& op = table().ops.emplace_back();
-    op.id = uint32_t(table().ops.size() - 1);
-    op.name = std::move(name);
-    return op;
+    made->id = table().next++;
+    return *(table().ops[made->id] = std::move(made));
 }
 
 Op* find_op(uint32_t id) {
     Guard guard(table().lock);
-    return id < table().ops.size() ? &table().ops[id] : nullptr;
+    auto found = table().ops.find(id);
+    return found == table().ops.end() ? nullptr : found->second.get();
+}
+
+void free_op(uint32_t id) {
+    Guard guard(table().lock);
+    table().ops.erase(id);
+}
+
+std::size_t declared_ops() {
+    Guard guard(table().lock);
+    return table().ops.size();
 }
 
 } // namespace tenfold

@@ -1,6 +1,8 @@
 // Op: what the core needs to know of an operation declared in Python: a number, its flags, its
-// Python object. Records are never freed, so a pointer to one is valid for the life of the process.
+// Python object. The record of a permanent op is never freed; that of another goes with its Python
+// object, which nodes keep alive by their inferences.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -38,6 +40,8 @@ struct Op {
 };
 
 Op& declare_op(std::string name);
-Op* find_op(uint32_t id);
+Op* find_op(uint32_t id); // null where it is freed
+void free_op(uint32_t id);
+std::size_t declared_ops();
 
 } // namespace tenfold

@@ -306,6 +306,17 @@ void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
         inference->loops = loops ? loops : Ref<Loops>::adopt(new Loops);
 }
 
+void forget_dtypes_of(const Op* op) {
+    std::string begin;
+    append(begin, op->id);    // as in key_of
+    Examples::Entries fallen; // freed outside the lock
+    Near::tell_to_forget();
+    PerThread<Near>::get().forget_if_told(); // this thread's at once
+    Guard guard(the_known->lock);
+    the_known->examples.drop_all([&](const auto& entry) { return entry.key.starts_with(begin); },
+                                 fallen);
+}
+
 std::size_t remembered_dtypes() {
     Guard guard(the_known->lock);
     return the_known->examples.size();

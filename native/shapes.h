@@ -27,6 +27,8 @@ Inferred infer_shape(const MemoQuery& query);
 Inferred infer_alike(const MemoQuery& query);
 // Of what Python's rules have said.
 void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference);
+// Of an op that is not called any more.
+void forget_dtypes_of(const Op* op);
 std::size_t remembered_dtypes();
 void forget_dtypes();
 

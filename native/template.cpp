@@ -82,7 +82,7 @@ class Writing {
         put(pending_tag | uint64_t(entry.held) << 8 |
             uint64_t(node.read_in_part.load(std::memory_order_relaxed)) << 9 |
             uint64_t(entry.width) << 32);
-        put(word(node.op));
+        put(node.op->id); // of one that is freed the address may be taken again
         put(kind_of(*node.type));
         if (node.op->part == Op::none) {
             put(word(node.params.get()));

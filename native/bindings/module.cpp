@@ -11,6 +11,7 @@
 #include "../lock.h"
 #include "../plan.h"
 #include "../pool.h"
+#include "../shapes.h"
 #include "python.h"
 
 namespace tenfold::bindings {
@@ -133,10 +134,25 @@ NB_MODULE(_native, module) {
     module.def(
         "forget_op",
         [](uint32_t id) {
-            forget_inferences(find_op(id));
-            forget_plans_of(find_op(id)->python);
+            Op* op = find_op(id);
+            if (!op) return;
+            forget_inferences(op);
+            forget_dtypes_of(op);
+            forget_plans_of(op->python);
         },
         "id"_a);
+    module.def(
+        "op_record",
+        [](uint32_t id) {
+            known_op(id);
+            // Offset by one: a capsule's pointer is not null.
+            return nb::capsule(reinterpret_cast<void*>(std::uintptr_t(id) + 1),
+                               [](void* at) noexcept {
+                                   free_op(uint32_t(reinterpret_cast<std::uintptr_t>(at) - 1));
+                               });
+        },
+        "id"_a);
+    module.def("declared_ops", declared_ops);
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
                "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
                "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
@@ -175,6 +191,7 @@ NB_MODULE(_native, module) {
     module.def("guard_pages", guard_pages);
     module.def("trim", [] {
         forget_caches();
+        drain(); // the objects that caches have held
         return trim_pool();
     });
     // The last one is asked first: no other can look at what is no exception.

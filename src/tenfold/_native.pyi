@@ -216,7 +216,12 @@ def declare_op(
     merges: bool = True,
     lasts: bool = False,
     multiplies: bool = False,
+    is_permanent: bool = True,
 ) -> int: ...
+def op_record(id: int) -> object:
+    """Return what frees the record of an operation when it is freed itself."""
+
+def declared_ops() -> int: ...
 MOST_PENDING: int
 MOST_READ: int
 OFTEN: int

@@ -67,6 +67,15 @@ def test_every_scalar_enters_a_replay_as_it_is(dtype: str, planned: list[int]) -
         assert_equal_bits(tn.asarray(x) * number + number, wanted)
 
 
+def test_numbers_that_meet_an_array_of_one_number_are_replayed(planned: list[int]) -> None:
+    for number in (3.7, 1e300, 17.5, -3.3, 41.0):
+        x = tn.zeros(8)
+        x[2:] += number
+        assert x.tolist() == [0.0] * 2 + [number] * 6
+        assert (tn.ones(8) * number).tolist() == [number] * 8
+    assert len(planned) == 2
+
+
 def test_a_rule_that_looks_at_a_number_is_asked_for_each(planned: list[int]) -> None:
     def big(match: Match) -> bool:
         number = match["y"]

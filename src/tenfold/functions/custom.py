@@ -23,6 +23,7 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.dtypes import canonical, promote
 from tenfold.errors import DTypeError, ShapeError
+from tenfold.functions import groups
 from tenfold.functions.opaque import (
     Function,
     checked_cost,
@@ -100,6 +101,8 @@ def op(
             made = _elementwise(checked, reference, _dtype_rule(dtypes, dtype), facts)
         if public:
             _publish(made)
+        else:
+            groups.forget_later(made.id)  # one that is declared in a loop is another each turn
         return made
 
     return declare if function is None else declare(function)

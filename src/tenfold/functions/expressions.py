@@ -55,7 +55,6 @@ class Expression:
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
         """Nobody computes it again: what is known of its op goes."""
         if "op" in vars(self) and not ending():  # of modules nothing may be left by then
-            _native.forget_op(self.op.id)
             groups.forget(self.op.id)
 
     def apply(self, given: Sequence[Array]) -> tuple[Array, ...]:

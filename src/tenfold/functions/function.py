@@ -93,8 +93,8 @@ class Call:
     def __del__(self) -> None:
         """Nobody calls it again: what is known of it goes, its op with the last node of a call."""
         if hasattr(self, "op") and not sys.is_finalizing():
-            _native.forget_op(self.op.id)
             groups.forget(self.op.id)
+            groups.forget_later(self.op.id)  # calls that are pending may yet be planned
 
     def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
         """Make the node of a call."""

@@ -7,7 +7,8 @@ expression is made once for equal groups, by the batch rules; then its nodes are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -154,10 +155,30 @@ def _compared(
 
 
 def forget(op: int) -> None:
-    """Forget what is kept of the operation of this number."""
+    """Forget what is kept of the operation of this number, of which no new calls come."""
+    _native.forget_op(op)
     for cache in (_seen, _expressions):
         cache.drop(lambda key: key[0] == op)
     _native.forget_groups(op)
+
+
+class _Number:
+    """The number of an operation: what is kept of that is forgotten with it."""
+
+    def __init__(self, op: int) -> None:
+        self.op = op
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ending():  # of modules nothing may be left by then
+            forget(self.op)
+
+
+_later: Recent[int, _Number] = Recent(256, "operations to be forgotten")
+
+
+def forget_later(op: int) -> None:
+    """As forget, when so many others have followed; what it is called for meanwhile is kept."""
+    _later[op] = _Number(op)
 
 
 Expression = tuple[Graph, tuple[Node, ...], tuple[bool, ...], bool]

@@ -288,6 +288,8 @@ class Op(Operation[P]):
     permanent: bool = True
     """Whether it is never freed; else its owner and its nodes keep it alive."""
     id: int = field(init=False)
+    record: object = field(init=False, default=None)
+    """Where it is not permanent: what frees its native record with it."""
     call: Callable[..., Any] = field(init=False)
     """What a call calls."""
 
@@ -310,6 +312,8 @@ class Op(Operation[P]):
             is_permanent=self.permanent and self.body is None,
         )
         object.__setattr__(self, "id", number)
+        if not self.permanent or self.body is not None:
+            object.__setattr__(self, "record", _native.op_record(number))
         object.__setattr__(self, "call", self.quickly(self._bound))
         if self.symbol is not None:
             _native.bind_symbol(self.symbol, number)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tenfold import _native
 from tenfold._native import Node, Type
 from tenfold.ir.op import Op, Params
 from tenfold.ir.pattern import Number
@@ -117,6 +118,13 @@ class Term:
     def scalar(self) -> Number:
         """The number that a Python scalar is."""
         return self.work.scalar(self.at)
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether it is a Python scalar that the key of a plan does not hold: what looks at it has
+        each number planned anew.
+        """
+        return self.is_scalar and not _native.is_notable(self.work.nodes[self.at].scalar)
 
     @property
     def alone(self) -> bool:

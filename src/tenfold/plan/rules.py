@@ -105,7 +105,6 @@ def _by_element(
     return converted_element(k, values[root], result_dtype)
 
 
-@remembered("operations that have rules", 4096)
 def has_rule(
     op: Op[...],
     params: Params,
@@ -117,6 +116,17 @@ def has_rule(
     """Whether an operation on these dtypes has a rule, without `fma` one that does not need it."""
     if op.dtypes is None and op.kernel is None:
         return False
+    asked = _has_rule if op.permanent else _looked_up  # a cache would keep it alive
+    return asked(op, params, operand_dtypes, result_dtype, fma)
+
+
+def _looked_up(
+    op: Op[...],
+    params: Params,
+    operand_dtypes: tuple[np.dtype, ...],
+    result_dtype: np.dtype,
+    fma: bool,
+) -> bool:
     k, operands = Body(), []
     for number, dtype in enumerate(operand_dtypes):
         part = PARTS.get(dtype, dtype)
@@ -125,6 +135,9 @@ def has_rule(
     if apply_rule(k, op, params, operands, operand_dtypes, result_dtype) is None:
         return False
     return fma or not _needs_fma(k.instructions)
+
+
+_has_rule = remembered("operations that have rules", 4096)(_looked_up)
 
 
 def _needs_fma(body: Sequence[Instruction]) -> bool:

@@ -195,13 +195,15 @@ def exact(op: Op[...] | None) -> bool:
 
 
 def _folded(match: Match) -> Term | None:
-    """The value of an exact operation on numbers alone, everywhere."""
+    """The value of an exact operation on numbers alone, everywhere; of those that vary from one
+    use of a plan to the next the plan is to compute it.
+    """
     root = match.root
     op = root.op
     if op is None or not exact(op):
         return None
     inputs = root.inputs
-    if any(not each.is_scalar and each.op is not full for each in inputs):
+    if any(each.is_varied or not (each.is_scalar or each.op is full) for each in inputs):
         return None
     assert op.reference is not None, "an exact operation has a reference"
     entered = [
