@@ -29,7 +29,7 @@ def shapes() -> list[Key]:
 
 
 def dtypes() -> list[Key]:
-    return [key(array(dtype=dtype) == 1) for dtype in ("float64", "float32", "int64")]
+    return [key(array(dtype=dtype) + array()) for dtype in ("float64", "float32", "int64")]
 
 
 def strides() -> list[Key]:

@@ -45,3 +45,19 @@ def test_what_is_held_is_computed_once_though_a_replay_did_not_keep_it(length: i
                 with tn.profile() as p:
                     assert_equal_bits(part, np.arange(float(length)) * 3.25)
                 assert p.kernels == 0
+
+
+@pytest.mark.parametrize("length", [40, 200_000])
+def test_array_that_is_kept_is_not_written_over_though_a_replay_wrote_over_others(
+    length: int,
+) -> None:
+    values = np.arange(float(length))
+    with tn.options(tier=1):
+        for is_kept in (False, False, True, False, True):
+            x = (tn.asarray(values) + 1.5).wait()
+            y = x * 3.25
+            if not is_kept:
+                del x
+            assert_equal_bits(y, (values + 1.5) * 3.25)
+            if is_kept:
+                assert_equal_bits(x, values + 1.5)
