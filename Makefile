@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 3600
 SMOKE := $(wildcard bench/*.py)
 GRIDS ?= all
 
-.PHONY: help develop test test-all test-tiny test-level full-size guard second-runs lint format tidy \
+.PHONY: help develop test test-all test-tiny test-level full-size guard second-runs planted lint format tidy \
         types stubs bench smoke examples docs native tsan asan fuzz model soak wheel changelog clean
 
 help: ## list the targets
@@ -39,6 +39,9 @@ guard: ## tests of operations and plans with each array between unmapped pages
 
 second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
 	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py
+
+planted: ## bugs that are planted one by one: how many the tests find (PLANTS="numbers or names")
+	$(PYTHON) tools/planted_bugs.py $(PLANTS)
 
 # Of the tests of kernels those that compare values: they run for any level of the processor.
 KERNELS := tests/tiny tests/plans tests/render/test_complex_functions.py tests/render/test_masks.py \

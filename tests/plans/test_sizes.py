@@ -182,3 +182,12 @@ def test_lengths_that_are_no_leafs_are_refused(made: Callable[[Any], Any]) -> No
     graph = Graph.of([_native.node_of(made(x))])
     with pytest.raises(NotSymbolic):
         sized(graph, dict(zip((2, 3), Measure((2, 3)).lengths, strict=True)))
+
+
+def test_the_smaller_and_the_larger_are_told_whichever_comes_first() -> None:
+    rows, columns = Measure((6, 100)).lengths
+    pairs = [(3, 4), (rows, 64), (columns, 64), (rows, columns), (rows * 2, 11)]
+    for pair in (each for x, y in pairs for each in ((x, y), (y, x))):
+        values = [value_of(number) for number in pair]
+        assert value_of(smallest(*pair)) == min(values)
+        assert value_of(largest(*pair)) == max(values)

@@ -1,0 +1,1042 @@
+"""Plants: small bugs, each of which the tests must find.
+
+Table.
+
+Takes nothing, hands on rows for `tools/planted_bugs.py`: a name, a file of the repository, a text
+that stands in it exactly once, the text that takes its place, and the tests that are asked first.
+A plant changes what can be observed: a wrong value, a read out of bounds, a result of another
+shape, a kernel that is reused where it must not be.
+
+>>> len({plant.name for plant in PLANTS}) == len(PLANTS) >= 60
+True
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Plant(NamedTuple):
+    """One bug: `old` becomes `new` in `file`; `tests` are asked first, below tests/."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    @property
+    def native(self) -> bool:
+        """Whether the extension is built again."""
+        return self.file.startswith("native/")
+
+
+PLAN, RENDER, IR = "src/tenfold/plan", "src/tenfold/render", "src/tenfold/ir"
+RULES, OPS, DEVICES = "src/tenfold/rules", "src/tenfold/ops", "src/tenfold/devices"
+FUNCTIONS = "src/tenfold/functions"
+
+KEYS = (
+    Plant(
+        "key_of forgets which values die",
+        f"{PLAN}/plan.py",
+        "dying = bool(graph.dying) and graph.dying[position]",
+        "dying = False",
+        ("plans/test_keys.py", "plans/test_in_place.py"),
+    ),
+    Plant(
+        "key_of forgets which nodes are held",
+        f"{PLAN}/plan.py",
+        "                    graph.held[position],\n                    node.params,",
+        "                    node.params,",
+        ("plans/test_keys.py", "plans/test_fusion.py"),
+    ),
+    Plant(
+        "key_of forgets strides",
+        f"{PLAN}/plan.py",
+        "(type_.shape, type_.dtype, value.strides if value else None, dying)",
+        "(type_.shape, type_.dtype, None, dying)",
+        ("plans/test_keys.py", "plans/test_fusion.py"),
+    ),
+    Plant(
+        "key_of forgets shapes",
+        f"{PLAN}/plan.py",
+        "(type_.shape, type_.dtype, value.strides if value else None, dying)",
+        "(type_.dtype, value.strides if value else None, dying)",
+        ("plans/test_keys.py", "plans/test_fusion.py"),
+    ),
+    Plant(
+        "key_of forgets dtypes of values",
+        f"{PLAN}/plan.py",
+        "(type_.shape, type_.dtype, value.strides if value else None, dying)",
+        "(type_.shape, value.strides if value else None, dying)",
+        ("plans/test_keys.py", "plans/test_fusion.py"),
+    ),
+    Plant(
+        "key_of forgets parameters",
+        f"{PLAN}/plan.py",
+        "                    node.params,\n                    node.type.dtype,",
+        "                    node.type.dtype,",
+        ("plans/test_keys.py", "plans/test_fusion.py"),
+    ),
+    Plant(
+        "keys of plans forget the options",
+        "src/tenfold/pipeline.py",
+        "return (settings.fingerprint(), *active.fingerprint())",
+        "return (0, *active.fingerprint())",
+        (
+            "devices/test_replay.py::test_other_values_are_replayed_without_python",
+            "devices/test_replay.py",
+        ),
+    ),
+    Plant(
+        "keys of plans forget the rules",
+        f"{RULES}/active.py",
+        "return _process_number, _block.get().number",
+        "return 0, 0",
+        ("rules/test_rules.py", "devices/test_replay.py"),
+    ),
+    Plant(
+        "programs forget the processor",
+        f"{DEVICES}/program.py",
+        "        key = kernel, cpu\n        found = self.optimised",
+        '        cpu = "native"\n        key = kernel, cpu\n        found = self.optimised',
+        (
+            "devices/test_cpu.py::test_programs_of_different_processors_are_different",
+            "devices/test_store.py",
+        ),
+    ),
+    Plant(
+        "the cache on disk forgets the level of optimisation",
+        f"{DEVICES}/environment.py",
+        'return _native.sha256(environment + struct.pack("<I", level) + text.encode())',
+        "return _native.sha256(environment + text.encode())",
+        (
+            "devices/test_store.py::test_an_entry_is_for_one_text_level_processor_and_version",
+            "devices/test_store.py",
+        ),
+    ),
+    Plant(
+        "the cache on disk forgets the environment",
+        f"{DEVICES}/environment.py",
+        'return _native.sha256(environment + struct.pack("<I", level) + text.encode())',
+        'return _native.sha256(struct.pack("<I", level) + text.encode())',
+        (
+            "devices/test_store.py::test_an_entry_is_for_one_text_level_processor_and_version",
+            "devices/test_store.py",
+        ),
+    ),
+    Plant(
+        "the environment forgets our sources",
+        f"{DEVICES}/environment.py",
+        "        _sources(),\n        _compiler(),",
+        "        _compiler(),",
+        ("devices/test_store.py::test_what_makes_a_kernel_is_part_of_the_environment",),
+    ),
+    Plant(
+        "an entry on disk has the places of its functions one byte off",
+        f"{DEVICES}/entry.py",
+        "*entry.places)\n    content",
+        "*(place + 1 for place in entry.places))\n    content",
+        (
+            "devices/test_store.py::test_loaded_functions_lie_as_far_apart_as_they_did",
+            "devices/test_store.py",
+        ),
+    ),
+    Plant(
+        "traces forget the Types of arguments",
+        f"{FUNCTIONS}/traces.py",
+        'key = structure, types, get("strict_dtypes")',
+        'key = structure, len(types), get("strict_dtypes")',
+        (
+            "functions/test_scan.py::test_a_function_is_traced_once_for_each_signature",
+            "functions/test_scan.py",
+        ),
+    ),
+    Plant(
+        "a trace is kept though what it reads has changed",
+        f"{FUNCTIONS}/traces.py",
+        "known is not None and are_same(known.bindings, own) and",
+        "known is not None and",
+        (
+            "functions/test_scan.py::test_what_stands_in_objects_and_other_functions_is_seen_too",
+            "functions/test_scan.py",
+        ),
+    ),
+    Plant(
+        "functions forget the values of what is no array",
+        f"{FUNCTIONS}/function.py",
+        "(type(leaf), exact(leaf))",
+        "(type(leaf),)",
+        (
+            "functions/test_function.py::test_other_arguments_count_by_their_values",
+            "functions/test_function.py",
+        ),
+    ),
+    Plant(
+        "common subexpressions forget parameters",
+        f"{IR}/equal.py",
+        "    return repr(work.nodes[at].params)\n\n\ndef costly",
+        '    return ""\n\n\ndef costly',
+        (
+            "rules/test_equal.py::test_what_differs_in_a_parameter_is_not_merged",
+            "rules/test_equal.py",
+        ),
+    ),
+)
+
+GUARDS = (
+    Plant(
+        "a guard of a template is one too weak",
+        f"{IR}/measure.py",
+        "self._note(number if found else 1 - number)",
+        "self._note(number + 1 if found else 2 - number)",
+        ("plans/test_sizes.py", "devices/test_lengths.py", "second_runs"),
+    ),
+    Plant(
+        "of alike guards the weakest is left",
+        f"{IR}/measure.py",
+        "self._positive[left] = min(constant, self._positive.get(left, constant))",
+        "self._positive[left] = max(constant, self._positive.get(left, constant))",
+        ("plans/test_sizes.py",),
+    ),
+    Plant(
+        "what must be 0 is no guard",
+        f"{IR}/measure.py",
+        '        self._zero["zero" if found else "other", number.terms] = None\n',
+        "",
+        ("plans/test_sizes.py", "devices/test_lengths.py"),
+    ),
+    Plant(
+        "a quotient below 0 is rounded down twice",
+        f"{IR}/size.py",
+        'return -_atom_quotient(measure, "ceil", -number, divisor)',
+        'return -_atom_quotient(measure, "floor", -number, divisor)',
+        ("plans/test_sizes.py", "devices/test_lengths.py"),
+    ),
+    Plant(
+        "the smaller of two Sizes is the first",
+        f"{IR}/size.py",
+        'found: int = _extreme("min", first, second)',
+        "found: int = first",
+        ("plans/test_sizes.py",),
+    ),
+    Plant(
+        "templates are kept where rules have looked at lengths",
+        f"{DEVICES}/generalise.py",
+        "return known and not (report.measured or report.looked or report.parts)",
+        "return True",
+        ("devices/test_lengths.py",),
+    ),
+)
+
+UNITS = (
+    Plant(
+        "a map has one unit fewer",
+        f"{PLAN}/traverse.py",
+        "units = outer * -(-largest(last, 1) // part)",
+        "units = outer * largest(largest(last, 1) // part, 1)",
+        ("tiny", "plans/test_traverse.py", "full_size"),
+    ),
+    Plant(
+        "a part of a map is no whole packets",
+        f"{PLAN}/traverse.py",
+        "return max(elements // lanes, 1) * lanes",
+        "return max(elements // lanes, 1) * lanes + 1",
+        ("plans/test_traverse.py", "plans/test_verify_kernels.py", "full_size"),
+    ),
+    Plant(
+        "a part of columns is no whole packets",
+        f"{PLAN}/traverse.py",
+        "part = smallest(part, -(-last // kernel.lanes) * kernel.lanes)",
+        "part = smallest(part, last)",
+        (
+            "plans/test_verify_kernels.py::test_every_form_of_any_length_keeps_the_rules",
+            "devices/test_cpu_reductions.py",
+            "ops/test_deviations.py",
+        ),
+    ),
+    Plant(
+        "rows that are split have one unit fewer",
+        f"{PLAN}/traverse.py",
+        "return part, outer * -(-blocks // part), 2, 0",
+        "return part, outer * (blocks // part), 2, 0",
+        (
+            "devices/test_cpu_reductions.py::test_threads_do_not_change_the_bits_of_a_long_row",
+            "devices/test_cpu_reductions.py",
+        ),
+    ),
+    Plant(
+        "columns have one slot for blocks too few",
+        f"{PLAN}/traverse.py",
+        "slots = (-(-folded // BLOCK)).bit_length() + 1",
+        "slots = (folded // BLOCK).bit_length()",
+        (
+            "devices/test_cpu_reductions.py::test_lengths_about_the_boundaries_of_the_tree_have_the_bits_of_the_reference",
+            "devices/test_cpu_reductions.py",
+        ),
+    ),
+    Plant(
+        "rows of a scan side by side have one unit fewer",
+        f"{PLAN}/traverse.py",
+        "return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0",
+        "return 0, largest(outer // rows, 1), largest(1, RANGE // (rows * last)), 0",
+        ("plans/test_scan.py", "ops/test_scan.py"),
+    ),
+    Plant(
+        "kept elements of a row have no room for a last packet",
+        f"{IR}/kernel.py",
+        "return 8 * len(self.kept) * (length + self.lanes)",
+        "return 8 * len(self.kept) * length // 2",
+        ("plans/test_verify_kernels.py", "ops/test_deviations.py"),
+    ),
+    Plant(
+        "a tail mask has one lane more",
+        f"{RENDER}/frame.py",
+        'left = smaller(text, integer(text, "sub", end, position), lanes)',
+        'left = integer(text, "add", integer(text, "sub", end, position), 1)\n'
+        "        left = smaller(text, left, lanes)",
+        (
+            "render/test_strides.py::test_nothing_past_the_last_element_is_written",
+            "tiny",
+            "devices/test_guard_pages.py",
+        ),
+    ),
+    Plant(
+        "a tail mask has one lane less",
+        f"{RENDER}/frame.py",
+        "{iota(lanes, 'i32')}, {each}\")\n\n    def compute",
+        "{iota(lanes, 'i32').replace('i32 0', 'i32 1', 1)}, {each}\")\n\n    def compute",
+        ("tiny",),
+    ),
+    Plant(
+        "a unit of a map ends at the length of the axis",
+        f"{RENDER}/llvm.py",
+        'end = smaller(text, integer(text, "add", begin, part), length)\n        row.begin(frame)',
+        "end = length\n        row.begin(frame)",
+        ("plans/test_runs.py", "plans/test_in_place.py", "full_size"),
+    ),
+    Plant(
+        "a unit of a map goes past the end",
+        f"{RENDER}/llvm.py",
+        'end = smaller(text, integer(text, "add", begin, part), length)\n        row.begin(frame)',
+        'end = integer(text, "add", begin, part)\n        row.begin(frame)',
+        ("tiny", "devices/test_guard_pages.py", "devices/test_lengths.py"),
+    ),
+    Plant(
+        "loads of a whole row go on past the last packet",
+        f"{RENDER}/row.py",
+        'rest = integer(text, "urem", count, frame.lanes)\n    whole',
+        'rest = integer(text, "and", count, 0)\n    whole',
+        ("tiny", "devices/test_guard_pages.py"),
+    ),
+    Plant(
+        "stores past the cache ask for no alignment",
+        f"{RENDER}/memory.py",
+        'rest = text.value(f"and i64 {address}, {align - 1}")',
+        'rest = text.value(f"and i64 {address}, 0")',
+        ("render/test_alignment.py", "full_size/test_streamed_maps.py"),
+    ),
+    Plant(
+        "streamed stores are planned for rows of any stride",
+        f"{PLAN}/traverse.py",
+        "or any(stride % 64 for stride in outer)",
+        "or any(stride % 8 for stride in outer)",
+        (
+            "plans/test_traverse.py::test_rows_off_the_lines_of_the_cache_are_not_stored_past_it",
+            "plans/test_traverse.py",
+        ),
+    ),
+)
+
+MEMORY = (
+    Plant(
+        "in place: no hazard is ever seen",
+        f"{PLAN}/in_place.py",
+        "orders = [order(target, reads if maps else [], axes=launch.order) for target in targets]",
+        "orders = [order(target, [], axes=launch.order) for target in targets]",
+        ("plans/test_in_place.py", "assignment", "plans"),
+    ),
+    Plant(
+        "in place: gathers of what is written are no hazard",
+        f"{PLAN}/in_place.py",
+        "    if _gathered(launch, base):\n        refused.append(ANYWHERE)\n",
+        "",
+        (
+            "plans/test_runs.py::test_what_is_read_at_computed_indices_is_not_written_over",
+            "plans/test_in_place.py",
+            "assignment",
+        ),
+    ),
+    Plant(
+        "in place: an array that is held is written over",
+        f"{PLAN}/in_place.py",
+        "if graph.held[base] or not graph.dying:",
+        "if not graph.dying:",
+        ("plans/test_aside.py::test_old_value_that_is_held_is_kept", "assignment/test_holders.py"),
+    ),
+    Plant(
+        "overlap: ranges that lie one byte into each other are apart",
+        f"{PLAN}/overlap.py",
+        "before, behind = start - last - one.itemsize, begin - final - other.itemsize",
+        "before, behind = start - last, begin - final",
+        ("plans/test_alias.py::test_overlap_is_exact", "plans/test_alias.py"),
+    ),
+    Plant(
+        "overlap: equal addresses are the same cells",
+        f"{PLAN}/overlap.py",
+        "return all(length == 1 or stride == step for length, stride, step in axes)",
+        "return True",
+        (
+            "plans/test_alias.py::test_same_means_every_index_is_the_same_cell",
+            "plans/test_alias.py",
+        ),
+    ),
+    Plant(
+        "alias: loops count in the unsafe direction",
+        f"{PLAN}/alias.py",
+        "directions[axis] = -sign",
+        "directions[axis] = sign",
+        (
+            "plans/test_alias.py::test_loops_in_a_safe_order_read_nothing_late",
+            "plans/test_alias.py",
+        ),
+    ),
+    Plant(
+        "alias: a hazard over the last index is overlooked",
+        f"{PLAN}/alias.py",
+        "shape[axis] - 2)",
+        "shape[axis] - 3)",
+        ("plans/test_alias.py::test_order_is_exact", "plans/test_alias.py"),
+    ),
+    Plant(
+        "reuse: an operand that is read at another place is written over",
+        f"{PLAN}/memory.py",
+        "return all(m.strides == written.strides and m.offset == written.offset for m in read)",
+        "return True",
+        (
+            "plans/test_runs.py::test_row_that_a_later_pass_reads_again_is_not_written_over",
+            "plans/test_in_place.py",
+            "second_runs",
+            "random",
+        ),
+    ),
+    Plant(
+        "reuse: what a window looks at is written over",
+        f"{PLAN}/memory.py",
+        "looked_at = {*taken} | {i for step in steps if not _owns(step) for i in step.reads}",
+        "looked_at = {*taken}",
+        ("plans/test_in_place.py", "ops/test_views.py", "second_runs", "random"),
+    ),
+    Plant(
+        "reuse: memory is free one step too early",
+        f"{PLAN}/plan.py",
+        "                last[item] = number\n        found",
+        "                last.setdefault(item, number)\n        found",
+        ("tiny", "plans/test_pieces.py", "devices/test_cpu_equality.py"),
+    ),
+    Plant(
+        "views: starts are not added up",
+        f"{PLAN}/access.py",
+        "return (outer, coefficient * by, start + coefficient * begin)",
+        "return (outer, coefficient * by, start + begin)",
+        (
+            "ops/test_movement.py::test_any_chain_of_movements_equals_numpy",
+            "ops/test_indexing.py::test_any_basic_key_equals_numpy",
+        ),
+    ),
+    Plant(
+        "views: a fixed index of a view is taken once",
+        f"{PLAN}/access.py",
+        "return (None, 0, start + coefficient * begin)",
+        "return (None, 0, start + begin)",
+        (
+            "ops/test_movement.py::test_any_chain_of_movements_equals_numpy",
+            "ops/test_views.py",
+            "graphs",
+        ),
+    ),
+    Plant(
+        "strides of one axis are not added up",
+        f"{PLAN}/access.py",
+        "found[axis] += coefficient * stride",
+        "found[axis] = coefficient * stride",
+        (
+            "plans/test_pieces.py::test_identity_and_diagonal_matrices_are_kernels",
+            "ops/test_both_ways.py",
+            "ops/test_linalg.py",
+        ),
+    ),
+    Plant(
+        "layout: a result lies as its first operand though others do not",
+        f"{PLAN}/layout.py",
+        "if order == long or not all(_falls(strides, order) for strides in found):",
+        "if order == long:",
+        ("plans/test_traverse.py", "plans/test_verify_kernels.py"),
+    ),
+    Plant(
+        "axes of loops are merged whatever their strides",
+        f"{PLAN}/lower.py",
+        "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory):",
+        "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory[:1]):",
+        ("tiny", "plans/test_traverse.py", "ops/test_movement.py"),
+    ),
+    Plant(
+        "runs: parts that meet are written together",
+        f"{RULES}/replaced.py",
+        "return divisor > 1 and (start - begin) % divisor != 0",
+        "return divisor > 1",
+        ("rules/test_replaced.py", "plans/test_runs.py"),
+    ),
+    Plant(
+        "a vector of which each second element is read lies side by side",
+        f"{PLAN}/traverse.py",
+        "if stride == int(step) * memory.dtype.itemsize:\n                return step",
+        'if stride == int(step) * memory.dtype.itemsize:\n                return "2"',
+        ("render/test_strides.py",),
+    ),
+    Plant(
+        "backwards packets are not turned round",
+        f"{RENDER}/memory.py",
+        'turned = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))',
+        'turned = ", ".join(f"i32 {i}" for i in range(lanes))',
+        (
+            "ops/test_movement.py::test_any_chain_of_movements_equals_numpy",
+            "ops/test_indexing.py::test_any_basic_key_equals_numpy",
+            "ops/test_elementwise.py::test_layout_in_memory_changes_nothing",
+        ),
+    ),
+    Plant(
+        "packets of every third element pick a neighbour",
+        f"{RENDER}/strides.py",
+        "found, picked = self._loaded(lane * step, width), list(range(0, width, step))",
+        "found, picked = self._loaded(lane * step, width), list(range(step // 3, width, step))",
+        ("render/test_strides.py",),
+    ),
+    Plant(
+        "tiles begin a block too late at the edge",
+        f"{RENDER}/tile.py",
+        'latest = integer(text, "sub", length, _most(frame.kernel))',
+        'latest = integer(text, "sub", length, 1)',
+        ("render/test_tile.py",),
+    ),
+    Plant(
+        "tiles are turned with rows and columns exchanged",
+        f"{RENDER}/tile.py",
+        "for place, picked in ((i, low), (i + distance, high)):",
+        "for place, picked in ((i, high), (i + distance, low)):",
+        ("render/test_tile.py",),
+    ),
+)
+
+FUSION = (
+    Plant(
+        "fuse: roots are read at any index of their group",
+        f"{PLAN}/fuse.py",
+        "            or placed(use.access, embedding) == self.made_at(group, use.item)\n",
+        "            or True\n",
+        ("plans/test_fusion.py", "ops/test_deviations.py", "random"),
+    ),
+    Plant(
+        "fuse: a group joins another that waits for it",
+        f"{PLAN}/fuse.py",
+        "if any(group.number in self.groups[other].before for other in others):",
+        "if False:",
+        ("plans/test_fusion.py::test_steps_stand_in_an_order_in_which_they_can_run", "random"),
+    ),
+    Plant(
+        "fuse: folds of other axes share loops",
+        f"{PLAN}/fuse.py",
+        'if item.kind == "fold" and group.axis not in (None, item.axis):',
+        'if item.kind == "fold" and group.axis not in (None, item.axis) and group.axis > 9:',
+        (
+            "ops/test_deviations.py",
+            "plans/test_fusion.py",
+            "devices/test_cpu_reductions.py",
+            "random",
+        ),
+    ),
+)
+
+FOLDS = (
+    Plant(
+        "the largest is no NaN",
+        f"{IR}/combine.py",
+        'return (_nan_or(k, x, y, k.select(y < x, x, y), "and"),)',
+        "return (k.select(y < x, x, y),)",
+        ("ops/test_reduce.py::test_nan_wins_maximum_and_minimum_wherever_it_stands",),
+    ),
+    Plant(
+        "the smallest of two zeros has the wrong sign",
+        f"{IR}/combine.py",
+        'return (_nan_or(k, x, y, k.select(x < y, x, y), "or"),)',
+        'return (_nan_or(k, x, y, k.select(x < y, x, y), "and"),)',
+        (
+            "devices/test_cpu_reductions.py::test_zeros_of_both_signs_are_ordered_by_sign",
+            "ops/test_reduce.py::test_negative_zero_is_below_zero",
+        ),
+    ),
+    Plant(
+        "positions: of equals the last is found",
+        f"{IR}/combine.py",
+        "takes = beats | (ties & (j < i))",
+        "takes = beats | (ties & (i < j))",
+        (
+            "ops/test_reduce.py::test_equal_zeros_tie_so_the_first_is_found",
+            "plans/test_positions.py",
+            "devices/test_cpu_reductions.py",
+        ),
+    ),
+    Plant(
+        "positions: NaN does not win over what came before",
+        f"{IR}/combine.py",
+        "takes = ~(y <= x if larger else x <= y) & (x == x)",
+        "takes = (x < y if larger else y < x) & (x == x)",
+        (
+            "plans/test_positions.py",
+            "devices/test_cpu_reductions.py::test_special_values_anywhere_go_through_as_in_the_reference",
+            "render/test_search.py",
+        ),
+    ),
+    Plant(
+        "searches: a chunk that ties is taken",
+        f"{RENDER}/search.py",
+        "        return y < x if self.larger else x < y\n",
+        "        return y <= x if self.larger else x <= y\n",
+        ("render/test_search.py::test_first_of_equals_wins_in_a_row", "render/test_search.py"),
+    ),
+    Plant(
+        "searches: the worst number is 0",
+        f"{RENDER}/search.py",
+        "return -np.inf if larger else np.inf",
+        "return 0.0",
+        ("render/test_search.py", "ops/test_reduce.py"),
+    ),
+    Plant(
+        "searches: parts of a row begin one part later",
+        f"{RENDER}/search.py",
+        'first = integer(text, "mul", number, parts)\n    best',
+        'first = integer(text, "mul", number, 1)\n    best',
+        (
+            "render/test_search.py::test_first_of_equals_wins_among_parts",
+            "render/test_search.py",
+            "full_size",
+        ),
+    ),
+    Plant(
+        "a fold combines what waits in the wrong order",
+        f"{RENDER}/loops.py",
+        "merged = combined(text, self.kind, earlier, current, in_order=True)",
+        "merged = combined(text, self.kind, current, earlier, in_order=True)",
+        ("devices/test_cpu_reductions.py", "plans/test_positions.py", "ops/test_deviations.py"),
+    ),
+    Plant(
+        "a fold in registers combines neighbours in the wrong order",
+        f"{RENDER}/row.py",
+        "parts = combined(text, kind, waiting.pop(), parts, in_order=True)",
+        "parts = combined(text, kind, parts, waiting.pop(), in_order=True)",
+        ("devices/test_cpu_reductions.py", "plans/test_positions.py", "ops/test_deviations.py"),
+    ),
+    Plant(
+        "the lanes of a row that is not full are folded as if they were",
+        f"{RENDER}/lanes.py",
+        '(("full", None), ("ragged", "%valid"))',
+        '(("full", None), ("ragged", None))',
+        ("tiny", "ops/test_reduce.py", "devices/test_cpu_reductions.py"),
+    ),
+    Plant(
+        "lanes are folded with one pair too few",
+        f"{RENDER}/column.py",
+        'pairs = integer(text, "sub", valid, half)\n\n            def pair',
+        'pairs = integer(text, "sub", valid, half + 1)\n\n            def pair',
+        ("devices/test_cpu_reductions.py", "ops/test_reduce.py"),
+    ),
+    Plant(
+        "a ragged row of a block overwrites what lanes have come to",
+        f"{RENDER}/row.py",
+        "for x, y in zip(longer, shorter, strict=True)]",
+        "for x, y in zip(longer, longer, strict=True)]",
+        ("tiny", "ops/test_reduce.py", "devices/test_cpu_reductions.py"),
+    ),
+    Plant(
+        "the tree of a split row counts its blocks down",
+        f"{RENDER}/row.py",
+        'count = integer(text, "lshr", integer(text, "add", length, BLOCK - 1), 10)',
+        'count = integer(text, "lshr", length, 10)',
+        (
+            "devices/test_cpu_reductions.py::test_threads_do_not_change_the_bits_of_a_long_row",
+            "devices/test_cpu_reductions.py",
+        ),
+    ),
+    Plant(
+        "moments: the drift has the wrong sign",
+        f"{IR}/combine.py",
+        "distance = (other_first - first) - (drift - other_drift)",
+        "distance = (other_first - first) + (drift - other_drift)",
+        ("ops/test_deviations.py", "ops/test_reduce.py"),
+    ),
+    Plant(
+        "scans: the running value of a block is lost",
+        f"{RENDER}/scan.py",
+        'value: float = int(self.scan.kind == "product" and part == 0)',
+        'value: float = int(self.scan.kind == "product")',
+        ("plans/test_scan.py", "ops/test_scan.py"),
+    ),
+    Plant(
+        "scans: an exclusive scan is an inclusive one",
+        f"{RENDER}/scan.py",
+        "        number = self.store.operand\n        stride = self",
+        "        number = self.store.operand\n        return\n        stride = self",
+        (
+            "ops/test_scan.py::test_exclusive_scan_is_the_inclusive_one_moved_by_one",
+            "plans/test_scan.py",
+        ),
+    ),
+    Plant(
+        "gathers: the bound is one too large",
+        f"{IR}/locate.py",
+        "k.fail((position < 0) | (position >= count))",
+        "k.fail((position < 0) | (position > count))",
+        ("plans/test_pieces.py::test_index_out_of_bounds_raises", "ops/test_indexing.py"),
+    ),
+    Plant(
+        "gathers: negative indices count from one before the end",
+        f"{IR}/locate.py",
+        "position = k.select(position < 0, position + count, position)",
+        "position = k.select(position < 0, position + count - 1, position)",
+        (
+            "plans/test_pieces.py",
+            "ops/test_indexing.py::test_any_key_of_integer_arrays_equals_numpy",
+        ),
+    ),
+)
+
+MEANING = (
+    Plant(
+        "rules: x + 0 is x for floats",
+        f"{RULES}/constants.py",
+        'Rule("add-zero", x + 0, x, when=keeps_whole)',
+        'Rule("add-zero", x + 0, x, when=keeps)',
+        ("rules/test_pairs.py", "rules", "ops/test_elementwise_semantics.py"),
+    ),
+    Plant(
+        "rules: x == x is true of NaN",
+        f"{RULES}/booleans.py",
+        'return kind_of(match["x"].dtype) in "biu" and idly(match)',
+        "return idly(match)",
+        ("rules/test_pairs.py", "rules"),
+    ),
+    Plant(
+        "rules: not (x < y) is x >= y of floats",
+        f"{RULES}/booleans.py",
+        'return all(kind_of(match[name].dtype) in "biu" for name in ("x", "y"))',
+        "return True",
+        ("rules/test_pairs.py", "rules"),
+    ),
+    Plant(
+        "rules: where(not c, x, y) keeps the order",
+        f"{RULES}/booleans.py",
+        'Rule("where-not", _where(_not(c), x, y), _where(c, y, x))',
+        'Rule("where-not", _where(_not(c), x, y), _where(c, x, y))',
+        ("rules/test_pairs.py", "rules"),
+    ),
+    Plant(
+        "rules: max(-x) is -max(x)",
+        f"{RULES}/orders.py",
+        "    reduce.max: reduce.min,\n",
+        "    reduce.max: reduce.max,\n",
+        ("rules/test_pairs.py",),
+    ),
+    Plant(
+        "rules: max(-x) of integers, of which the smallest is its own negative",
+        f"{RULES}/orders.py",
+        'return folds_fewer(match) and kind_of(match["x"].dtype) == "f"',
+        "return folds_fewer(match)",
+        ("rules/test_rules.py", "rules/test_random_reductions.py", "rules"),
+    ),
+    Plant(
+        "rules: abs(-x) of unsigned integers",
+        f"{RULES}/constants.py",
+        'return kind_of(match["x"].dtype) != "u"',
+        "return True",
+        ("rules/test_pairs.py", "rules"),
+    ),
+    Plant(
+        "rules: casts of casts lose nothing where they do",
+        f"{RULES}/constants.py",
+        "    if not _holds(middle, source):\n        return None\n",
+        "",
+        ("rules/test_pairs.py", "rules", "ops/test_cast.py"),
+    ),
+    Plant(
+        "rules: a norm of no elements",
+        f"{RULES}/norms.py",
+        "or not elements.size:",
+        "or elements.size < 0:",
+        ("rules/test_norms.py", "ops/test_linalg.py", "ops/test_linalg_more.py"),
+    ),
+    Plant(
+        "rules: what is read beside a replaced part is the old value",
+        f"{RULES}/replaced.py",
+        "if over or rest or min(first, last) < 0 or max(first, last) >= count:",
+        "if rest or min(first, last) < 0 or max(first, last) >= count:",
+        ("rules/test_replaced.py", "assignment", "plans/test_runs.py"),
+    ),
+    Plant(
+        "rules: a permutation of equal lengths is dropped",
+        f"{RULES}/movement.py",
+        'Rule("permute-in-order", pattern.permute_dims(x), x, when=in_order)',
+        'Rule("permute-in-order", pattern.permute_dims(x), x, when=stays)',
+        (
+            "ops/test_movement.py::test_transpose_of_a_matrix",
+            "rules/test_pairs.py",
+            "ops/test_movement.py",
+        ),
+    ),
+    Plant(
+        "dtypes: integers are divided in float32",
+        f"{IR}/dtype_rules.py",
+        "        dtype = FLOAT64\n",
+        '        dtype = DTYPES["float32"]\n',
+        ("ops/test_elementwise.py::test_result_dtype_is_the_one_of_numpy",),
+    ),
+    Plant(
+        "dtypes: uint64 and int64 are compared in float64",
+        f"{IR}/dtype_rules.py",
+        'if kinds == {"i", "u"} and kind_of(promote(types)) == "f":',
+        'if kinds == {"f", "u"} and kind_of(promote(types)) == "f":',
+        ("ops/test_elementwise_semantics.py::test_int64_and_uint64_are_compared_exactly",),
+    ),
+    Plant(
+        "dtypes: integers float together",
+        f"{IR}/dtype_rules.py",
+        "    return dtypes[0]\n",
+        "    return to_floating(common)\n",
+        ("ops/test_elementwise.py::test_result_dtype_is_the_one_of_numpy",),
+    ),
+    Plant(
+        "shapes: an empty axis broadcasts with any length",
+        f"{IR}/shape.py",
+        "            if result[position] != 1:\n",
+        "            if result[position] > 1:\n",
+        (
+            "ops/test_elementwise.py::test_shapes_broadcast_and_empty_ones_stay_empty",
+            "errors",
+            "random",
+        ),
+    ),
+    Plant(
+        "shapes: axes are counted from 1 below 0",
+        f"{IR}/shape.py",
+        "    return position % ndim\n",
+        "    return abs(position) % ndim\n",
+        ("tiny", "ops/test_joining.py"),
+    ),
+    Plant(
+        "assignment: a part of a view is written at the place of the view",
+        "src/tenfold/assignment/places.py",
+        "            access = _below(access, op, base.shape, params)\n",
+        "            access = identity(shape)\n",
+        ("assignment/test_items.py", "features/test_assignment.py"),
+    ),
+    Plant(
+        "assignment: what fills an array is of another dtype",
+        "src/tenfold/assignment/places.py",
+        "    value = converted(value, target.dtype)\n    return value if",
+        "    return value if",
+        ("assignment/test_items.py", "assignment"),
+    ),
+    Plant(
+        "batching: scans go along the batch axis",
+        f"{FUNCTIONS}/batching.py",
+        "return members.call(members.operands, (axis + 1, *rest))",
+        "return members.call(members.operands, (axis, *rest))",
+        ("functions/test_batching.py",),
+    ),
+    Plant(
+        "batching: axes of a permutation are off by one",
+        f"{FUNCTIONS}/batching.py",
+        "((0, *(axis + 1 for axis in axes)),))",
+        "((0, *(axis + 1 for axis in reversed(axes))),))",
+        ("functions/test_batching.py",),
+    ),
+    Plant(
+        "batching: operands of fewer axes are aligned at the batch axis",
+        f"{OPS}/members.py",
+        "self.spread(at, 0, missing) if self.batched[at] and missing > 0 else self.operands[at]",
+        "self.spread(at, self.ndim(at), missing)\n"
+        "            if self.batched[at] and missing > 0\n"
+        "            else self.operands[at]",
+        ("functions/test_batching.py",),
+    ),
+    Plant(
+        "engine: results of a batch go to the wrong members",
+        "src/tenfold/engine/running.py",
+        "return [_caught(partial(_itself, result)) for result in results]",
+        "return [_caught(partial(_itself, result)) for result in reversed(results)]",
+        ("engine/test_batches.py", "engine/test_push.py", "engine/test_operators.py"),
+    ),
+    Plant(
+        "engine: increments are summed in another order",
+        "src/tenfold/engine/running.py",
+        "half = 1 << ((len(values) - 1).bit_length() - 1)",
+        "half = len(values) // 2",
+        ("engine/test_model.py", "engine/test_objects.py"),
+    ),
+    Plant(
+        "interop: bfloat16 from DLPack is taken for uint16",
+        "src/tenfold/interop/dlpack.py",
+        "return (values.view(BFLOAT16) if brain else values), header.read_only",
+        "return values, header.read_only",
+        ("interop/test_dlpack.py",),
+    ),
+    Plant(
+        "interop: memory that DLPack lends is shared though it may be written",
+        "src/tenfold/interop/importing.py",
+        "wanted = not unwritten if copy is None else copy",
+        "wanted = unwritten if copy is None else copy",
+        ("interop/test_dlpack.py",),
+    ),
+    Plant(
+        "linalg: the other triangle is read",
+        f"{DEVICES}/triangular.py",
+        'uplo = "U" if (side == "upper") != turned else "L"',
+        'uplo = "U" if (side == "upper") == turned else "L"',
+        ("ops/test_triangular.py",),
+    ),
+    Plant(
+        "linalg: the reference reads the other triangle",
+        f"{OPS}/triangles.py",
+        'lower = side == "lower" or',
+        'lower = side == "upper" or',
+        ("ops/test_linalg.py", "ops/test_triangular.py"),
+    ),
+)
+
+NATIVE = (
+    Plant(
+        "the native key forgets which values die",
+        "native/key.cpp",
+        "uint64_t(bool(value.next)) << 16 | uint64_t(entry.dying) << 17 |",
+        "uint64_t(bool(value.next)) << 16 |",
+        ("devices/test_replay_keys.py", "devices/test_replay.py"),
+    ),
+    Plant(
+        "the native key forgets strides",
+        "native/key.cpp",
+        "    for (int64_t stride : value.strides) words.push_back(uint64_t(stride));\n",
+        "",
+        ("devices/test_replay_keys.py", "devices/test_singly.py"),
+    ),
+    Plant(
+        "the native key forgets which nodes are held",
+        "native/key.cpp",
+        "words.push_back(pending_tag | uint64_t(entry.held) << 8 |",
+        "words.push_back(pending_tag |",
+        ("devices/test_replay_keys.py", "devices/test_replay.py"),
+    ),
+    Plant(
+        "the native key forgets values of scalars",
+        "native/key.cpp",
+        "    words.push_back(std::bit_cast<uint64_t>(scalar.real));\n",
+        "",
+        ("devices/test_replay.py", "second_runs/test_literals.py"),
+    ),
+    Plant(
+        "native templates round up as down",
+        "native/template.cpp",
+        "result = left / right + (left % right > 0); break;",
+        "result = left / right; break;",
+        ("devices/test_lengths.py",),
+    ),
+    Plant(
+        "native templates ask of no guard",
+        "native/template.cpp",
+        "return holds(guard, registers[guard.of]);",
+        "return holds(guard, registers[guard.of]) || true;",
+        ("devices/test_lengths.py",),
+    ),
+    Plant(
+        "native guards are one too weak",
+        "native/template.cpp",
+        "return number > 0;",
+        "return number > -1;",
+        ("devices/test_lengths.py", "second_runs"),
+    ),
+    Plant(
+        "one by one: memory that is held is written over",
+        "native/singly.cpp",
+        "if (left_[input] != 1 || below.held || below.value || !values_[input]) continue;",
+        "if (left_[input] != 1 || below.value || !values_[input]) continue;",
+        (
+            "devices/test_singly.py::test_what_others_see_is_not_written_over",
+            "devices/test_singly.py",
+        ),
+    ),
+    Plant(
+        "folds one by one: axes are folded as one whatever their strides",
+        "native/folds.cpp",
+        "        if (axis.stride != inner.stride * inner.length) return false;\n",
+        "",
+        ("devices/test_fold_loops.py",),
+    ),
+    Plant(
+        "axes of operands are merged by the first operand alone",
+        "native/lying.cpp",
+        "merges = strides[k] == lying.strides[k][last] * lying.lengths[last];",
+        "merges = strides[0] == lying.strides[0][last] * lying.lengths[last];",
+        ("devices/test_singly.py::test_any_layout_has_the_bits_of_numpy", "devices/test_singly.py"),
+    ),
+    Plant(
+        "the walk takes what is held once more for temporary",
+        "native/walk.cpp",
+        "walked.held = references > walked.uses + 1;",
+        "walked.held = references > walked.uses + 2;",
+        ("tiny", "second_runs", "devices/test_replay.py"),
+    ),
+    Plant(
+        "replays read moved parts where the first run did",
+        "native/plan.cpp",
+        "shifts_[load.slot] = key_.moved[load.position] - plan_.moved[load.position];",
+        "shifts_[load.slot] = 0;",
+        ("devices/test_moved_parts.py",),
+    ),
+    Plant(
+        "forms of parts forget their steps",
+        "native/part.cpp",
+        "        words.push_back(uint64_t(pick.step));\n",
+        "",
+        ("devices/test_moved_parts.py", "devices/test_lengths.py", "second_runs"),
+    ),
+    Plant(
+        "native common subexpressions forget parameters",
+        "native/equal.cpp",
+        "return first.op == second.op && (told || first.params.get() == second.params.get()) &&",
+        "return first.op == second.op &&",
+        ("devices/test_cpu_equality.py", "devices/test_singly.py", "functions/test_merged.py"),
+    ),
+)
+
+PLANTS = (*KEYS, *GUARDS, *UNITS, *MEMORY, *FUSION, *FOLDS, *MEANING, *NATIVE)
+
+FALLBACK = (
+    "tiny",
+    "second_runs",
+    "plans",
+    "rules",
+    "features",
+    "random",
+    "full_size",
+    "devices",
+    "ops/test_reduce.py",
+    "ops/test_scan.py",
+    "ops/test_indexing.py",
+    "ops/test_elementwise.py",
+    "ops/test_movement.py",
+    "assignment",
+    "functions/test_function.py",
+    "functions/test_vmap.py",
+    "functions/test_scan.py",
+    "engine/test_model.py",
+    "engine/test_batches.py",
+)
+"""Tests that are asked about a plant that its own tests have not found."""
