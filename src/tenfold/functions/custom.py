@@ -99,11 +99,7 @@ def op(
         else:
             _refuse_batch(batch)
             made = _elementwise(checked, reference, _dtype_rule(dtypes, dtype), facts)
-        if public:
-            _publish(made)
-        else:
-            groups.forget_later(made.id)  # one that is declared in a loop is another each turn
-        return made
+        return _kept(made)
 
     return declare if function is None else declare(function)
 
@@ -228,6 +224,17 @@ def _guarded(reference: Function) -> Function:
         return imported(reference(*map(unwriteable, operands)))
 
     return computed
+
+
+def _kept(made: Op[...]) -> Op[...]:
+    """Enter a public operation into the tables; one that is declared in a loop is another each
+    turn, and goes.
+    """
+    if made.public:
+        _publish(made)
+    else:
+        groups.forget_later(made.id)
+    return made
 
 
 def _publish(made: Op[...]) -> None:
