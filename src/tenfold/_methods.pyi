@@ -48,7 +48,7 @@ class Methods:
         """As rename, for copy.deepcopy."""
 
     def __dlpack__(self, *, stream: Any = ..., max_version: tuple[int, int] | None = ..., dl_device: tuple[int, int] | None = ..., copy: builtins.bool | None = ...) -> Any:
-        """Return a DLPack capsule of the values: read-only memory, or a copy. Waits."""
+        """Return a DLPack capsule of a copy of the values, which is counted in `copies`. Waits."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's number of the device: (1, 0), the CPU."""
