@@ -1,10 +1,11 @@
-"""Memory of endless loops: bytes that a turn of each of 20 kinds of loops leaves behind.
+"""Memory of endless loops: bytes that a turn of each of 26 kinds of loops leaves behind.
 
-Run: python bench/memory_loops.py [--turns 100000] [--only scan] [--most 8]
+Run: python bench/memory_loops.py [--turns 100000] [--seconds 60] [--only scan] [--most 8]
 
 Samples the resident memory over the turns after a warm-up. The slope is the median of all slopes
 between two samples (Theil and Sen), which steps, as of a heap that grows once, do not move. A row
-fails if its slope is more than `--most` bytes a turn; then the program ends with status 1.
+fails if its slope is more than `--most` bytes a turn; then the program ends with status 1. With
+`--seconds` a kind makes as many turns as fit, half of them before the first sample.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pickle
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,6 +133,40 @@ def explained(i: int) -> None:
         y.wait()
 
 
+def new_rule(i: int) -> None:
+    (x,) = tn.rules.variables("x")
+    rule = tn.Rule("endless", x * 3.0, x + x + x, exactness="fast")
+    tn.rules.add(rule)
+    (X * 3.0 + float(i)).wait()
+    tn.rules.remove(rule)
+
+
+def block_of_rules(i: int) -> None:
+    (x,) = tn.rules.variables("x")
+    with tn.rules.using(tn.Rule("endless", x * 3.0, x + x + x, exactness="fast")):
+        (X * 3.0 + float(i)).wait()
+
+
+def new_operator(i: int) -> None:
+    class Scaled(tn.Operator):
+        pure = True
+
+        def run(self, x: np.ndarray) -> np.ndarray:
+            return x * i
+
+    ENGINE.push(Scaled(), np.ones(4)).get()
+
+
+def product(i: int) -> None:
+    (M @ (M * float(i))).wait()
+
+
+def set_tail(i: int) -> None:
+    x = X * 2
+    x[i % 8 :] += 1
+    x.wait()
+
+
 def failed(i: int) -> None:
     try:
         tn.linalg.cholesky(M * float(-i - 1)).wait()
@@ -144,7 +180,7 @@ LOOPS: dict[str, Callable[[int], None]] = {
     for each in (
         new_expression, new_constant, new_shape, new_function, new_vmap, new_scan, new_cond,
         new_while, new_op, push, window, view, set_item, concat, solve, sort, pickled, dlpack,
-        file, explained, failed,
+        file, explained, new_rule, block_of_rules, new_operator, product, set_tail, failed,
     )
 }  # fmt: skip
 
@@ -154,12 +190,20 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
-def slope_of(loop: Callable[[int], None], turns: int) -> float:
-    """Return how many bytes a turn leaves behind, once half of the turns have been a warm-up."""
-    part = max(turns // 2 // SAMPLES, 1)
-    first = turns - part * SAMPLES
-    for i in range(first):
+def warmed(loop: Callable[[int], None], turns: int, seconds: float) -> int:
+    """Run half of the turns, or as many as half of the seconds hold; return how many."""
+    end = time.perf_counter() + seconds / 2
+    for i in range(turns // 2):
         loop(i)
+        if time.perf_counter() > end:
+            return i + 1
+    return turns // 2
+
+
+def slope_of(loop: Callable[[int], None], turns: int, seconds: float) -> tuple[int, float]:
+    """Return how many turns there were, and how many bytes one leaves behind after the warm-up."""
+    first = warmed(loop, turns, seconds)
+    part = max(first // SAMPLES, 1)
     samples = []
     for number in range(SAMPLES):
         for i in range(part):
@@ -167,23 +211,25 @@ def slope_of(loop: Callable[[int], None], turns: int) -> float:
         gc.collect()
         samples.append(resident())
     pairs = itertools.combinations(enumerate(samples), 2)
-    return statistics.median((b - a) / ((j - i) * part) for (i, a), (j, b) in pairs)
+    slope = statistics.median((b - a) / ((j - i) * part) for (i, a), (j, b) in pairs)
+    return first + part * SAMPLES, slope
 
 
 def main() -> int:
     """Print a row for each loop; return 1 if one of them leaves memory behind."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--turns", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of a kind, about")
     parser.add_argument("--only", action="append", choices=LOOPS)
     parser.add_argument("--most", type=float, default=8.0, help="bytes a turn")
     given = parser.parse_args()
     failures = 0
     print(f"{'loop':16s} {'turns':>8s} {'bytes a turn':>13s}")
     for name in given.only or LOOPS:
-        slope = slope_of(LOOPS[name], given.turns)
+        turns, slope = slope_of(LOOPS[name], given.turns, given.seconds)
         failures += slope > given.most
         mark = "" if slope <= given.most else "  grows"
-        print(f"{name:16s} {given.turns:8d} {slope:13.1f}{mark}", flush=True)
+        print(f"{name:16s} {turns:8d} {slope:13.1f}{mark}", flush=True)
     return int(failures > 0)
 
 
