@@ -768,13 +768,6 @@ MEANING = (
         ("rules/test_pairs.py", "rules", "ops/test_cast.py"),
     ),
     Plant(
-        "rules: a norm of no elements",
-        f"{RULES}/norms.py",
-        "or not elements.size:",
-        "or elements.size < 0:",
-        ("rules/test_norms.py", "ops/test_linalg.py", "ops/test_linalg_more.py"),
-    ),
-    Plant(
         "rules: what is read beside a replaced part is the old value",
         f"{RULES}/replaced.py",
         "if over or rest or min(first, last) < 0 or max(first, last) >= count:",
@@ -953,14 +946,14 @@ NATIVE = (
         "native/template.cpp",
         "return holds(guard, registers[guard.of]);",
         "return holds(guard, registers[guard.of]) || true;",
-        ("devices/test_lengths.py",),
+        ("devices/test_guard_pages.py", "devices/test_lengths.py"),
     ),
     Plant(
         "native guards are one too weak",
         "native/template.cpp",
         "return number > 0;",
         "return number > -1;",
-        ("devices/test_lengths.py", "second_runs"),
+        ("devices/test_guard_pages.py", "devices/test_lengths.py"),
     ),
     Plant(
         "one by one: memory that is held is written over",
