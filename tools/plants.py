@@ -439,21 +439,14 @@ MEMORY = (
         f"{PLAN}/access.py",
         "return (outer, coefficient * by, start + coefficient * begin)",
         "return (outer, coefficient * by, start + begin)",
-        (
-            "ops/test_movement.py::test_any_chain_of_movements_equals_numpy",
-            "ops/test_indexing.py::test_any_basic_key_equals_numpy",
-        ),
+        ("plans/test_views_composed.py",),
     ),
     Plant(
         "views: a fixed index of a view is taken once",
         f"{PLAN}/access.py",
         "return (None, 0, start + coefficient * begin)",
         "return (None, 0, start + begin)",
-        (
-            "ops/test_movement.py::test_any_chain_of_movements_equals_numpy",
-            "ops/test_views.py",
-            "graphs",
-        ),
+        ("plans/test_views_composed.py",),
     ),
     Plant(
         "strides of one axis are not added up",
