@@ -124,14 +124,3 @@ def test_opaque_work_is_neither_replayed_nor_written_over() -> None:
         assert counted(tn.asarray([1.0, 2.0]) * 2.5).tolist() == [3.5, 6.0]
         assert _native.kept_plans() == before
     assert len(calls) == 3
-
-
-def test_memory_that_a_held_view_looks_at_is_not_written_over() -> None:
-    values = np.random.default_rng(0).random((60, 60))
-    x = tn.asarray(values)
-    for _ in range(3):
-        whole = tn.sqrt(x)
-        view, last = whole.T, whole - tn.cumulative_sum(whole, axis=0)
-        del whole
-        tn.eval(view, last)
-        assert_equal_bits(view, np.sqrt(values).T)
