@@ -270,10 +270,7 @@ UNITS = (
         f"{PLAN}/traverse.py",
         "slots = (-(-folded // BLOCK)).bit_length() + 1",
         "slots = (folded // BLOCK).bit_length()",
-        (
-            "devices/test_cpu_reductions.py::test_lengths_about_the_boundaries_of_the_tree_have_the_bits_of_the_reference",
-            "devices/test_cpu_reductions.py",
-        ),
+        ("devices/test_cpu_reductions.py",),
     ),
     Plant(
         "rows of a scan side by side have one unit fewer",
@@ -572,7 +569,6 @@ FOLDS = (
         "takes = (x < y if larger else y < x) & (x == x)",
         (
             "plans/test_positions.py",
-            "devices/test_cpu_reductions.py::test_special_values_anywhere_go_through_as_in_the_reference",
             "render/test_search.py",
         ),
     ),
