@@ -475,11 +475,7 @@ MEMORY = (
         f"{RENDER}/memory.py",
         'turned = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))',
         'turned = ", ".join(f"i32 {i}" for i in range(lanes))',
-        (
-            "ops/test_movement.py::test_any_chain_of_movements_equals_numpy",
-            "ops/test_indexing.py::test_any_basic_key_equals_numpy",
-            "ops/test_elementwise.py::test_layout_in_memory_changes_nothing",
-        ),
+        ("plans/test_views_composed.py",),
     ),
     Plant(
         "packets of every third element pick a neighbour",
@@ -848,7 +844,7 @@ MEANING = (
         "src/tenfold/engine/running.py",
         "half = 1 << ((len(values) - 1).bit_length() - 1)",
         "half = len(values) // 2",
-        ("engine/test_model.py", "engine/test_objects.py"),
+        ("engine/test_objects.py", "engine/test_model.py"),
     ),
     Plant(
         "interop: bfloat16 from DLPack is taken for uint16",

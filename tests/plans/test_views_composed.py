@@ -29,3 +29,12 @@ def test_views_of_views_of_an_expression_are_numpys(name: str, optimise: bool) -
         made = VIEWS[name](tn.asarray(values) * 2.0 + 1.0) * 3.0
         assert_equal_bits(made, expected)
         assert_equal_bits(VIEWS[name](tn.asarray(values)) * 3.0, VIEWS[name](values) * 3.0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int16", "bool"])
+@pytest.mark.parametrize("length", [131_073, 200_000])
+def test_whole_packets_are_read_backwards(dtype: str, length: int) -> None:
+    values = (np.arange(length) * 7 % 31 % 3).astype(dtype)
+    x = tn.asarray(values)
+    assert_equal_bits(x[::-1] == x, values[::-1] == values)
+    assert_equal_bits(tn.where(x[::-1], x, x[::-1]), np.where(values[::-1], values, values[::-1]))
