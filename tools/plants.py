@@ -872,7 +872,7 @@ MEANING = (
         f"{OPS}/triangles.py",
         'lower = side == "lower" or',
         'lower = side == "upper" or',
-        ("ops/test_linalg.py", "ops/test_triangular.py"),
+        ("ops/test_triangular.py",),
     ),
 )
 
