@@ -39,6 +39,17 @@ EQUAL_NUMPY = """
         changed[1:3, ::2] = 5
         equal(y, changed)
 """
+NEW_LENGTHS = """
+    rng = np.random.default_rng(0)
+    lengths = [(40, 50), (61, 70), (80, 90), (15, 60), (60, 15), (5, 40), (40, 5), (3, 3), (16, 17)]
+    with tn.options(tier=1):
+        for shape in lengths:
+            a = rng.random(shape).astype("float32")
+            b = rng.random(shape[::-1]).astype("float32")
+            x, y = tn.asarray(a), tn.asarray(b)
+            equal(x.T * y - x.T, a.T * b - a.T)
+            equal(tn.max(x * 3.0 - x, axis=0), np.max(a * 3.0 - a, axis=0))
+"""
 PAST_THE_END = """
     for _ in range(3):  # of any three arrays one ends at a page, and another begins at one
         whole = np.asarray(tn.asarray(np.arange(1000.0)) + 1)
@@ -79,6 +90,11 @@ def run(code, **environment):
 @pytest.mark.parametrize("tier", ["auto", "1"])
 def test_operations_on_guarded_arrays_have_numpys_values(tier):
     done = run(EQUAL_NUMPY, TENFOLD_TIER=tier)
+    assert done.returncode == 0, done.stderr
+
+
+def test_new_lengths_that_a_template_is_not_for_stay_inside_of_guarded_arrays():
+    done = run(NEW_LENGTHS)
     assert done.returncode == 0, done.stderr
 
 

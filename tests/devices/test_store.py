@@ -413,6 +413,14 @@ def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
     assert {"plan", "render"} < places <= {*environments.MAKERS, "dtypes.py", "settings.py"}
 
 
+def test_other_sources_are_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_of = environment.__wrapped__
+    before = hash_of("native")
+    assert hash_of("native") == before
+    monkeypatch.setattr(environments, "MAKERS", environments.MAKERS[1:])
+    assert hash_of("native") != before
+
+
 def test_a_compiler_in_an_unexpected_place_is_one_line(
     monkeypatch: pytest.MonkeyPatch, lines: Lines, tmp_path: Path
 ) -> None:

@@ -113,3 +113,13 @@ def test_each_matrix_of_a_declared_stack_has_its_own_side(side: str) -> None:
     b = numbers((19, 4), "float64")
     found = tn.linalg.solve(tn.declare(tn.asarray(x), "triangular"), tn.asarray(b))
     equal(found, np.linalg.solve(x, b))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_reference_reads_the_triangle_that_is_asked_for_alone(upper: bool) -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.random((5, 5)) + 5 * np.eye(5), rng.random((5, 3))
+    with tn.options(device="reference"):
+        found = tn.linalg.triangular_solve(tn.asarray(left), tn.asarray(right), upper=upper)
+        triangle = np.triu(left) if upper else np.tril(left)
+        np.testing.assert_allclose(triangle @ np.asarray(found), right)
