@@ -82,13 +82,13 @@ def _has_batches(pending: Sequence[Node]) -> bool:
 
 def computed_anew(pending: Sequence[Node]) -> list[tuple[Value, ...]] | None:
     """Compute nodes by a plan of their own, without any cache, and publish nothing; None where that
-    must not be done twice (users' functions, windows), or fails.
+    must not be done twice (users' functions), or fails. Nothing is written in place.
 
     The graph is let go: while it is there its nodes are held, and the next one has another key.
     """
     graph = Graph.of(pending)
     operations = [node.op for node in graph.nodes if node.op is not None]
-    if GATE.used or any(op.opaque or not op.pure for op in operations):
+    if any(op.opaque or not op.pure for op in operations):
         return None
     return DEVICES[graph.nodes[graph.outputs[0]].type.device].anew(optimised(graph)[0])
 
