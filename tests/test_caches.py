@@ -19,7 +19,6 @@ from tenfold import _native, caches
 from tenfold.caches import Recent
 from tenfold.devices.program import PROGRAMS
 
-
 LAST_PLAN = 1 << 16
 """Bytes of code that a plan of these tests takes at most."""
 
