@@ -304,7 +304,7 @@ def test_ndarray_whose_memory_is_shared_cannot_be_resized_by_force(writeable: bo
 def test_array_whose_memory_was_replaced_is_not_written_to() -> None:
     source = np.zeros(100_000)
     x = tn.wrap(source)
-    source.__setstate__(np.zeros(10).__reduce__()[2])  # type: ignore[index]
+    source.__setstate__(np.zeros(10).__reduce__()[2])  # NumPy types it as str
     with pytest.raises(ValueError, match="has been resized"):
         x[0] = 1
 

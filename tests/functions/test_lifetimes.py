@@ -56,7 +56,7 @@ def remembered_types() -> int:
 
 def test_types_of_scans_of_new_bodies_are_not_remembered() -> None:
     def scanned(number: float) -> None:
-        step: Callable[..., Any] = lambda s, v: (s + v * number, s)  # noqa: E731
+        step: Callable[..., Any] = lambda s, v: (s + v * number, s)  # noqa: E731  # a lambda
         tn.scan(step, tn.asarray(0.0), X)[0].wait()
 
     scanned(-1.0)

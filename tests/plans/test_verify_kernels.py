@@ -153,7 +153,7 @@ def sized(launch: Launch, name: str, value: int, operand: int = 0, axis: int = 0
 def moved(launch: Launch, number: int, **changes: object) -> Launch:
     """A launch with another memory of one operand."""
     memory = [*launch.memory]
-    memory[number] = replace(memory[number], **changes)  # type: ignore[arg-type]
+    memory[number] = replace(memory[number], **changes)
     return replace(launch, memory=tuple(memory))
 
 
@@ -165,7 +165,7 @@ def stepped(launch: Launch, number: int, steps: str) -> Launch:
 
 
 def with_kernel(launch: Launch, **changes: object) -> Launch:
-    return replace(launch, kernel=replace(launch.kernel, **changes))  # type: ignore[arg-type]
+    return replace(launch, kernel=replace(launch.kernel, **changes))
 
 
 def swapped(launch: Launch, one: int, other: int) -> Launch:

@@ -78,7 +78,7 @@ def advance(target: Array, value: Any) -> None:
 
     It is done before the next one is made and not after the last: what that one read is given up
     by then, nobody sees the value before, and it is written over. A failure is raised where
-    somebody waits. A function that is traced has nothing that could be computed.
+    a caller waits. A function that is traced has nothing that could be computed.
     """
     if TRACE.get() is not None:
         return

@@ -160,7 +160,7 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
 
 
 def _lent_values(source: Any, fresh: bool) -> tuple[np.ndarray[Any, Any], bool]:
-    """As _values_of, of what DLPack lends; `fresh` says that nobody else has its memory."""
+    """As _values_of, of what DLPack lends; `fresh`: its memory is not shared."""
     values, shareable = dlpack.imported(source)
     if fresh or shareable:
         return values, fresh

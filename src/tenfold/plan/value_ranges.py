@@ -166,6 +166,7 @@ def _any(dtype: np.dtype) -> Interval:
 
 def _constant(made: Instruction) -> Interval:
     if kind_of(made.dtype) != "f":
+        # the data of such an instruction is a number
         return int(made.data), int(made.data)  # type: ignore[call-overload]
     if made.dtype != FLOAT64:
         return -math.inf, math.inf
