@@ -236,6 +236,24 @@ Movement taken_movement(const Params& picks) {
     return made;
 }
 
+Replaced replaced_by(const Params& pattern) {
+    Reader reader(pattern.bytes);
+    Replaced found{{Movement::affine, {}}, {}};
+    reader.tuple();
+    for (int64_t left = reader.tuple(); left > 0; --left) {
+        reader.tuple();
+        int64_t axis = Movement::NO_AXIS;
+        if (reader.is(NONE))
+            reader.skip();
+        else
+            axis = reader.integer();
+        int64_t coefficient = reader.integer(), start = reader.integer();
+        found.movement.steps.push_back({axis, coefficient, start});
+    }
+    for (int64_t left = reader.tuple(); left > 0; --left) found.shape.push_back(reader.integer());
+    return found;
+}
+
 bool is_all(const Params& picks, const Type& array) {
     return is_all(read_picks(bytes_of(picks)), array);
 }

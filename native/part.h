@@ -69,6 +69,13 @@ bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& s
 // How `index` reads its array; starts may stand for those of `picks`.
 Movement taken_movement(const Params& picks);
 
+// What `update` replaces, from its pattern: how its part is a view of the array, and the shape.
+struct Replaced {
+    Movement movement;
+    std::vector<int64_t> shape;
+};
+Replaced replaced_by(const Params& pattern);
+
 // Whether `index` takes all of an array, as it is.
 bool is_all(const Params& picks, const Type& array);
 

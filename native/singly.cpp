@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "assigning.h"
 #include "equal.h"
 #include "lying.h"
 #include "part.h"
@@ -13,7 +14,8 @@ namespace {
 
 // More are worth a plan at once, and of long graphs plans of pieces.
 constexpr int64_t MOST_ELEMENTS = 1 << 17, MOST_IN_LONG = 1 << 13;
-constexpr int64_t MOST_LAUNCHES = 4096;             // of one node, whose outer axes they go through
+constexpr int64_t MOST_ASSIGNED = 1 << 21; // where parts are replaced, which have no templates
+constexpr int64_t MOST_LAUNCHES = 4096;    // of one node, whose outer axes they go through
 constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GIL, and one thread
 constexpr int64_t LANES = 64;                   // of packets, which are whole in a unit, the most
 constexpr int64_t PART = 4096, GRAIN = 1 << 14; // elements of a unit of work, of a range
@@ -33,9 +35,13 @@ class Singly : public OneByOne {
            std::vector<Ran>* ran)
         : walked_(walked), threads_(threads), maker_(maker), surroundings_(surroundings), ran_(ran),
           values_(walked.nodes.size()), left_(walked.nodes.size()) {}
+    ~Singly() {
+        for (Node* node : claimed_) node->claim.store(0, std::memory_order_release);
+    }
 
     bool run() {
         begin();
+        claim();
         if (!compute_all()) return false;
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
             if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
@@ -66,9 +72,10 @@ class Singly : public OneByOne {
 
     bool compute_one(uint32_t position) override {
         const Node& node = *walked_.nodes[position].node;
-        return has_loops(node)   ? compute(position)
-               : has_folds(node) ? fold(position)
-                                 : view(position) || compute_by_plan(position);
+        return has_loops(node)                 ? compute(position)
+               : has_folds(node)               ? fold(position)
+               : node.op->part == Op::replaced ? assign(position)
+                                               : view(position) || compute_by_plan(position);
     }
 
     Ref<Value>& value(uint32_t position) override { return values_[position]; }
@@ -148,6 +155,80 @@ class Singly : public OneByOne {
         });
     }
 
+    // From now on whoever reaches what may be written over waits until it has been published.
+    void claim() {
+        for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
+            const WalkedNode& entry = walked_.nodes[i];
+            if (entry.value || !entry.node->op || entry.node->op->part != Op::replaced) continue;
+            if (walked_.nodes[walked_.inputs(entry)[0]].dying) claim(walked_.inputs(entry)[0]);
+            stale_.resize(walked_.nodes.size());
+        }
+    }
+    void claim(uint32_t position) {
+        claimed_.push_back(walked_.nodes[position].node.get());
+        claimed_.back()->claim.store(this_thread(), std::memory_order_release);
+    }
+    bool is_claimed(uint32_t position) const {
+        return std::ranges::find(claimed_, walked_.nodes[position].node.get()) != claimed_.end();
+    }
+
+    // In the memory of the array if nobody else will read that, else in a copy.
+    bool assign(uint32_t position) {
+        const WalkedNode& entry = walked_.nodes[position];
+        uint32_t whole = walked_.inputs(entry)[0];
+        const Value& before = *there(whole);
+        bool over = may_write_over(whole);
+        Ref<Value> made =
+            over ? Value::in(before.buffers[0].allocation, entry.node->type, before.strides)
+                 : Value::of(entry.node->type);
+        if (!made) return false;
+        if (over) made->buffers[0].offset = before.buffers[0].offset;
+        int64_t begun = ran_ ? now() : 0;
+        if (!over) surroundings_.count(Counter::copies);
+        if (!over && !copy(*made, &before)) return false;
+        uint32_t given = walked_.inputs(entry)[1];
+        bool is_number = walked_.nodes[given].node->is_scalar();
+        numbers_.clear();
+        if (is_number) write_number(walked_.nodes[given].node->scalar, entry.node->type->dtype);
+        if (!copy(*part_of(*entry.node, *made), is_number ? nullptr : there(given).get()))
+            return false;
+        surroundings_.count(Counter::kernels);
+        if (ran_) ran_->push_back({&entry.node->op->name, true, begun, now()});
+        if (over) {
+            bool stays = walked_.nodes[whole].value || is_claimed(whole);
+            stale_[position] = stale_[whole] + stays;
+            claim(position);
+            publish(entry.node.get(), made); // what it was made of is gone
+        }
+        values_[position] = std::move(made);
+        return true;
+    }
+
+    // Nobody else sees a value nor its memory, and this is its last reader.
+    bool may_write_over(uint32_t position) const {
+        const WalkedNode& entry = walked_.nodes[position];
+        bool is_published = is_claimed(position);
+        if (left_[position] != 1 || entry.held || (entry.value && !is_published)) return false;
+        const Value& value = *there(position);
+        const Allocation& memory = *value.buffers[0].allocation;
+        if (memory.owner || value.next) return false;
+        for (std::size_t axis = 0; axis < value.strides.size(); ++axis)
+            if (value.strides[axis] == 0 && value.type->shape[axis] > 1) return false;
+        return value.references.load(std::memory_order_relaxed) == 1u + is_published &&
+               memory.references.load(std::memory_order_relaxed) == 1 + stale_[position];
+    }
+
+    bool copy(const Value& to, const Value* from) {
+        Element element{};
+        if (!from) std::ranges::copy(numbers_, element.begin());
+        Assignment assignment(to, from, element, threads_);
+        if (!assignment.fits()) return false;
+        Work work = assignment.work();
+        if (work.units == 0) return true;
+        surroundings_.count(Counter::launches);
+        return surroundings_.launch(work).outcome == Outcome::done;
+    }
+
     bool fold(uint32_t position) {
         const WalkedNode& entry = walked_.nodes[position];
         const Value& input = *there(walked_.inputs(entry)[0]);
@@ -209,12 +290,15 @@ class Singly : public OneByOne {
             const Node& input = *walked_.nodes[inputs[i]].node;
             if (!input.is_scalar()) continue;
             const Scalar* given = scalars_.empty() ? nullptr : scalars_[inputs[i]];
-            const Scalar& scalar = given ? *given : input.scalar;
-            BoundPlan::Number as{.dtype = node.inference->operands[i]};
-            numbers_.push_back(number_bits(scalar, as));
-            as.imaginary = true;
-            if (dtype_of(as.dtype).kind == 'c') numbers_.push_back(number_bits(scalar, as));
+            write_number(given ? *given : input.scalar, node.inference->operands[i]);
         }
+    }
+
+    void write_number(const Scalar& scalar, uint16_t dtype) {
+        BoundPlan::Number as{.dtype = dtype};
+        numbers_.push_back(number_bits(scalar, as));
+        as.imaginary = true;
+        if (dtype_of(dtype).kind == 'c') numbers_.push_back(number_bits(scalar, as));
     }
 
     // An operand that was made here, and is read for the last time, gives its own.
@@ -301,6 +385,8 @@ class Singly : public OneByOne {
     std::vector<const Scalar*> scalars_; // of a pattern: those that are given
     std::vector<uint64_t> numbers_;
     std::vector<int64_t> sizes_;
+    std::vector<Node*> claimed_;
+    std::vector<uint32_t> stale_; // Values before this one that have its memory, too
 };
 
 // Of what is to be computed: then only that part may be.
@@ -316,6 +402,7 @@ bool is_small(const Type& type, uint8_t device, int64_t most) {
 
 bool may_be_computed(const Walked& walked, const WalkedNode& entry) {
     const Node& node = *entry.node;
+    if (node.op && node.op->part == Op::replaced) return can_assign(walked, entry);
     return node.op && node.op->by_itself && node.inference->results.size() == 1 &&
            (node.op->part == Op::none || !is_small_part(walked, entry));
 }
@@ -324,9 +411,22 @@ bool may_be_computed(const Walked& walked, const WalkedNode& entry) {
 
 bool is_looped(const Node& node) { return has_loops(node) || has_folds(node) || node.op->view; }
 
+bool is_large(const Walked& walked) {
+    return std::ranges::any_of(walked.nodes, [](const WalkedNode& entry) {
+        return !entry.node->is_scalar() && entry.node->type->size() > MOST_ELEMENTS;
+    });
+}
+
+bool has_assignments(const Walked& walked) {
+    return std::ranges::any_of(walked.nodes, [](const WalkedNode& entry) {
+        return !entry.value && entry.node->op && entry.node->op->part == Op::replaced;
+    });
+}
+
 bool fits_singly(const Walked& walked, uint8_t device) {
-    int64_t most = is_long(walked) ? MOST_IN_LONG : MOST_ELEMENTS;
-    bool loops = false;
+    bool assigns = has_assignments(walked), loops = assigns;
+    if (assigns && is_long(walked)) return false;
+    int64_t most = assigns ? MOST_ASSIGNED : is_long(walked) ? MOST_IN_LONG : MOST_ELEMENTS;
     for (const WalkedNode& entry : walked.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;

@@ -32,6 +32,10 @@ inline bool is_long(const Walked& walked) {
 // Whether all that is pending are small arrays of this device, made by operations that may be
 // computed by themselves, of which one at least has loops or is a view.
 bool fits_singly(const Walked& walked, uint8_t device);
+// Whether arrays are so large that a plan saves more than it takes, if it is used twice.
+bool is_large(const Walked& walked);
+// Whether a part of an array is to be replaced.
+bool has_assignments(const Walked& walked);
 // Whether there are loops for an operation, or it is a view.
 bool is_looped(const Node& node);
 // The nodes of a walk one by one, in any order in which inputs come before those who read them.

@@ -192,9 +192,26 @@ bool may_go_singly(const Walked& walked, std::span<const uint64_t> options) {
     return usual && fits_singly(walked, device);
 }
 
+// By what it has of operations and dtypes, whatever the lengths: a graph that replaces a part of an
+// array has no template. What came with so many lengths goes node by node from then on.
+constexpr uint16_t NEW_LENGTHS = 4;
+static Sight& sight_of_any_lengths(const Walked& walked) {
+    std::vector<uint64_t> words;
+    for (const WalkedNode& entry : walked.nodes) {
+        const Node& node = *entry.node;
+        bool pending = !entry.value && node.op;
+        words.push_back(pending ? 2 * node.op->id + 1 : 0);
+        words.push_back(node.is_scalar() ? 0 : node.type->kind() | node.type->shape.size() << 40);
+        for (uint32_t input : walked.inputs(entry)) words.push_back(input);
+    }
+    return sight_of(words);
+}
+
 bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known) {
     if (!may_go_singly(walked, options)) return false;
-    return is_long(walked) || sight_of(known).times < OFTEN;
+    if (!has_assignments(walked)) return is_long(walked) || sight_of(known).times < OFTEN;
+    if (sight_of_any_lengths(walked).times < NEW_LENGTHS) return false;
+    return sight_of(known).times < (is_large(walked) ? 1 : OFTEN);
 }
 
 // A graph of calls of traced functions, with nothing beside them that rules could look at together.
@@ -265,6 +282,7 @@ bool computed_singly(Walked& walked, std::span<const uint64_t> options, const Kn
     }
     if (!goes_singly(walked, options, known)) {
         if (is_long(walked)) return false;
+        if (has_assignments(walked)) ++sight_of_any_lengths(walked).times;
         Sight& sight = sight_of(known);
         sight.asked += sight.times >= OFTEN;
         return false;

@@ -148,19 +148,21 @@ def test_progress_is_not_shown_before_its_time(monkeypatch: pytest.MonkeyPatch) 
 
 INTERRUPTED = """
 import sys
-import tenfold.cli
+import tenfold_command
 class Finder:
     def find_spec(self, name, *_):
-        if name == "tenfold.cli.program":
+        if name == "{module}":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Finder())
-tenfold.cli.main()
+tenfold_command.main()
 """
 
 
-def test_interrupt_while_the_commands_are_imported_is_one_line_and_code_130() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False
-    )
+@pytest.mark.parametrize(
+    "module", ["tenfold", "tenfold._native", "tenfold.engine.engine", "tenfold.cli.program"]
+)
+def test_interrupt_while_modules_are_imported_is_one_line_and_code_130(module: str) -> None:
+    code = INTERRUPTED.format(module=module)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "tenfold: interrupted; no file was changed\n"

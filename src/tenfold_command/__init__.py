@@ -1,0 +1,17 @@
+"""The command `tenfold`, from its first line on: outside of the package, so that Ctrl-C is one line
+even while the package is being imported.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command that `sys.argv` names, and exit."""
+    try:
+        from tenfold.cli import main as command
+    except KeyboardInterrupt:
+        print("tenfold: interrupted; no file was changed", file=sys.stderr)
+        sys.exit(130)
+    command()

@@ -1,0 +1,215 @@
+"""Assignments to parts of ever new lengths: after the first few they are computed operation by
+operation, in place where nobody else sees the array, and Python plans no more.
+
+Tenfold and NumPy run the same lines; a failure can be had again by its seed.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold.devices import cpu
+
+PROGRAMS = max(60, hypothesis.settings.default.max_examples)
+"""The profile "fuzz" raises it."""
+
+Key = tuple[Any, ...]
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The lengths of the graphs that Python has planned."""
+    seen: list[int] = []
+    original: Callable[..., Any] = cpu.plan_of
+
+    def noted(graph: Any, **options: Any) -> Any:
+        seen.append(len(graph))
+        return original(graph, **options)
+
+    monkeypatch.setattr(cpu, "plan_of", noted)
+    tn.trim()
+    with tn.options(verify=False):
+        yield seen
+    tn.trim()
+
+
+@pytest.mark.parametrize("length", [200, 200_000, 1_000_000])
+def test_a_part_of_a_new_length_is_not_planned(planned: list[int], length: int) -> None:
+    x = tn.zeros((length,)).wait()
+    truth = np.zeros(length)
+    for i in range(100):
+        x[i:] += 1.0
+        truth[i:] += 1.0
+        x.wait()
+    assert len(planned) <= 8
+    assert np.asarray(x).tobytes() == truth.tobytes()
+
+
+def test_elimination_is_planned_a_few_times(planned: list[int]) -> None:
+    """Each step changes what is right of a column and below a row."""
+    matrix = np.random.default_rng(0).standard_normal((40, 40)) + 40 * np.eye(40)
+    a, truth = tn.asarray(matrix, copy=True), matrix.copy()
+    for k in range(39):
+        factors = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k:] -= factors[:, None] * a[k, k:]
+        a.wait()
+        truth[k + 1 :, k:] -= (truth[k + 1 :, k] / truth[k, k])[:, None] * truth[k, k:]
+    assert len(planned) <= 16
+    np.testing.assert_allclose(np.asarray(a), truth, rtol=1e-12, atol=1e-12)
+
+
+def test_nobody_else_sees_the_new_values() -> None:
+    for held in ("value", "expression", "view", "export"):
+        x = tn.zeros((50,)).wait()
+        for i in range(40):
+            truth = np.asarray(x).copy()
+            before = {
+                "value": lambda x=x: tn.asarray(x, copy=False) + 0,
+                "expression": lambda x=x: x * 1.0,
+                "view": lambda x=x: tn.reshape(x[::-1], (5, 10)) + 0,
+                "export": lambda x=x: np.from_dlpack(x),
+            }[held]()
+            x[i:] += 1.0
+            x.wait()
+            wanted = truth[::-1].reshape(5, 10) if held == "view" else truth
+            assert np.asarray(before).tobytes() == wanted.tobytes()
+            truth[i:] += 1.0
+            assert np.asarray(x).tobytes() == truth.tobytes()
+
+
+class Program:
+    """A few lines that are run again and again with other parts."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        pick = self.random.choice
+        self.rank = pick((1, 1, 2, 2, 3))
+        self.shape = tuple(pick((1, 2, 7, 30, 70)) for _ in range(self.rank))
+        if self.rank == 1:
+            self.shape = (pick((40, 300, 5000, 140_000)),)
+        self.dtype = pick(
+            ("float64", "float64", "float32", "int64", "int8", "complex64", "complex128", "bool")
+        )
+        numbers = np.random.default_rng(seed)
+        values = numbers.integers(0, 2 if self.dtype == "bool" else 9, (2, *self.shape))
+        self.numpy = [values[0].astype(self.dtype), values[1].astype(self.dtype)]
+        self.ours = [tn.asarray(each, copy=True) for each in self.numpy]
+        if pick((0, 0, 1)):  # another layout
+            self.numpy = [each.T.copy().T for each in self.numpy]
+            self.ours = [
+                tn.permute_dims(tn.asarray(each.T.copy()), range(self.rank)[::-1]).wait()
+                for each in self.numpy
+            ]
+        self.line = pick((self.number, self.own, self.other, self.shifted, self.computed))
+        self.held: list[tuple[Any, np.ndarray]] = []
+
+    def key(self) -> Key:
+        pick, key = self.random.choice, []
+        for length in self.shape:
+            kind = self.random.randrange(6)
+            if kind == 0:
+                key.append(self.random.randrange(length))
+            elif kind == 1:
+                key.append(slice(None))
+            else:
+                begin = self.random.randint(-length - 1, length)
+                end = pick((None, self.random.randint(-length, length + 1)))
+                key.append(slice(begin, end, pick((None, 1, 2, 3, -1, -2))))
+        return tuple(key[: self.random.randint(1, self.rank)])
+
+    def number(self, arrays: list[Any], key: Key) -> None:
+        arrays[0][key] = True if self.dtype == "bool" else 3
+
+    def own(self, arrays: list[Any], key: Key) -> None:
+        if self.dtype == "bool":
+            arrays[0][key] = arrays[0][key] ^ arrays[1][key]
+        else:
+            arrays[0][key] += 1
+
+    def other(self, arrays: list[Any], key: Key) -> None:
+        arrays[0][key] = arrays[1][key]
+
+    def shifted(self, arrays: list[Any], key: Key) -> None:
+        part = arrays[0][key]
+        if getattr(part, "ndim", 0):
+            arrays[0][key] = part[::-1]
+
+    def computed(self, arrays: list[Any], key: Key) -> None:
+        if self.dtype == "bool":
+            arrays[0][key] = ~arrays[1][key]
+        else:
+            arrays[0][key] = arrays[1][key] * 2 - arrays[0][key]
+
+    def disturb(self) -> None:
+        ours, truth = self.ours[0], self.numpy[0]
+        form = self.random.randrange(5)
+        if form == 0:
+            self.held.append((ours, truth.copy()))
+            self.ours[0] = tn.asarray(ours, copy=True)
+        elif form == 1 and self.dtype != "bool":
+            self.held.append((ours * 2, truth * 2))
+        elif form == 2:
+            self.held.append((np.asarray(ours), truth.copy()))
+        elif form == 3:
+            self.held.append(
+                (
+                    ours[..., ::-1] | False if self.dtype == "bool" else ours[..., ::-1] * 1,
+                    truth[..., ::-1].copy(),
+                )
+            )
+        else:
+            self.ours.reverse()
+            self.numpy.reverse()
+
+    def run(self) -> None:
+        for _ in range(60):
+            key = self.key()
+            together = self.random.randint(1, 3)
+            for _ in range(together):
+                self.line(self.ours, key)
+                self.line(self.numpy, key)
+            if self.random.randrange(3):
+                self.ours[0].wait()
+            if self.random.randrange(12) == 0:
+                self.disturb()
+            if self.random.randrange(6) == 0:
+                np.testing.assert_array_equal(np.asarray(self.ours[0]), self.numpy[0])
+        for ours, truth in [*zip(self.ours, self.numpy, strict=True), *self.held]:
+            np.testing.assert_array_equal(np.asarray(ours), truth)
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_random_parts(seed: int) -> None:
+    Program(seed).run()
+
+
+def test_readers_in_other_threads_see_whole_values() -> None:
+    """A reader has the array from before an assignment or from after it."""
+    x, wrong = tn.zeros((60_000,)).wait(), []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            values = np.asarray(x * 1.0)
+            if (np.diff(values) > 0).any() or values[0] != values[1]:
+                wrong.append(values)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for each in readers:
+        each.start()
+    for i in range(2, 400):
+        x[: 60_000 - i] += 1.0
+        x.wait()
+    done.set()
+    for each in readers:
+        each.join()
+    assert not wrong
+    assert float(x[0]) == 398.0
