@@ -35,9 +35,7 @@ class Singly : public OneByOne {
            std::vector<Ran>* ran)
         : walked_(walked), threads_(threads), maker_(maker), surroundings_(surroundings), ran_(ran),
           values_(walked.nodes.size()), left_(walked.nodes.size()) {}
-    ~Singly() {
-        for (Node* node : claimed_) node->claim.store(0, std::memory_order_release);
-    }
+    ~Singly() { give_up_claims(); }
 
     bool run() {
         begin();
@@ -72,10 +70,10 @@ class Singly : public OneByOne {
 
     bool compute_one(uint32_t position) override {
         const Node& node = *walked_.nodes[position].node;
-        return has_loops(node)                 ? compute(position)
-               : has_folds(node)               ? fold(position)
-               : node.op->part == Op::replaced ? assign(position)
-                                               : view(position) || compute_by_plan(position);
+        if (has_loops(node)) return compute(position);
+        if (has_folds(node)) return fold(position);
+        bool assigns = node.op->part == Op::replaced && !stale_.empty(); // not in groups
+        return assigns ? assign(position) : view(position) || compute_by_plan(position);
     }
 
     Ref<Value>& value(uint32_t position) override { return values_[position]; }
@@ -167,6 +165,11 @@ class Singly : public OneByOne {
     void claim(uint32_t position) {
         claimed_.push_back(walked_.nodes[position].node.get());
         claimed_.back()->claim.store(this_thread(), std::memory_order_release);
+    }
+    // What has not been written over yet stays as it is.
+    void give_up_claims() {
+        for (Node* node : claimed_) node->claim.store(0, std::memory_order_release);
+        claimed_.clear();
     }
     bool is_claimed(uint32_t position) const {
         return std::ranges::find(claimed_, walked_.nodes[position].node.get()) != claimed_.end();
@@ -260,6 +263,7 @@ class Singly : public OneByOne {
             if (!walked_.nodes[input].value && !written[k]->is_scalar())
                 publish(written[k].get(), values_[input]);
         }
+        give_up_claims(); // this thread may come to them
         if (!maker_.compute(*entry.node)) return false;
         values_[position] = value_of(entry.node.get());
         return bool(values_[position]);
@@ -386,7 +390,7 @@ class Singly : public OneByOne {
     std::vector<uint64_t> numbers_;
     std::vector<int64_t> sizes_;
     std::vector<Node*> claimed_;
-    std::vector<uint32_t> stale_; // Values before this one that have its memory, too
+    std::vector<uint32_t> stale_; // Values before one that have its memory, too; of a run
 };
 
 // Of what is to be computed: then only that part may be.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "guard_pages.h"
 #include "per_thread.h"
 #include "pool.h"
 
@@ -25,7 +26,7 @@ class Scratch {
         if (memory_) pool_free(memory_, bytes_);
     }
     bool grow(std::size_t bytes) {
-        if (bytes <= bytes_) return true;
+        if (bytes <= bytes_ && !(bytes && guard_pages())) return true;
         bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; // kernels rely on it
         void* memory = pool_allocate(bytes);
         if (!memory) return false;

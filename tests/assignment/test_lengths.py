@@ -85,6 +85,23 @@ def test_nobody_else_sees_the_new_values() -> None:
             assert np.asarray(x).tobytes() == truth.tobytes()
 
 
+@pytest.mark.parametrize("form", ["sort", "take", "fails"])
+def test_operations_that_python_computes_read_what_was_assigned(form: str) -> None:
+    truth = np.arange(100.0)[::-1].copy()
+    x, indices = tn.asarray(truth, copy=True), tn.asarray([3, 1000 if form == "fails" else 50])
+    for i in range(40):
+        x[i:] += 1.0
+        truth[i:] += 1.0
+        made = tn.sort(x) if form == "sort" else tn.take(x, indices + 0)
+        if form == "fails":
+            with pytest.raises(IndexError):
+                made.wait()
+        else:
+            wanted = np.sort(truth) if form == "sort" else truth[[3, 50]]
+            assert np.asarray(made).tobytes() == wanted.tobytes()
+        assert np.asarray(x).tobytes() == truth.tobytes()
+
+
 class Program:
     """A few lines that are run again and again with other parts."""
 
@@ -108,7 +125,8 @@ class Program:
                 tn.permute_dims(tn.asarray(each.T.copy()), range(self.rank)[::-1]).wait()
                 for each in self.numpy
             ]
-        self.line = pick((self.number, self.own, self.other, self.shifted, self.computed))
+        lines = (self.number, self.own, self.other, self.shifted, self.computed, self.sorted)
+        self.line = pick(lines)
         self.held: list[tuple[Any, np.ndarray]] = []
 
     def key(self) -> Key:
@@ -147,6 +165,14 @@ class Program:
             arrays[0][key] = ~arrays[1][key]
         else:
             arrays[0][key] = arrays[1][key] * 2 - arrays[0][key]
+
+    def sorted(self, arrays: list[Any], key: Key) -> None:
+        """With an operation that Python computes, between two assignments."""
+        self.number(arrays, key)
+        if "complex" not in self.dtype:
+            module = tn if isinstance(arrays[0], tn.Array) else np
+            arrays[1] = module.sort(arrays[0], axis=-1)
+        arrays[0][key] = arrays[1][key]
 
     def disturb(self) -> None:
         ours, truth = self.ours[0], self.numpy[0]

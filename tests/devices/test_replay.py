@@ -100,6 +100,19 @@ def test_options_are_part_of_what_is_replayed(planned: list[int]) -> None:
             assert_equal_bits(tn.asarray([1.0]) + 1, np.asarray([2.0]))
 
 
+def test_a_plan_that_was_made_under_other_options_is_not_replayed(planned: list[int]) -> None:
+    x = tn.asarray(np.arange(1000.0))
+
+    def kernels(**options: bool) -> int:
+        with tn.options(**options), tn.profile() as p:
+            ((x + 0.5) * x - 1.5).wait()
+        return p.kernels
+
+    for _ in range(3):
+        assert (kernels(fuse=True), kernels(fuse=False)) == (1, 3)
+    assert len(planned) == 2
+
+
 def test_what_is_seen_outside_is_kept_by_a_replay(planned: list[int]) -> None:
     x = tn.asarray(np.arange(5.0))
     for _ in range(3):
