@@ -32,7 +32,7 @@ test-tiny: ## the main habits in ten seconds
 	$(PYTHON) -m pytest --numprocesses=0 tests/tiny
 
 full-size: ## every form of loop at every threshold of the planner (hours); a plain test takes a choice
-	TENFOLD_FULL_SIZE=all $(PYTHON) -m pytest tests/full_size
+	TENFOLD_FULL_SIZE=all $(PYTHON) -m pytest --grids=all tests/full_size
 
 guard: ## tests of operations and plans with each array between unmapped pages
 	TENFOLD_GUARD=1 $(PYTHON) -m pytest tests/ops tests/plans

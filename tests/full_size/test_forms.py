@@ -1,7 +1,7 @@
 """Every form of loop on both sides of every threshold of the planner, for each level of processor.
 
-`make full-size` (TENFOLD_FULL_SIZE=all) runs everything; a plain run takes a choice that
-TENFOLD_FULL_SIZE_SEED seeds, of which a failure names the seed.
+`make full-size` (TENFOLD_FULL_SIZE=all) runs everything; else there is a choice that
+TENFOLD_FULL_SIZE_SEED seeds, of which a failure names the seed. A plain run takes a fourth of it.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def _fits(form: Form, length: int) -> bool:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "dtype", "mode", "lengths"), _cases(), ids=lambda part: str(part).replace(" ", "_")
 )

@@ -49,6 +49,7 @@ def test_attributes_of_a_million_operations_compute_nothing(long: tn.Array) -> N
     assert p.launches == 0
 
 
+@pytest.mark.exhaustive
 def test_explain_counts_a_million_operations_and_shows_few(long: tn.Array) -> None:
     with tn.profile() as p:
         text = tn.explain(long)
@@ -58,6 +59,7 @@ def test_explain_counts_a_million_operations_and_shows_few(long: tn.Array) -> No
     assert p.launches == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("shape", "operations"), [(chain, MILLION), (fan, MILLION // 10)])
 def test_dot_has_a_line_for_each_operation(
     shape: Callable[[int], tn.Array], operations: int
@@ -74,6 +76,7 @@ def test_copies_of_a_million_operations_share_them(long: tn.Array) -> None:
     assert all(repr(each) == repr(long) for each in copies)
 
 
+@pytest.mark.exhaustive
 def test_pickle_of_a_million_operations_stays_pending_and_is_linear(
     named: tuple[str, tn.Array],
 ) -> None:
@@ -86,6 +89,7 @@ def test_pickle_of_a_million_operations_stays_pending_and_is_linear(
     assert repr(again) == repr(long)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("tier", ["0", "auto"])
 def test_a_million_operations_are_computed(shape: str, tier: str) -> None:

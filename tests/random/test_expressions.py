@@ -24,6 +24,7 @@ EXAMPLES = max(1000, hypothesis.settings.default.max_examples // 2)
 
 
 @pytest.mark.exhaustive
+@pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("first", range(0, EXAMPLES, CHUNK))
 def test_random_programs_from_seeds_equal_numpy(first: int) -> None:
@@ -34,6 +35,7 @@ def test_random_programs_from_seeds_equal_numpy(first: int) -> None:
             pytest.fail(f"seed {seed}: {error}", pytrace=False)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.exhaustive
 @pytest.mark.fuzz
 @pytest.mark.parametrize("part", range(EXAMPLES // CHUNK))

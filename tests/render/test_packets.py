@@ -85,6 +85,7 @@ SCALAR = re.compile(r"= (?:load (?:half|float|double|i8|i16|i32)\b|extractelemen
 """The two ways to come by one element: to read it alone, or to take it out of a packet."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", elementwise_ops(), ids=lambda op: op.name)
 def test_an_elementwise_operation_is_packets_and_needs_no_library(op: Op) -> None:
     for dtype, planned in plans_of(op):
@@ -100,6 +101,7 @@ def test_an_elementwise_operation_is_packets_and_needs_no_library(op: Op) -> Non
         assert not symbols_needed(kernel), f"{op.name} of {dtype}"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("op", elementwise_ops(), ids=lambda op: op.name)
 def test_without_fma_what_is_no_call_needs_no_library(op: Op) -> None:
     for dtype, planned in plans_of(op, fma=False):
@@ -133,6 +135,7 @@ def reduced(name: str, dtype: str, form: str) -> Plan | None:
     return plan(array)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", FOLDS)
 def test_a_fold_is_packets_and_needs_no_library(name: str, form: str) -> None:

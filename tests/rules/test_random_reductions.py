@@ -88,6 +88,7 @@ def factors(chosen: random.Random, generator: np.random.Generator) -> tuple[Any,
     return values("first", "both"), values("second", "both")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["int64", "float32", "complex128"])
 def test_random_sums_of_products_of_what_is_repeated_equal_those_of_numpy(dtype: str) -> None:
     fired: set[str] = set()
