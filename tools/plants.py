@@ -84,7 +84,7 @@ KEYS = (
         "return (settings.fingerprint(), *active.fingerprint())",
         "return (0, *active.fingerprint())",
         (
-            "devices/test_replay.py::test_other_values_are_replayed_without_python",
+            "devices/test_replay.py::test_a_plan_that_was_made_under_other_options_is_not_replayed",
             "devices/test_replay.py",
         ),
     ),
@@ -489,7 +489,7 @@ MEMORY = (
         f"{RENDER}/tile.py",
         'latest = integer(text, "sub", length, _most(frame.kernel))',
         'latest = integer(text, "sub", length, 1)',
-        ("render/test_tile.py",),
+        ("devices/test_guard_pages.py", "render/test_tile.py"),
     ),
     Plant(
         "tiles are turned with rows and columns exchanged",
@@ -904,6 +904,34 @@ NATIVE = (
         "    words.push_back(std::bit_cast<uint64_t>(scalar.real));\n",
         "",
         ("devices/test_replay.py", "second_runs/test_literals.py"),
+    ),
+    Plant(
+        "assignments node by node write over what is read later",
+        "native/singly.cpp",
+        "if (left_[position] != 1 || entry.held ||",
+        "if (entry.held ||",
+        ("assignment/test_lengths.py",),
+    ),
+    Plant(
+        "assignments node by node write over what views see",
+        "native/singly.cpp",
+        "memory.references.load(std::memory_order_relaxed) == 1 + stale_[position];",
+        "memory.references.load(std::memory_order_relaxed) >= 1 + stale_[position];",
+        ("assignment/test_lengths.py",),
+    ),
+    Plant(
+        "assignments node by node forget where parts begin",
+        "native/assigning.cpp",
+        "std::move(of), known.starts.span());",
+        "std::move(of), {});",
+        ("assignment/test_lengths.py",),
+    ),
+    Plant(
+        "assignments node by node copy the last unit short",
+        "native/assigning.cpp",
+        "int64_t count = std::min(span_, axes_[0].length - first);",
+        "int64_t count = std::min(span_, axes_[0].length - first - 1);",
+        ("assignment/test_lengths.py",),
     ),
     Plant(
         "native templates round up as down",

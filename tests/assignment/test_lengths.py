@@ -85,6 +85,18 @@ def test_nobody_else_sees_the_new_values() -> None:
             assert np.asarray(x).tobytes() == truth.tobytes()
 
 
+def test_others_that_read_the_old_value_in_the_same_evaluation_have_it() -> None:
+    x, truth = tn.zeros((50,)).wait(), np.zeros(50)
+    for i in range(40):
+        y, z, wanted = x * 2.0 + 1.0, x[5:] - 1.0, truth * 2.0 + 1.0
+        x[i:] += 1.0
+        tn.eval(x, y, z)
+        assert np.asarray(y).tobytes() == wanted.tobytes()
+        assert np.asarray(z).tobytes() == (truth[5:] - 1.0).tobytes()
+        truth[i:] += 1.0
+        assert np.asarray(x).tobytes() == truth.tobytes()
+
+
 @pytest.mark.parametrize("form", ["sort", "take", "fails"])
 def test_operations_that_python_computes_read_what_was_assigned(form: str) -> None:
     truth = np.arange(100.0)[::-1].copy()
