@@ -62,8 +62,10 @@ def skip_other_processors(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(f"this processor cannot run {cpu}"))
 
 
-EVERY = 8
+EVERY = 16
 """Of the cases of a grid that add no new value of a parameter one in so many is taken."""
+FEW = 8
+"""The same of a grid whose cases have nothing in common."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -103,7 +105,7 @@ def sample(nodeids: Sequence[str]) -> list[str]:
 
     A case is taken if a value of one of its parameters (a part of its name between hyphens) was in
     none before, in the order of checksums; of the others one in `EVERY`. Where each case has a
-    value of its own, a fourth is taken.
+    value of its own, one in `FEW` is taken.
     """
     ordered = sorted(nodeids, key=lambda nodeid: (zlib.crc32(nodeid.encode()), nodeid))
     seen: set[tuple[int, str]] = set()
@@ -113,5 +115,5 @@ def sample(nodeids: Sequence[str]) -> list[str]:
         (known if values <= seen else new).append(nodeid)
         seen |= values
     if len(new) > 0.75 * len(ordered):
-        return ordered[: -(-len(ordered) // 4)]
+        return ordered[: -(-len(ordered) // FEW)]
     return new + known[::EVERY]

@@ -18,7 +18,7 @@ import pytest
 import tenfold as tn
 from tenfold.devices import cpu
 
-PROGRAMS = max(60, hypothesis.settings.default.max_examples)
+PROGRAMS = max(24, hypothesis.settings.default.max_examples)
 """The profile "fuzz" raises it."""
 
 Key = tuple[Any, ...]

@@ -1,7 +1,7 @@
 """Every form of loop on both sides of every threshold of the planner, for each level of processor.
 
 `make full-size` (TENFOLD_FULL_SIZE=all) runs everything; else there is a choice that
-TENFOLD_FULL_SIZE_SEED seeds, of which a failure names the seed. A plain run takes a fourth of it.
+TENFOLD_FULL_SIZE_SEED seeds, of which a failure names the seed. A plain run takes an eighth of it.
 """
 
 from __future__ import annotations

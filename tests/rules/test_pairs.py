@@ -184,6 +184,7 @@ def assert_same(changed: np.ndarray, plain: np.ndarray, fired: Collection[str]) 
     assert_close(changed, plain, atol=ERROR * unit * largest)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.rule}: {pair.before}")
 def test_rule_replaces_what_it_says_and_the_values_stay(pair: Pair) -> None:
     exactness = next(rule.exactness for rule in tn.rules.list() if rule.name == pair.rule)

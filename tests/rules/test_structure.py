@@ -182,6 +182,7 @@ def read(chosen: random.Random, x: Any, kind: int) -> Any:
     return np.sum(x, axis=axes, keepdims=chosen.random() < 0.3)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64", "int8", "float32", "float16"])
 def test_random_parts_of_products_equal_those_of_numpy(dtype: str) -> None:
     fired: set[str] = set()
@@ -221,6 +222,7 @@ FAMILIES = ("reductions", "orders", "booleans", "diagonals")
 BITWISE = [p for p in PAIRS if p.file in FAMILIES and p.after and p.rule in EXACT]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("pair", BITWISE, ids=lambda pair: f"{pair.rule}: {pair.before}")
 def test_bitwise_rule_changes_no_bit_of_special_values(pair: Pair) -> None:
     """Few special values at a time: one NaN in each of them would hide all others."""
