@@ -214,7 +214,7 @@ try:
     y.wait()
     print("not interrupted")
 except KeyboardInterrupt:
-    print("interrupted")
+    print("interrupted", flush=True)  # else a child of a fork may print it, too
 program.compiled = compiled
 """
 THEN = {
