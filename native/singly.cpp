@@ -193,6 +193,7 @@ class Singly : public OneByOne {
         bool is_number = walked_.nodes[given].node->is_scalar();
         numbers_.clear();
         if (is_number) write_number(walked_.nodes[given].node->scalar, entry.node->type->dtype);
+        if (over) publish_readers(whole); // else they could be computed again of what is there then
         if (!copy(*part_of(*entry.node, *made), is_number ? nullptr : there(given).get()))
             return false;
         surroundings_.count(Counter::kernels);
@@ -205,6 +206,13 @@ class Singly : public OneByOne {
         }
         values_[position] = std::move(made);
         return true;
+    }
+
+    // What has been computed from a value that is to be written over, and others.
+    void publish_readers(uint32_t of) {
+        for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
+            if (values_[i] && i != of) publish(walked_.nodes[i].node.get(), values_[i]);
+        publish_equal(walked_);
     }
 
     // Nobody else sees a value nor its memory, and this is its last reader.
@@ -224,6 +232,8 @@ class Singly : public OneByOne {
     bool copy(const Value& to, const Value* from) {
         Element element{};
         if (!from) std::ranges::copy(numbers_, element.begin());
+        bool packs = numbers_.size() == 2 && dtype_of(to.type->dtype).bytes == 8; // of two floats
+        if (!from && packs) element[0] |= element[1] << 32;
         Assignment assignment(to, from, element, threads_);
         if (!assignment.fits()) return false;
         Work work = assignment.work();

@@ -114,6 +114,57 @@ def test_operations_that_python_computes_read_what_was_assigned(form: str) -> No
         assert np.asarray(x).tobytes() == truth.tobytes()
 
 
+@pytest.mark.parametrize("length", [50, 20_000])
+def test_a_later_failure_leaves_what_others_read_right(length: int) -> None:
+    """What was computed of the old value, and what would be, after that is written over."""
+    x, truth = tn.zeros((length,)).wait(), np.zeros(length)
+    for i in range(40):
+        y, wanted = x * 2.0, truth * 2.0
+        z, other = y * 3.0 - x, wanted * 3.0 - truth
+        x[i:] += 1.0
+        truth[i:] += 1.0
+        outside = tn.asarray([3, length if i > 8 else 4]) + 0
+        last = tn.sum(y) + tn.sum(z) + tn.sum(tn.take(x, outside))
+        del y
+        if i > 8:
+            with pytest.raises(IndexError):
+                last.wait()
+        else:
+            last.wait()
+        assert np.asarray(z).tobytes() == other.tobytes()
+        assert np.asarray(x).tobytes() == truth.tobytes()
+
+
+def test_another_thread_reads_the_old_value_amid_an_evaluation() -> None:
+    large = tn.asarray(np.random.default_rng(0).standard_normal(300_000)).wait()
+    x, truth = tn.zeros((200,)).wait(), np.zeros(200)
+    for i in range(40):
+        y, wanted = x * 2.0, truth * 2.0
+        x[i:] += 1.0
+        truth[i:] += 1.0
+        last = tn.sum(y) + tn.sum(tn.sort(large * tn.sum(x))) + tn.sum(x)
+        other = threading.Thread(target=y.wait)
+        computing = threading.Thread(target=last.wait)
+        computing.start()
+        other.start()
+        computing.join()
+        other.join()
+        assert np.asarray(y).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "float32", "int8", "uint64", "bool"])
+def test_numbers_are_those_of_numpy(dtype: str) -> None:
+    numbers: list[Any] = {"c": [1 + 2j, -1j, complex("nan+1j"), 3], "f": [0.1, -0.0, 1e300],
+                          "i": [-7], "u": [2**63 + 1, 5], "b": [True]}[dtype[0]]  # fmt: skip
+    for number in numbers:
+        x, truth = tn.zeros((60,), dtype=dtype).wait(), np.zeros(60, dtype)
+        for i in range(40):
+            with np.errstate(over="ignore"):
+                truth[i :: 1 + i % 2] = number
+            x[i :: 1 + i % 2] = number
+            assert np.asarray(x).tobytes() == truth.tobytes()
+
+
 class Program:
     """A few lines that are run again and again with other parts."""
 

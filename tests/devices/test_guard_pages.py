@@ -50,6 +50,24 @@ NEW_LENGTHS = """
             equal(x.T * y - x.T, a.T * b - a.T)
             equal(tn.max(x * 3.0 - x, axis=0), np.max(a * 3.0 - a, axis=0))
 """
+EMPTY_PARTS = """
+    import random
+    source = random.Random(1)
+    for _ in range(60):
+        x, held, truth = tn.asarray(np.ones((5, 5, 1)), copy=True), [], np.ones((5, 5, 1))
+        for _ in range(36):
+            key = source.randrange(5), source.randrange(5), slice(source.randint(0, 1), None, 2)
+            x[key] += 1
+            truth[key] += 1
+            if source.random() < 0.4:
+                held.append(tn.update(x, key, 7.0))
+            x.wait()
+            if len(held) > 4:
+                for each in held:
+                    each.wait()
+                held.clear()
+        equal(x, truth)
+"""
 PAST_THE_END = """
     for _ in range(3):  # of any three arrays one ends at a page, and another begins at one
         whole = np.asarray(tn.asarray(np.arange(1000.0)) + 1)
@@ -95,6 +113,11 @@ def test_operations_on_guarded_arrays_have_numpys_values(tier):
 
 def test_new_lengths_that_a_template_is_not_for_stay_inside_of_guarded_arrays():
     done = run(NEW_LENGTHS)
+    assert done.returncode == 0, done.stderr
+
+
+def test_parts_without_elements_are_replaced_inside_of_guarded_arrays():
+    done = run(EMPTY_PARTS)
     assert done.returncode == 0, done.stderr
 
 

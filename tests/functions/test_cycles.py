@@ -24,6 +24,15 @@ def test_a_list_that_contains_itself_is_no_array(items: tuple[Any, ...], dtype: 
         tn.asarray(cyclic(*items), dtype=dtype)
 
 
+@pytest.mark.parametrize("items", [(), (1,)], ids=["none", "number"])
+def test_a_list_that_contains_itself_is_no_index(items: tuple[Any, ...]) -> None:
+    x = tn.arange(4)
+    with pytest.raises(tn.errors.ShapeError, match="more than 64 levels, or contains itself"):
+        x[cyclic(*items)]
+    with pytest.raises(tn.errors.ShapeError, match="more than 64 levels, or contains itself"):
+        x[cyclic(*items)] = 1
+
+
 def identity(tree: Any) -> Any:
     return tree
 

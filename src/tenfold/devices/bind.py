@@ -182,8 +182,12 @@ class Binding:
             for position, node in enumerate(self.graph.nodes)
             if node.pending and node.op is not None and node.op.writes is not None
         ]
-        pieces = {number for number, item in enumerate(self.plan.items) if item.kind == "piece"}
-        if not pieces.union(self.over).issuperset(written):
+        in_place = {
+            number
+            for number, item in enumerate(self.plan.items)
+            if item.kind == "piece" or item.base >= 0
+        }
+        if not in_place.issuperset(written):
             return True
         called = (self.graph.nodes[s.position].op for s in self.plan.steps if s.kind == "call")
         return any(op is not None and (op.reads or op.writes) for op in called)

@@ -20,12 +20,10 @@ from tenfold.dtypes import FLOAT64, canonical, kind_of, promote, typed
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop import dlpack
 from tenfold.interop.reading import value_of
+from tenfold.ir.shape import nested_levels
 from tenfold.ops.cast import astype
 from tenfold.settings import checked_device
 from tenfold.storage import dense
-
-DEEPEST = 64
-"""Levels of nested lists that NumPy follows: its largest number of axes."""
 
 
 def asarray(
@@ -188,29 +186,11 @@ def _whole(values: np.ndarray[Any, Any], items: Any) -> np.ndarray[Any, Any]:
     return exact if set(map(type, exact.flat)) <= {bool, int} else values
 
 
-def _levels(items: Any) -> Any:
-    """Yield the levels of nested lists from the outside in, each as one flat list, and of a list
-    that is there twice the items once. Raises ShapeError for more levels than an array has axes.
-    """
-    level = [items]
-    for _ in range(DEEPEST):
-        level = [item for nested in level for item in nested]
-        yield level
-        level = [*{id(item): item for item in level if isinstance(item, (list, tuple))}.values()]
-        if not level:
-            return
-    raise ShapeError(
-        "asarray",
-        f"a list has more than {DEEPEST} levels, or contains itself",
-        remedy="give nested lists of numbers, as many levels as the array is to have axes",
-    )
-
-
 def _common_dtype(items: Any) -> Any:
     """Return the dtype of nested lists that hold Arrays, or None when they hold none."""
     leaves: list[Any] = []
     kinds: set[type] = set()
-    for level in _levels(items):
+    for level in nested_levels(items, "asarray"):
         kinds.update(map(type, level))
         leaves.append([item for item in level if not isinstance(item, (list, tuple))])
     if Array not in kinds or kinds & {str, bytes}:  # text is refused when its dtype is seen
@@ -219,7 +199,7 @@ def _common_dtype(items: Any) -> Any:
 
 
 def _ragged(items: Any) -> str:
-    for level in _levels(items):
+    for level in nested_levels(items, "asarray"):
         lengths = {len(item) if isinstance(item, (list, tuple)) else -1 for item in level}
         if len(lengths) > 1:
             known = sorted(length for length in lengths if length >= 0)

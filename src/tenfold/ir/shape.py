@@ -10,7 +10,8 @@ filled in by whoever called the rule. Shape rules use only what stands here.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from tenfold.errors import AxisError, ShapeError
 
@@ -242,3 +243,30 @@ def reshaped_strides(shape: Shape, strides: Sequence[int], target: Shape) -> tup
         unit = old[position - 1][1]
         result.extend(unit * step for step in row_major(target[begin:at]))
     return (*result, *(1 for _ in target[at:]))
+
+
+MOST_LEVELS = 64
+"""Of nested lists, that NumPy follows: its largest number of axes."""
+
+
+def nested_levels(items: Iterable[Any], operation: str) -> Iterator[list[Any]]:
+    """Yield the levels of nested lists from the outside in, each as one flat list.
+
+    Of a list that is there twice the items come once. Raises ShapeError for more levels than an
+    array has axes, as of a list that contains itself.
+
+    >>> [*nested_levels([[1, 2], [3]], "asarray")]
+    [[[1, 2], [3]], [1, 2, 3]]
+    """
+    level: list[Any] = [items]
+    for _ in range(MOST_LEVELS):
+        level = [item for nested in level for item in nested]
+        yield level
+        level = [*{id(item): item for item in level if isinstance(item, (list, tuple))}.values()]
+        if not level:
+            return
+    raise ShapeError(
+        operation,
+        f"a list has more than {MOST_LEVELS} levels, or contains itself",
+        remedy="give nested lists of numbers, as many levels as the array is to have axes",
+    )

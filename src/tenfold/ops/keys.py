@@ -20,7 +20,7 @@ from tenfold.caches import Recent
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.ir.declare import array, values
-from tenfold.ir.shape import Pick, normalize_slice
+from tenfold.ir.shape import Pick, nested_levels, normalize_slice
 from tenfold.ops import bounds
 from tenfold.storage import dense
 
@@ -118,6 +118,8 @@ def _array_term(x: Array, item: Any, operation: str) -> Any:
 
 
 def _from_sequence(x: Array, items: Any, operation: str) -> np.ndarray:
+    for _ in nested_levels(items, operation):
+        pass  # else NumPy might never end
     try:
         indices = np.asarray(items)
     except ValueError:
