@@ -213,7 +213,9 @@ def test_parts_that_fit_are_one_launch_without_memory_of_its_own(program: Progra
         x, _ = computed(program, a, given)
         assert_equal_bits(x, program(a, theirs, b))
     x, p = computed(program, a, given)
-    assert (p.launches, p.copies, p.temporaries, p.bytes_allocated) == (1, 0, 0, 0)
+    assert (p.launches, p.copies, p.temporaries) == (1, 0, 0)
+    # between guard pages scratch memory of the kernel is allocated for each launch
+    assert p.bytes_allocated == 0 or _native.guard_pages()
 
 
 @pytest.mark.parametrize("program", UNFIT, ids=lambda program: program.__name__)
