@@ -130,7 +130,7 @@ def test_trimming_empties_every_cache_and_changes_no_result() -> None:
 def test_trimming_lets_go_of_code_that_nobody_needs() -> None:
     with tn.options(tier=1):
         x, sizes = tn.asarray(np.arange(10.0)), []
-        for _ in range(40):
+        for _ in range(15):
             (x * 3.25 - 1.75).wait()
             sizes.append(loaded())
             tn.trim()
@@ -140,6 +140,7 @@ def test_trimming_lets_go_of_code_that_nobody_needs() -> None:
 
 
 def test_code_that_was_forgotten_stays_for_the_plans_that_run_it() -> None:
+    tn.trim()  # another test may have computed the same
     x, before = tn.asarray(np.arange(10.0)), loaded()
     with tn.options(tier=1):
         (x * 3.25 - 1.75).wait()
