@@ -89,6 +89,13 @@ KEYS = (
         ),
     ),
     Plant(
+        "plans of parts are moved though the whole array is written",
+        f"{DEVICES}/bind.py",
+        'if item.kind == "piece" or item.base >= 0',
+        'if item.kind == "piece" or number in self.over or item.base >= 0',
+        ("devices/test_guard_pages.py", "plans/test_in_place.py"),
+    ),
+    Plant(
         "keys of plans forget the rules",
         f"{RULES}/active.py",
         "return _process_number, _block.get().number",
@@ -924,6 +931,20 @@ NATIVE = (
         "native/assigning.cpp",
         "std::move(of), known.starts.span());",
         "std::move(of), {});",
+        ("assignment/test_lengths.py",),
+    ),
+    Plant(
+        "assignments node by node leave readers of the old value pending",
+        "native/singly.cpp",
+        "if (over) publish_readers(whole);",
+        "",
+        ("assignment/test_lengths.py",),
+    ),
+    Plant(
+        "assignments node by node keep half of a complex number",
+        "native/singly.cpp",
+        "if (!from && packs) element[0] |= element[1] << 32;",
+        "",
         ("assignment/test_lengths.py",),
     ),
     Plant(
