@@ -6,7 +6,7 @@ NATIVE := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings
 CMAKE ?= cmake
 STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
-SECOND_RUN_PROGRAMS ?= 140
+SECOND_RUN_PROGRAMS ?= 125
 FUZZ_SECONDS ?= 3600
 
 SMOKE := $(wildcard bench/*.py)
@@ -96,18 +96,18 @@ docs: ## run the tour, write the page of settings and the reference (pip install
 native: ## the native core's own tests
 	$(CMAKE) -S . -B build/native -DTENFOLD_TESTS=ON
 	$(CMAKE) --build build/native --parallel 2
-	ctest --test-dir build/native --output-on-failure
+	ctest --test-dir build/native --output-on-failure --parallel 2
 
 tsan: ## the same under the thread sanitizer, then STRESS_SECONDS of the stress program
 	$(CMAKE) -S . -B build/tsan -DTENFOLD_TESTS=ON -DTENFOLD_SANITIZE=thread
 	$(CMAKE) --build build/tsan --parallel 2
-	ctest --test-dir build/tsan --output-on-failure
+	ctest --test-dir build/tsan --output-on-failure --parallel 2
 	TSAN_OPTIONS=halt_on_error=1 build/tsan/stress $(STRESS_SECONDS)
 
 asan: ## the same under the address and undefined-behaviour sanitizers
 	$(CMAKE) -S . -B build/asan -DTENFOLD_TESTS=ON -DTENFOLD_SANITIZE=address
 	$(CMAKE) --build build/asan --parallel 2
-	ctest --test-dir build/asan --output-on-failure
+	ctest --test-dir build/asan --output-on-failure --parallel 2
 	build/asan/stress $(STRESS_SECONDS)
 
 fuzz: ## 100,000 random expressions against the reference, then FUZZ_SECONDS of second runs
