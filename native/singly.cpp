@@ -153,7 +153,7 @@ class Singly : public OneByOne {
         });
     }
 
-    // From now on whoever reaches what may be written over waits until it has been published.
+    // From now on other threads that reach a donated input wait until the result is published.
     void claim() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
             const WalkedNode& entry = walked_.nodes[i];
@@ -175,7 +175,7 @@ class Singly : public OneByOne {
         return std::ranges::find(claimed_, walked_.nodes[position].node.get()) != claimed_.end();
     }
 
-    // In the memory of the array if nobody else will read that, else in a copy.
+    // In place if no other reference is left, else in a copy.
     bool assign(uint32_t position) {
         const WalkedNode& entry = walked_.nodes[position];
         uint32_t whole = walked_.inputs(entry)[0];
@@ -215,7 +215,7 @@ class Singly : public OneByOne {
         publish_equal(walked_);
     }
 
-    // Nobody else sees a value nor its memory, and this is its last reader.
+    // No other reference to a value or its memory is left, and this is its last reader.
     bool may_write_over(uint32_t position) const {
         const WalkedNode& entry = walked_.nodes[position];
         bool is_published = is_claimed(position);

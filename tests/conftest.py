@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Leave 18,000 items out of each later collection of garbage, for which many tests ask."""
+    """Leave the items out of each later collection of garbage, for which many tests ask."""
     gc.collect()
     gc.freeze()
 

@@ -1,5 +1,5 @@
 """Assignments to parts of ever new lengths: after the first few they are computed operation by
-operation, in place where nobody else sees the array, and Python plans no more.
+operation, in place where no other reference is left, without a new plan.
 
 Tenfold and NumPy run the same lines; a failure can be had again by its seed.
 """
@@ -51,6 +51,19 @@ def test_a_part_of_a_new_length_is_not_planned(planned: list[int], length: int) 
         x.wait()
     assert len(planned) <= 8
     assert np.asarray(x).tobytes() == truth.tobytes()
+
+
+@pytest.mark.parametrize("length", [2**17 - 1, 2**17, 2**17 + 1, 2**21 - 1, 2**21, 2**21 + 1])
+def test_lengths_around_the_limits_have_the_values_of_numpy_twice(length: int) -> None:
+    """At the sizes from which on a plan comes sooner, or at each length."""
+    for number in (1.0, 3.5):
+        x, truth = tn.zeros((length,)).wait(), np.zeros(length)
+        for _ in range(2):
+            for i in range(0, 9 * 4097, 4097):
+                x[i:] += number
+                truth[i:] += number
+                x.wait()
+        assert np.asarray(x).tobytes() == truth.tobytes()
 
 
 def test_elimination_is_planned_a_few_times(planned: list[int]) -> None:
