@@ -22,7 +22,8 @@ import signal
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import hypothesis
 import pytest
@@ -98,6 +99,25 @@ def pytest_collection_finish() -> None:
     """Leave the items out of each later collection of garbage, for which many tests ask."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The lengths of the graphs that Python has planned."""
+    import tenfold as tn
+    from tenfold.devices import cpu
+
+    seen: list[int] = []
+    original: Callable[..., Any] = cpu.plan_of
+
+    def noted(graph: Any, **options: Any) -> Any:
+        seen.append(len(graph))
+        return original(graph, **options)
+
+    monkeypatch.setattr(cpu, "plan_of", noted)
+    tn.trim()
+    yield seen
+    tn.trim()
 
 
 def sample(nodeids: Sequence[str]) -> list[str]:

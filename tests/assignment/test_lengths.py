@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import hypothesis
@@ -16,29 +15,11 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.devices import cpu
 
 PROGRAMS = max(24, hypothesis.settings.default.max_examples)
 """The profile "fuzz" raises it."""
 
 Key = tuple[Any, ...]
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The lengths of the graphs that Python has planned."""
-    seen: list[int] = []
-    original: Callable[..., Any] = cpu.plan_of
-
-    def noted(graph: Any, **options: Any) -> Any:
-        seen.append(len(graph))
-        return original(graph, **options)
-
-    monkeypatch.setattr(cpu, "plan_of", noted)
-    tn.trim()
-    with tn.options(verify=False):
-        yield seen
-    tn.trim()
 
 
 @pytest.mark.parametrize("length", [200, 200_000, 1_000_000])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.devices import cpu
 from tenfold.devices.program import Programs
 from tenfold.dtypes import FLOAT64
 from tenfold.ops.arithmetic import add
@@ -112,22 +111,6 @@ def test_new_shapes_and_values_compile_nothing() -> None:
             make(n, n / 7).wait()
     assert (p.compiles, p.generic_compiles) == (0, 0)
     assert p.kernels == 3 * (_native.OFTEN - 3)
-
-
-@pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The lengths of the graphs that Python has planned."""
-    seen: list[int] = []
-    original: Callable[..., Any] = cpu.plan_of
-
-    def noted(graph: Any, **options: Any) -> Any:
-        seen.append(len(graph))
-        return original(graph, **options)
-
-    monkeypatch.setattr(cpu, "plan_of", noted)
-    tn.trim()
-    yield seen
-    tn.trim()
 
 
 def halved(values: np.ndarray) -> tn.Array:
