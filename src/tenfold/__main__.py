@@ -1,5 +1,5 @@
 """`python -m tenfold`: the same program as the command `tenfold`."""
 
-from tenfold.cli import main
+from tenfold_command import main
 
 main()

@@ -10,8 +10,9 @@ import sys
 def main() -> None:
     """Run the command that `sys.argv` names, and exit."""
     try:
-        from tenfold.cli import main as command
+        # Imported here: `click` and `rich` belong to the command, not to the package.
+        from tenfold.cli.program import program
     except KeyboardInterrupt:
         print("tenfold: interrupted; no file was changed", file=sys.stderr)
         sys.exit(130)
-    command()
+    program.main(prog_name="tenfold")

@@ -15,18 +15,3 @@ is one line on stderr.
 
     tenfold eval "sqrt(x**2 + y**2) / mean(x)" x=a.npy y=b.npz:key -o out.npy
 """
-
-from __future__ import annotations
-
-import sys
-
-
-def main() -> None:
-    """Run the command that `sys.argv` names, and exit."""
-    try:
-        # Imported here: `click` and `rich` belong to the command, not to the package.
-        from tenfold.cli.program import program
-    except KeyboardInterrupt:
-        print("tenfold: interrupted; no file was changed", file=sys.stderr)
-        sys.exit(130)
-    program.main(prog_name="tenfold")
