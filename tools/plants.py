@@ -31,49 +31,46 @@ class Plant(NamedTuple):
         return self.file.startswith("native/")
 
 
-PLAN, RENDER, IR = "src/tenfold/plan", "src/tenfold/render", "src/tenfold/ir"
-RULES, OPS, DEVICES = "src/tenfold/rules", "src/tenfold/ops", "src/tenfold/devices"
-FUNCTIONS = "src/tenfold/functions"
 
 KEYS = (
     Plant(
         "key_of forgets which values die",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "dying = bool(graph.dying) and graph.dying[position]",
         "dying = False",
         ("plans/test_keys.py", "plans/test_in_place.py"),
     ),
     Plant(
         "key_of forgets which nodes are held",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "                    graph.held[position],\n                    node.params,",
         "                    node.params,",
         ("plans/test_keys.py", "plans/test_fusion.py"),
     ),
     Plant(
         "key_of forgets strides",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dying)",
         "(type_.shape, type_.dtype, None, dying)",
         ("plans/test_keys.py", "plans/test_fusion.py"),
     ),
     Plant(
         "key_of forgets shapes",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dying)",
         "(type_.dtype, value.strides if value else None, dying)",
         ("plans/test_keys.py", "plans/test_fusion.py"),
     ),
     Plant(
         "key_of forgets dtypes of values",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "(type_.shape, type_.dtype, value.strides if value else None, dying)",
         "(type_.shape, value.strides if value else None, dying)",
         ("plans/test_keys.py", "plans/test_fusion.py"),
     ),
     Plant(
         "key_of forgets parameters",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "                    node.params,\n                    node.type.dtype,",
         "                    node.type.dtype,",
         ("plans/test_keys.py", "plans/test_fusion.py"),
@@ -90,21 +87,21 @@ KEYS = (
     ),
     Plant(
         "plans of parts are moved though the whole array is written",
-        f"{DEVICES}/bind.py",
+        "src/tenfold/devices/bind.py",
         'if item.kind == "piece" or item.base >= 0',
         'if item.kind == "piece" or number in self.over or item.base >= 0',
         ("devices/test_guard_pages.py", "plans/test_in_place.py"),
     ),
     Plant(
         "keys of plans forget the rules",
-        f"{RULES}/active.py",
+        "src/tenfold/rules/active.py",
         "return _process_number, _block.get().number",
         "return 0, 0",
         ("rules/test_rules.py", "devices/test_replay.py"),
     ),
     Plant(
         "programs forget the processor",
-        f"{DEVICES}/program.py",
+        "src/tenfold/devices/program.py",
         "        key = kernel, cpu\n        found = self.optimised",
         '        cpu = "native"\n        key = kernel, cpu\n        found = self.optimised',
         (
@@ -114,7 +111,7 @@ KEYS = (
     ),
     Plant(
         "the cache on disk forgets the level of optimisation",
-        f"{DEVICES}/environment.py",
+        "src/tenfold/devices/environment.py",
         'return _native.sha256(environment + struct.pack("<I", level) + text.encode())',
         "return _native.sha256(environment + text.encode())",
         (
@@ -124,7 +121,7 @@ KEYS = (
     ),
     Plant(
         "the cache on disk forgets the environment",
-        f"{DEVICES}/environment.py",
+        "src/tenfold/devices/environment.py",
         'return _native.sha256(environment + struct.pack("<I", level) + text.encode())',
         'return _native.sha256(struct.pack("<I", level) + text.encode())',
         (
@@ -134,14 +131,14 @@ KEYS = (
     ),
     Plant(
         "the environment forgets our sources",
-        f"{DEVICES}/environment.py",
+        "src/tenfold/devices/environment.py",
         "        _sources(),\n        _compiler(),",
         "        _compiler(),",
         ("devices/test_store.py",),
     ),
     Plant(
         "an entry on disk has the places of its functions one byte off",
-        f"{DEVICES}/entry.py",
+        "src/tenfold/devices/entry.py",
         "*entry.places)\n    content",
         "*(place + 1 for place in entry.places))\n    content",
         (
@@ -151,7 +148,7 @@ KEYS = (
     ),
     Plant(
         "traces forget the Types of arguments",
-        f"{FUNCTIONS}/traces.py",
+        "src/tenfold/functions/traces.py",
         'key = structure, types, get("strict_dtypes")',
         'key = structure, len(types), get("strict_dtypes")',
         (
@@ -161,7 +158,7 @@ KEYS = (
     ),
     Plant(
         "a trace is kept though what it reads has changed",
-        f"{FUNCTIONS}/traces.py",
+        "src/tenfold/functions/traces.py",
         "known is not None and are_same(known.bindings, own) and",
         "known is not None and",
         (
@@ -171,7 +168,7 @@ KEYS = (
     ),
     Plant(
         "functions forget the values of what is no array",
-        f"{FUNCTIONS}/function.py",
+        "src/tenfold/functions/function.py",
         "(type(leaf), exact(leaf))",
         "(type(leaf),)",
         (
@@ -181,7 +178,7 @@ KEYS = (
     ),
     Plant(
         "common subexpressions forget parameters",
-        f"{IR}/equal.py",
+        "src/tenfold/ir/equal.py",
         "    return repr(work.nodes[at].params)\n\n\ndef costly",
         '    return ""\n\n\ndef costly',
         (
@@ -194,42 +191,42 @@ KEYS = (
 GUARDS = (
     Plant(
         "a guard of a template is one too weak",
-        f"{IR}/measure.py",
+        "src/tenfold/ir/measure.py",
         "self._note(number if found else 1 - number)",
         "self._note(number + 1 if found else 2 - number)",
         ("plans/test_sizes.py", "devices/test_lengths.py", "second_runs"),
     ),
     Plant(
         "of alike guards the weakest is left",
-        f"{IR}/measure.py",
+        "src/tenfold/ir/measure.py",
         "self._positive[left] = min(constant, self._positive.get(left, constant))",
         "self._positive[left] = max(constant, self._positive.get(left, constant))",
         ("plans/test_sizes.py",),
     ),
     Plant(
         "what must be 0 is no guard",
-        f"{IR}/measure.py",
+        "src/tenfold/ir/measure.py",
         '        self._zero["zero" if found else "other", number.terms] = None\n',
         "",
         ("plans/test_sizes.py", "devices/test_lengths.py"),
     ),
     Plant(
         "a quotient below 0 is rounded down twice",
-        f"{IR}/size.py",
+        "src/tenfold/ir/size.py",
         'return -_atom_quotient(measure, "ceil", -number, divisor)',
         'return -_atom_quotient(measure, "floor", -number, divisor)',
         ("plans/test_sizes.py", "devices/test_lengths.py"),
     ),
     Plant(
         "the smaller of two Sizes is the first",
-        f"{IR}/size.py",
+        "src/tenfold/ir/size.py",
         'found: int = _extreme("min", first, second)',
         "found: int = first",
         ("plans/test_sizes.py",),
     ),
     Plant(
         "templates are kept where rules have looked at lengths",
-        f"{DEVICES}/generalise.py",
+        "src/tenfold/devices/generalise.py",
         "return known and not (report.measured or report.looked or report.parts)",
         "return True",
         ("devices/test_lengths.py",),
@@ -239,21 +236,21 @@ GUARDS = (
 UNITS = (
     Plant(
         "a map has one unit fewer",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "units = outer * -(-largest(last, 1) // part)",
         "units = outer * largest(largest(last, 1) // part, 1)",
         ("tiny", "plans/test_traverse.py", "full_size"),
     ),
     Plant(
         "a part of a map is no whole packets",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "return max(elements // lanes, 1) * lanes",
         "return max(elements // lanes, 1) * lanes + 1",
         ("plans/test_traverse.py", "plans/test_verify_kernels.py", "full_size"),
     ),
     Plant(
         "a part of columns is no whole packets",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "part = smallest(part, -(-last // kernel.lanes) * kernel.lanes)",
         "part = smallest(part, last)",
         (
@@ -264,7 +261,7 @@ UNITS = (
     ),
     Plant(
         "rows that are split have one unit fewer",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "return part, outer * -(-blocks // part), 2, 0",
         "return part, outer * (blocks // part), 2, 0",
         (
@@ -274,28 +271,28 @@ UNITS = (
     ),
     Plant(
         "columns have one slot for blocks too few",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "slots = (-(-folded // BLOCK)).bit_length() + 1",
         "slots = (folded // BLOCK).bit_length()",
         ("devices/test_cpu_reductions.py",),
     ),
     Plant(
         "rows of a scan side by side have one unit fewer",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "return 0, -(-outer // rows), largest(1, RANGE // (rows * last)), 0",
         "return 0, largest(outer // rows, 1), largest(1, RANGE // (rows * last)), 0",
         ("plans/test_scan.py", "ops/test_scan.py"),
     ),
     Plant(
         "kept elements of a row have no room for a last packet",
-        f"{IR}/kernel.py",
+        "src/tenfold/ir/kernel.py",
         "return 8 * len(self.kept) * (length + self.lanes)",
         "return 8 * len(self.kept) * length // 2",
         ("plans/test_verify_kernels.py", "ops/test_deviations.py"),
     ),
     Plant(
         "a tail mask has one lane more",
-        f"{RENDER}/frame.py",
+        "src/tenfold/render/frame.py",
         'left = smaller(text, integer(text, "sub", end, position), lanes)',
         'left = integer(text, "add", integer(text, "sub", end, position), 1)\n'
         "        left = smaller(text, left, lanes)",
@@ -307,42 +304,42 @@ UNITS = (
     ),
     Plant(
         "a tail mask has one lane less",
-        f"{RENDER}/frame.py",
+        "src/tenfold/render/frame.py",
         "{iota(lanes, 'i32')}, {each}\")\n\n    def compute",
         "{iota(lanes, 'i32').replace('i32 0', 'i32 1', 1)}, {each}\")\n\n    def compute",
         ("tiny",),
     ),
     Plant(
         "a unit of a map ends at the length of the axis",
-        f"{RENDER}/llvm.py",
+        "src/tenfold/render/llvm.py",
         'end = smaller(text, integer(text, "add", begin, part), length)\n        row.begin(frame)',
         "end = length\n        row.begin(frame)",
         ("plans/test_runs.py", "plans/test_in_place.py", "full_size"),
     ),
     Plant(
         "a unit of a map goes past the end",
-        f"{RENDER}/llvm.py",
+        "src/tenfold/render/llvm.py",
         'end = smaller(text, integer(text, "add", begin, part), length)\n        row.begin(frame)',
         'end = integer(text, "add", begin, part)\n        row.begin(frame)',
         ("tiny", "devices/test_guard_pages.py", "devices/test_lengths.py"),
     ),
     Plant(
         "loads of a whole row go on past the last packet",
-        f"{RENDER}/row.py",
+        "src/tenfold/render/row.py",
         'rest = integer(text, "urem", count, frame.lanes)\n    whole',
         'rest = integer(text, "and", count, 0)\n    whole',
         ("tiny", "devices/test_guard_pages.py"),
     ),
     Plant(
         "stores past the cache ask for no alignment",
-        f"{RENDER}/memory.py",
+        "src/tenfold/render/memory.py",
         'rest = text.value(f"and i64 {address}, {align - 1}")',
         'rest = text.value(f"and i64 {address}, 0")',
         ("render/test_alignment.py", "full_size/test_streamed_maps.py"),
     ),
     Plant(
         "streamed stores are planned for rows of any stride",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "or any(stride % 64 for stride in outer)",
         "or any(stride % 8 for stride in outer)",
         (
@@ -355,14 +352,14 @@ UNITS = (
 MEMORY = (
     Plant(
         "in place: no hazard is ever seen",
-        f"{PLAN}/in_place.py",
+        "src/tenfold/plan/in_place.py",
         "orders = [order(target, reads if maps else [], axes=launch.order) for target in targets]",
         "orders = [order(target, [], axes=launch.order) for target in targets]",
         ("plans/test_in_place.py", "assignment", "plans"),
     ),
     Plant(
         "in place: gathers of what is written are no hazard",
-        f"{PLAN}/in_place.py",
+        "src/tenfold/plan/in_place.py",
         "    if _gathered(launch, base):\n        refused.append(ANYWHERE)\n",
         "",
         (
@@ -373,21 +370,21 @@ MEMORY = (
     ),
     Plant(
         "in place: an array that is held is written over",
-        f"{PLAN}/in_place.py",
+        "src/tenfold/plan/in_place.py",
         "if graph.held[base] or not graph.dying:",
         "if not graph.dying:",
         ("plans/test_aside.py::test_old_value_that_is_held_is_kept", "assignment/test_holders.py"),
     ),
     Plant(
         "overlap: ranges that lie one byte into each other are apart",
-        f"{PLAN}/overlap.py",
+        "src/tenfold/plan/overlap.py",
         "before, behind = start - last - one.itemsize, begin - final - other.itemsize",
         "before, behind = start - last, begin - final",
         ("plans/test_alias.py::test_overlap_is_exact", "plans/test_alias.py"),
     ),
     Plant(
         "overlap: equal addresses are the same cells",
-        f"{PLAN}/overlap.py",
+        "src/tenfold/plan/overlap.py",
         "return all(length == 1 or stride == step for length, stride, step in axes)",
         "return True",
         (
@@ -397,7 +394,7 @@ MEMORY = (
     ),
     Plant(
         "alias: loops count in the unsafe direction",
-        f"{PLAN}/alias.py",
+        "src/tenfold/plan/alias.py",
         "directions[axis] = -sign",
         "directions[axis] = sign",
         (
@@ -407,14 +404,14 @@ MEMORY = (
     ),
     Plant(
         "alias: a hazard over the last index is overlooked",
-        f"{PLAN}/alias.py",
+        "src/tenfold/plan/alias.py",
         "shape[axis] - 2)",
         "shape[axis] - 3)",
         ("plans/test_alias.py::test_order_is_exact", "plans/test_alias.py"),
     ),
     Plant(
         "reuse: an operand that is read at another place is written over",
-        f"{PLAN}/memory.py",
+        "src/tenfold/plan/memory.py",
         "return all(m.strides == written.strides and m.offset == written.offset for m in read)",
         "return True",
         (
@@ -426,28 +423,28 @@ MEMORY = (
     ),
     Plant(
         "reuse: memory is free one step too early",
-        f"{PLAN}/plan.py",
+        "src/tenfold/plan/plan.py",
         "                last[item] = number\n        found",
         "                last.setdefault(item, number)\n        found",
         ("tiny", "plans/test_pieces.py", "devices/test_cpu_equality.py"),
     ),
     Plant(
         "views: starts are not added up",
-        f"{PLAN}/access.py",
+        "src/tenfold/plan/access.py",
         "return (outer, coefficient * by, start + coefficient * begin)",
         "return (outer, coefficient * by, start + begin)",
         ("plans/test_views_composed.py",),
     ),
     Plant(
         "views: a fixed index of a view is taken once",
-        f"{PLAN}/access.py",
+        "src/tenfold/plan/access.py",
         "return (None, 0, start + coefficient * begin)",
         "return (None, 0, start + begin)",
         ("plans/test_views_composed.py",),
     ),
     Plant(
         "strides of one axis are not added up",
-        f"{PLAN}/access.py",
+        "src/tenfold/plan/access.py",
         "found[axis] += coefficient * stride",
         "found[axis] = coefficient * stride",
         (
@@ -458,49 +455,49 @@ MEMORY = (
     ),
     Plant(
         "axes of loops are merged whatever their strides",
-        f"{PLAN}/lower.py",
+        "src/tenfold/plan/lower.py",
         "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory):",
         "if all(m.strides[outer] == m.strides[axis] * space[axis] for m in memory[:1]):",
         ("tiny", "plans/test_traverse.py", "ops/test_movement.py"),
     ),
     Plant(
         "runs: parts that meet are written together",
-        f"{RULES}/replaced.py",
+        "src/tenfold/rules/replaced.py",
         "return divisor > 1 and (start - begin) % divisor != 0",
         "return divisor > 1",
         ("rules/test_replaced.py", "plans/test_runs.py"),
     ),
     Plant(
         "a vector of which each second element is read lies side by side",
-        f"{PLAN}/traverse.py",
+        "src/tenfold/plan/traverse.py",
         "if stride == int(step) * memory.dtype.itemsize:\n                return step",
         'if stride == int(step) * memory.dtype.itemsize:\n                return "2"',
         ("render/test_strides.py",),
     ),
     Plant(
         "backwards packets are not turned round",
-        f"{RENDER}/memory.py",
+        "src/tenfold/render/memory.py",
         'turned = ", ".join(f"i32 {lanes - 1 - i}" for i in range(lanes))',
         'turned = ", ".join(f"i32 {i}" for i in range(lanes))',
         ("plans/test_views_composed.py",),
     ),
     Plant(
         "packets of every third element pick a neighbour",
-        f"{RENDER}/strides.py",
+        "src/tenfold/render/strides.py",
         "found, picked = self._loaded(lane * step, width), list(range(0, width, step))",
         "found, picked = self._loaded(lane * step, width), list(range(step // 3, width, step))",
         ("render/test_strides.py",),
     ),
     Plant(
         "tiles begin a block too late at the edge",
-        f"{RENDER}/tile.py",
+        "src/tenfold/render/tile.py",
         'latest = integer(text, "sub", length, _most(frame.kernel))',
         'latest = integer(text, "sub", length, 1)',
         ("devices/test_guard_pages.py", "render/test_tile.py"),
     ),
     Plant(
         "tiles are turned with rows and columns exchanged",
-        f"{RENDER}/tile.py",
+        "src/tenfold/render/tile.py",
         "for place, picked in ((i, low), (i + distance, high)):",
         "for place, picked in ((i, high), (i + distance, low)):",
         ("render/test_tile.py",),
@@ -510,21 +507,21 @@ MEMORY = (
 FUSION = (
     Plant(
         "fuse: roots are read at any index of their group",
-        f"{PLAN}/fuse.py",
+        "src/tenfold/plan/fuse.py",
         "            or placed(use.access, embedding) == self.made_at(group, use.item)\n",
         "            or True\n",
         ("plans/test_fusion.py", "ops/test_deviations.py", "random"),
     ),
     Plant(
         "fuse: a group joins another that waits for it",
-        f"{PLAN}/fuse.py",
+        "src/tenfold/plan/fuse.py",
         "if any(group.number in self.groups[other].before for other in others):",
         "if False:",
         ("plans/test_fusion.py::test_steps_stand_in_an_order_in_which_they_can_run", "random"),
     ),
     Plant(
         "fuse: folds of other axes share loops",
-        f"{PLAN}/fuse.py",
+        "src/tenfold/plan/fuse.py",
         'if item.kind == "fold" and group.axis not in (None, item.axis):',
         'if item.kind == "fold" and group.axis not in (None, item.axis) and group.axis > 9:',
         (
@@ -539,14 +536,14 @@ FUSION = (
 FOLDS = (
     Plant(
         "the largest is no NaN",
-        f"{IR}/combine.py",
+        "src/tenfold/ir/combine.py",
         'return (_nan_or(k, x, y, k.select(y < x, x, y), "and"),)',
         "return (k.select(y < x, x, y),)",
         ("ops/test_reduce.py::test_nan_wins_maximum_and_minimum_wherever_it_stands",),
     ),
     Plant(
         "the smallest of two zeros has the wrong sign",
-        f"{IR}/combine.py",
+        "src/tenfold/ir/combine.py",
         'return (_nan_or(k, x, y, k.select(x < y, x, y), "or"),)',
         'return (_nan_or(k, x, y, k.select(x < y, x, y), "and"),)',
         (
@@ -556,7 +553,7 @@ FOLDS = (
     ),
     Plant(
         "positions: of equals the last is found",
-        f"{IR}/combine.py",
+        "src/tenfold/ir/combine.py",
         "takes = beats | (ties & (j < i))",
         "takes = beats | (ties & (i < j))",
         (
@@ -567,7 +564,7 @@ FOLDS = (
     ),
     Plant(
         "positions: NaN does not win over what came before",
-        f"{IR}/combine.py",
+        "src/tenfold/ir/combine.py",
         "takes = ~(y <= x if larger else x <= y) & (x == x)",
         "takes = (x < y if larger else y < x) & (x == x)",
         (
@@ -577,21 +574,21 @@ FOLDS = (
     ),
     Plant(
         "searches: a chunk that ties is taken",
-        f"{RENDER}/search.py",
+        "src/tenfold/render/search.py",
         "        return y < x if self.larger else x < y\n",
         "        return y <= x if self.larger else x <= y\n",
         ("render/test_search.py::test_first_of_equals_wins_in_a_row", "render/test_search.py"),
     ),
     Plant(
         "searches: the worst number is 0",
-        f"{RENDER}/search.py",
+        "src/tenfold/render/search.py",
         "return -np.inf if larger else np.inf",
         "return 0.0",
         ("render/test_search.py", "ops/test_reduce.py"),
     ),
     Plant(
         "searches: parts of a row begin one part later",
-        f"{RENDER}/search.py",
+        "src/tenfold/render/search.py",
         'first = integer(text, "mul", number, parts)\n    best',
         'first = integer(text, "mul", number, 1)\n    best',
         (
@@ -602,42 +599,42 @@ FOLDS = (
     ),
     Plant(
         "a fold combines what waits in the wrong order",
-        f"{RENDER}/loops.py",
+        "src/tenfold/render/loops.py",
         "merged = combined(text, self.kind, earlier, current, in_order=True)",
         "merged = combined(text, self.kind, current, earlier, in_order=True)",
         ("devices/test_cpu_reductions.py", "plans/test_positions.py", "ops/test_deviations.py"),
     ),
     Plant(
         "a fold in registers combines neighbours in the wrong order",
-        f"{RENDER}/row.py",
+        "src/tenfold/render/row.py",
         "parts = combined(text, kind, waiting.pop(), parts, in_order=True)",
         "parts = combined(text, kind, parts, waiting.pop(), in_order=True)",
         ("devices/test_cpu_reductions.py", "plans/test_positions.py", "ops/test_deviations.py"),
     ),
     Plant(
         "the lanes of a row that is not full are folded as if they were",
-        f"{RENDER}/lanes.py",
+        "src/tenfold/render/lanes.py",
         '(("full", None), ("ragged", "%valid"))',
         '(("full", None), ("ragged", None))',
         ("tiny", "ops/test_reduce.py", "devices/test_cpu_reductions.py"),
     ),
     Plant(
         "lanes are folded with one pair too few",
-        f"{RENDER}/column.py",
+        "src/tenfold/render/column.py",
         'pairs = integer(text, "sub", valid, half)\n\n            def pair',
         'pairs = integer(text, "sub", valid, half + 1)\n\n            def pair',
         ("devices/test_cpu_reductions.py", "ops/test_reduce.py"),
     ),
     Plant(
         "a ragged row of a block overwrites what lanes have come to",
-        f"{RENDER}/row.py",
+        "src/tenfold/render/row.py",
         "for x, y in zip(longer, shorter, strict=True)]",
         "for x, y in zip(longer, longer, strict=True)]",
         ("tiny", "ops/test_reduce.py", "devices/test_cpu_reductions.py"),
     ),
     Plant(
         "the tree of a split row counts its blocks down",
-        f"{RENDER}/row.py",
+        "src/tenfold/render/row.py",
         'count = integer(text, "lshr", integer(text, "add", length, BLOCK - 1), 10)',
         'count = integer(text, "lshr", length, 10)',
         (
@@ -647,21 +644,21 @@ FOLDS = (
     ),
     Plant(
         "moments: the drift has the wrong sign",
-        f"{IR}/combine.py",
+        "src/tenfold/ir/combine.py",
         "distance = (other_first - first) - (drift - other_drift)",
         "distance = (other_first - first) + (drift - other_drift)",
         ("ops/test_deviations.py", "ops/test_reduce.py"),
     ),
     Plant(
         "scans: the running value of a block is lost",
-        f"{RENDER}/scan.py",
+        "src/tenfold/render/scan.py",
         'value: float = int(self.scan.kind == "product" and part == 0)',
         'value: float = int(self.scan.kind == "product")',
         ("plans/test_scan.py", "ops/test_scan.py"),
     ),
     Plant(
         "scans: an exclusive scan is an inclusive one",
-        f"{RENDER}/scan.py",
+        "src/tenfold/render/scan.py",
         "        number = self.store.operand\n        stride = self",
         "        number = self.store.operand\n        return\n        stride = self",
         (
@@ -671,14 +668,14 @@ FOLDS = (
     ),
     Plant(
         "gathers: the bound is one too large",
-        f"{IR}/locate.py",
+        "src/tenfold/ir/locate.py",
         "k.fail((position < 0) | (position >= count))",
         "k.fail((position < 0) | (position > count))",
         ("plans/test_pieces.py::test_index_out_of_bounds_raises", "ops/test_indexing.py"),
     ),
     Plant(
         "gathers: negative indices count from one before the end",
-        f"{IR}/locate.py",
+        "src/tenfold/ir/locate.py",
         "position = k.select(position < 0, position + count, position)",
         "position = k.select(position < 0, position + count - 1, position)",
         (
@@ -691,70 +688,70 @@ FOLDS = (
 MEANING = (
     Plant(
         "rules: x + 0 is x for floats",
-        f"{RULES}/constants.py",
+        "src/tenfold/rules/constants.py",
         'Rule("add-zero", x + 0, x, when=keeps_whole)',
         'Rule("add-zero", x + 0, x, when=keeps)',
         ("rules/test_pairs.py", "rules", "ops/test_elementwise_semantics.py"),
     ),
     Plant(
         "rules: x == x is true of NaN",
-        f"{RULES}/booleans.py",
+        "src/tenfold/rules/booleans.py",
         'return kind_of(match["x"].dtype) in "biu" and idly(match)',
         "return idly(match)",
         ("rules/test_pairs.py", "rules"),
     ),
     Plant(
         "rules: not (x < y) is x >= y of floats",
-        f"{RULES}/booleans.py",
+        "src/tenfold/rules/booleans.py",
         'return all(kind_of(match[name].dtype) in "biu" for name in ("x", "y"))',
         "return True",
         ("rules/test_pairs.py", "rules"),
     ),
     Plant(
         "rules: where(not c, x, y) keeps the order",
-        f"{RULES}/booleans.py",
+        "src/tenfold/rules/booleans.py",
         'Rule("where-not", _where(_not(c), x, y), _where(c, y, x))',
         'Rule("where-not", _where(_not(c), x, y), _where(c, x, y))',
         ("rules/test_pairs.py", "rules"),
     ),
     Plant(
         "rules: max(-x) is -max(x)",
-        f"{RULES}/orders.py",
+        "src/tenfold/rules/orders.py",
         "    reduce.max: reduce.min,\n",
         "    reduce.max: reduce.max,\n",
         ("rules/test_pairs.py",),
     ),
     Plant(
         "rules: max(-x) of integers, of which the smallest is its own negative",
-        f"{RULES}/orders.py",
+        "src/tenfold/rules/orders.py",
         'return folds_fewer(match) and kind_of(match["x"].dtype) == "f"',
         "return folds_fewer(match)",
         ("rules/test_rules.py", "rules/test_random_reductions.py", "rules"),
     ),
     Plant(
         "rules: abs(-x) of unsigned integers",
-        f"{RULES}/constants.py",
+        "src/tenfold/rules/constants.py",
         'return kind_of(match["x"].dtype) != "u"',
         "return True",
         ("rules/test_pairs.py", "rules"),
     ),
     Plant(
         "rules: casts of casts lose nothing where they do",
-        f"{RULES}/constants.py",
+        "src/tenfold/rules/constants.py",
         "    if not _holds(middle, source):\n        return None\n",
         "",
         ("rules/test_pairs.py", "rules", "ops/test_cast.py"),
     ),
     Plant(
         "rules: what is read beside a replaced part is the old value",
-        f"{RULES}/replaced.py",
+        "src/tenfold/rules/replaced.py",
         "if over or rest or min(first, last) < 0 or max(first, last) >= count:",
         "if rest or min(first, last) < 0 or max(first, last) >= count:",
         ("rules/test_replaced.py", "assignment", "plans/test_runs.py"),
     ),
     Plant(
         "rules: a permutation of equal lengths is dropped",
-        f"{RULES}/movement.py",
+        "src/tenfold/rules/movement.py",
         'Rule("permute-in-order", pattern.permute_dims(x), x, when=in_order)',
         'Rule("permute-in-order", pattern.permute_dims(x), x, when=stays)',
         (
@@ -765,28 +762,28 @@ MEANING = (
     ),
     Plant(
         "dtypes: integers are divided in float32",
-        f"{IR}/dtype_rules.py",
+        "src/tenfold/ir/dtype_rules.py",
         "        dtype = FLOAT64\n",
         '        dtype = DTYPES["float32"]\n',
         ("ops/test_elementwise.py::test_result_dtype_is_the_one_of_numpy",),
     ),
     Plant(
         "dtypes: uint64 and int64 are compared in float64",
-        f"{IR}/dtype_rules.py",
+        "src/tenfold/ir/dtype_rules.py",
         'if kinds == {"i", "u"} and kind_of(promote(types)) == "f":',
         'if kinds == {"f", "u"} and kind_of(promote(types)) == "f":',
         ("ops/test_elementwise_semantics.py::test_int64_and_uint64_are_compared_exactly",),
     ),
     Plant(
         "dtypes: integers float together",
-        f"{IR}/dtype_rules.py",
+        "src/tenfold/ir/dtype_rules.py",
         "    return dtypes[0]\n",
         "    return to_floating(common)\n",
         ("ops/test_elementwise.py::test_result_dtype_is_the_one_of_numpy",),
     ),
     Plant(
         "shapes: an empty axis broadcasts with any length",
-        f"{IR}/shape.py",
+        "src/tenfold/ir/shape.py",
         "            if result[position] != 1:\n",
         "            if result[position] > 1:\n",
         (
@@ -797,7 +794,7 @@ MEANING = (
     ),
     Plant(
         "shapes: axes are counted from 1 below 0",
-        f"{IR}/shape.py",
+        "src/tenfold/ir/shape.py",
         "    return position % ndim\n",
         "    return abs(position) % ndim\n",
         ("tiny", "ops/test_joining.py"),
@@ -818,21 +815,21 @@ MEANING = (
     ),
     Plant(
         "batching: scans go along the batch axis",
-        f"{FUNCTIONS}/batching.py",
+        "src/tenfold/functions/batching.py",
         "return members.call(members.operands, (axis + 1, *rest))",
         "return members.call(members.operands, (axis, *rest))",
         ("functions/test_batching.py",),
     ),
     Plant(
         "batching: axes of a permutation are off by one",
-        f"{FUNCTIONS}/batching.py",
+        "src/tenfold/functions/batching.py",
         "((0, *(axis + 1 for axis in axes)),))",
         "((0, *(axis + 1 for axis in reversed(axes))),))",
         ("functions/test_batching.py",),
     ),
     Plant(
         "batching: operands of fewer axes are aligned at the batch axis",
-        f"{OPS}/members.py",
+        "src/tenfold/ops/members.py",
         "self.spread(at, 0, missing) if self.batched[at] and missing > 0 else self.operands[at]",
         "self.spread(at, self.ndim(at), missing)\n"
         "            if self.batched[at] and missing > 0\n"
@@ -869,14 +866,14 @@ MEANING = (
     ),
     Plant(
         "linalg: the other triangle is read",
-        f"{DEVICES}/triangular.py",
+        "src/tenfold/devices/triangular.py",
         'uplo = "U" if (side == "upper") != turned else "L"',
         'uplo = "U" if (side == "upper") == turned else "L"',
         ("ops/test_triangular.py",),
     ),
     Plant(
         "linalg: the reference reads the other triangle",
-        f"{OPS}/triangles.py",
+        "src/tenfold/ops/triangles.py",
         'lower = side == "lower" or',
         'lower = side == "upper" or',
         ("ops/test_triangular.py",),
