@@ -35,7 +35,7 @@ full-size: ## every form of loop at every threshold of the planner (hours); a pl
 	TENFOLD_FULL_SIZE=all $(PYTHON) -m pytest --grids=all tests/full_size
 
 guard: ## tests of operations and plans with each array between unmapped pages
-	TENFOLD_GUARD=1 $(PYTHON) -m pytest tests/ops tests/plans
+	TENFOLD_GUARD=1 $(PYTHON) -m pytest tests/ops tests/schedule
 
 second-runs: ## random programs, again and again with other numbers, sharing, layouts and lengths
 	SECOND_RUN_PROGRAMS=$(SECOND_RUN_PROGRAMS) $(PYTHON) -m pytest tests/second_runs/test_random_programs.py
@@ -44,12 +44,12 @@ planted: ## bugs that are planted one by one: how many the tests find (PLANTS="n
 	$(PYTHON) tools/planted_bugs.py $(PLANTS)
 
 # Of the tests of kernels those that compare values: they run for any level of the processor.
-KERNELS := tests/tiny tests/plans tests/render/test_complex_functions.py tests/render/test_masks.py \
-           tests/render/test_rules.py tests/render/test_strides.py tests/render/test_tile.py \
+KERNELS := tests/tiny tests/schedule tests/codegen/test_complex_functions.py tests/codegen/test_masks.py \
+           tests/codegen/test_rules.py tests/codegen/test_strides.py tests/codegen/test_tile.py \
            tests/ops/test_elementwise.py tests/ops/test_elementwise_semantics.py \
            tests/ops/test_reduce.py tests/ops/test_scan.py \
-           tests/devices/test_cpu_reductions.py tests/devices/test_lengths.py \
-           tests/devices/test_products.py
+           tests/runtime/test_cpu_reductions.py tests/runtime/test_lengths.py \
+           tests/runtime/test_products.py
 LEVEL ?= x86-64-v3
 test-level: ## tests of kernels on another level of the processor: LEVEL=x86-64-v3, -v2 or x86-64
 	TENFOLD_CPU=$(LEVEL) $(PYTHON) -m pytest $(KERNELS)

@@ -21,8 +21,8 @@ from kernel_work.rows import WORKS
 
 import tenfold as tn
 from tenfold import _native, settings
-from tenfold.devices.device import DEVICES
-from tenfold.ir.graph import Graph
+from tenfold.core.graph import Graph
+from tenfold.runtime.device import DEVICES
 
 NAMES = [*(work.name for work in WORKS), "compile-time"]
 

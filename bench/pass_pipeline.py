@@ -19,11 +19,11 @@ from value_checks import Comparison, smoke_wanted
 import tenfold as tn
 from tenfold import _native
 from tenfold._native import Type, Value
-from tenfold.devices.compiling import processor
-from tenfold.devices.device import DEVICES
-from tenfold.ir.graph import Graph
-from tenfold.plan.traverse import Launch, packed
-from tenfold.render.llvm import render
+from tenfold.codegen.llvm.module_emitter import render
+from tenfold.core.graph import Graph
+from tenfold.jit.compiler import processor
+from tenfold.runtime.device import DEVICES
+from tenfold.schedule.loop_schedule import Launch, packed
 
 ROUNDS = 15
 

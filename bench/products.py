@@ -1,4 +1,5 @@
-"""Products by packet code and by BLAS, beside numpy.matmul: where devices/products.py changes over.
+"""Products by packet code and by BLAS, beside numpy.matmul: where runtime/blas/product_dispatch.py
+changes over.
 
 Run: python bench/products.py [width of registers in bytes] [--smoke]. The width is
 this processor's unless one is given. Three tables: square products by packet
@@ -22,11 +23,11 @@ from value_checks import Comparison, smoke_wanted
 
 from tenfold import _native
 from tenfold._native import Type
-from tenfold.devices import blas, products
-from tenfold.devices.multiply import register_bytes
-from tenfold.devices.product_forms import Factor
-from tenfold.devices.products import ProductStep, product_step
 from tenfold.ops.contract import matmul
+from tenfold.runtime.blas import product_dispatch, routines
+from tenfold.runtime.blas.multiply import register_bytes
+from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
+from tenfold.runtime.blas.product_forms import Factor
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 SQUARE_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -80,7 +81,7 @@ def launcher(
     buffers = [*(x.ctypes.data for x in (*arrays, out)), *step.addresses]
 
     def run() -> None:
-        with blas.held() if step.addresses and threads else nullcontext():
+        with routines.held() if step.addresses and threads else nullcontext():
             _native.launch(
                 address, buffers, sizes, b"", step.scratch, step.units, step.grain, threads
             )
@@ -90,9 +91,9 @@ def launcher(
 
 def forced(limit: int | None, width: int) -> None:
     """Let every matrix be a library call, or none."""
-    products.LIBRARY.clear()
+    product_dispatch.LIBRARY.clear()
     if limit is not None:
-        products.LIBRARY[width] = limit
+        product_dispatch.LIBRARY[width] = limit
 
 
 def squares(width: int, threads: int) -> None:
@@ -105,7 +106,7 @@ def squares(width: int, threads: int) -> None:
             row = []
             for limit, panel in ((None, 0), (0, 256), (0, n)):
                 forced(limit, width)
-                products.PANEL = panel or 256
+                product_dispatch.PANEL = panel or 256
                 # one gemm: on the caller's thread, not held, so BLAS starts threads of its own
                 run = launcher(x1, x2, out, width, 0 if panel == n else threads)[1]
                 row.append(median(run))
@@ -171,10 +172,10 @@ def compare(width: int, threads: int) -> None:
                 ("one gemm", 0, n),
             ):
                 forced(limit, width)
-                products.PANEL = panel
+                product_dispatch.PANEL = panel
                 checked(comparison, name, x1, x2, width, 0 if name == "one gemm" else threads)
     forced(None, width)
-    products.PANEL = 256
+    product_dispatch.PANEL = 256
     stacked = [((10_000, n, n), (10_000, n, n), dtype) for dtype in STACK_DTYPES for n in STACKS]
     vectors = [(*each, dtype) for dtype in VECTOR_DTYPES for each in VECTORS]
     for *shapes, dtype in (*stacked, *vectors):

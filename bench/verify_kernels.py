@@ -17,9 +17,9 @@ from value_checks import smoke_wanted
 import tenfold as tn
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.ir.graph import Graph
-from tenfold.plan.plan import plan_of
-from tenfold.plan.verify import verify_plan
+from tenfold.core.graph import Graph
+from tenfold.schedule.schedule import plan_of
+from tenfold.schedule.verify import verify_plan
 
 RUNS = 50
 ROWS, LINE = np.ones((40, 1000)), np.ones(1000)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from tenfold.devices.timeline import Event
+from tenfold.runtime.timeline import Event
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 800, 300, 60, 20, 40, 40
 THIN = 1.5

@@ -1,7 +1,7 @@
 // Entry: a compiled kernel as a file on disk, read with suspicion. A file is believed to be ours if
 // it is a plain one, no link, that belongs to us and that others cannot use; what stands in it, if
-// the hash over all of it is right. What the bytes are says tenfold/devices/entry.py, and how they
-// are written tenfold/devices/files.py.
+// the hash over all of it is right. What the bytes are says tenfold/jit/cache_entry.py, and how they
+// are written tenfold/jit/atomic_write.py.
 #pragma once
 #include <cstdint>
 #include <span>

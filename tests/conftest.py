@@ -9,7 +9,7 @@ are for `pytest --grids=all`, which is `make test-all`.
 Kernels are not kept on disk, unless a test says so or TENFOLD_CACHE does: what one test compiles,
 another that counts compiling would find. Where they are kept is no place of the user's.
 
-Every kernel that is planned is verified (`plan/verify.py`).
+Every kernel that is planned is verified (`schedule/verify.py`).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def pytest_collection_finish() -> None:
 def planned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The lengths of the graphs that Python has planned."""
     import tenfold as tn
-    from tenfold.devices import cpu
+    from tenfold.runtime import cpu
 
     seen: list[int] = []
     original: Callable[..., Any] = cpu.plan_of

@@ -17,7 +17,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native, caches
 from tenfold.caches import Recent
-from tenfold.devices.program import PROGRAMS
+from tenfold.jit.program import PROGRAMS
 
 LAST_PLAN = 1 << 16
 """Bytes of code that a plan of these tests takes at most."""
@@ -204,18 +204,18 @@ def test_whatever_keeps_answers_is_in_the_list() -> None:
     """`functools.cache` has no end: it is for what has few arguments, and says so here."""
     tables = {
         "cli/warming.py",  # a command's own
-        "devices/blas.py",  # routines of a library
-        "devices/environment.py",  # processors by their names in the settings
-        "devices/lapack.py",
-        "devices/llvm.py",  # no arguments
-        "devices/loops.py",  # ways to lie
+        "runtime/blas/routines.py",  # routines of a library
+        "jit/target_key.py",  # processors by their names in the settings
+        "runtime/lapack/drivers.py",
+        "jit/llvm_bindings.py",  # no arguments
+        "runtime/op_kernels.py",  # ways to lie
         "dtypes.py",  # pairs of dtypes
-        "interop/functions.py",  # functions of NumPy
-        "ir/pattern.py",  # symbols of operators
+        "interop/array_function.py",  # functions of NumPy
+        "core/pattern.py",  # symbols of operators
         "namespace/surface.py",  # operations
-        "ops/complementary.py",  # no arguments
+        "ops/erfc.py",  # no arguments
         "ops/linalg.py",  # dtypes
-        "plan/loop.py",  # dtypes
+        "schedule/generic_elementwise.py",  # dtypes
     }
     root = Path(tn.__file__).parent
     found = set()

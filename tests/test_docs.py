@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenfold.ir.op import OPS
+from tenfold.core.op import OPS
 from tenfold.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent

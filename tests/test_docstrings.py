@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 import tenfold as tn
-from tenfold.ir.op import OPS
+from tenfold.core.op import OPS
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

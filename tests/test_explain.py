@@ -11,8 +11,8 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.explain import limits
-from tenfold.profile import Profile
+from tenfold.inspect import machine_limits
+from tenfold.inspect.profile import Profile
 
 Build = Callable[[tn.Array], tn.Array]
 
@@ -371,10 +371,10 @@ def test_share_of_the_limit_is_told_where_it_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert limits.known() == {}
+    assert machine_limits.known() == {}
     assert "`tenfold bench` measures" in (filled(3) + 1).explain(analyze=True)
-    limits.keep({"copy": 1e9})
-    assert limits.known() == {"copy": 1e9}
+    machine_limits.keep({"copy": 1e9})
+    assert machine_limits.known() == {"copy": 1e9}
     assert re.search(r"GB/s \(\d+% of the limit\)", (filled(3) + 1).explain(analyze=True))
 
 
@@ -383,9 +383,9 @@ def test_limits_in_doubt_count_as_none(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    limits.keep({"copy": 1e9})
-    limits.place().write_text(text, encoding="utf-8")
-    assert limits.known() == {}
+    machine_limits.keep({"copy": 1e9})
+    machine_limits.place().write_text(text, encoding="utf-8")
+    assert machine_limits.known() == {}
 
 
 # -------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def test_name_of_an_elementary_function_stands_in_its_declaration_and_its_formul
 ) -> None:
     files = files_that_spell(name)
     complex_formula = "src/tenfold/ops/complex_functions.py"
-    formulas = [file for file in files if file.startswith("src/tenfold/render/vecmath/")]
+    formulas = [file for file in files if file.startswith("src/tenfold/codegen/vecmath/")]
     declared = [file for file in files if file not in (*formulas, complex_formula)]
     assert len(formulas) == 1, files
     assert len(declared) == 1, files

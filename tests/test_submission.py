@@ -15,7 +15,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native, submission
-from tenfold.storage.gate import GATE
+from tenfold.storage.rw_lock import GATE
 
 SIDE = 400
 """The side of a matrix that is large."""

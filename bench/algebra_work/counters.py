@@ -2,7 +2,7 @@
 
 Takes nothing; hands on rows for the table. Each expression is evaluated twice and counted the
 second time, with `tn.profile()`; its values are compared with NumPy's. The 300 random expressions
-beside a search through all bracketings are a test: tests/rules/test_products.py.
+beside a search through all bracketings are a test: tests/rewrite/test_products.py.
 """
 
 from __future__ import annotations

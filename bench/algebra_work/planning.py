@@ -18,10 +18,10 @@ from kernel_work.thinking import calls
 
 import tenfold as tn
 from tenfold import _native, pipeline
-from tenfold.ir.graph import Graph
-from tenfold.ir.rewrite import rewrite
-from tenfold.plan.plan import plan_of
-from tenfold.rules.active import active
+from tenfold.core.graph import Graph
+from tenfold.rewrite.driver import rewrite
+from tenfold.rewrite.registry import active
+from tenfold.schedule.schedule import plan_of
 
 OPERATIONS, NEW, KNOWN = 20, 60, 20
 """Operations of an expression, expressions of each kind, and how many are planned before."""

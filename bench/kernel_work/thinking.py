@@ -12,7 +12,12 @@ import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 
-THINKS = ("/tenfold/ir/rewrit", "/tenfold/rules/", "/tenfold/plan/", "/tenfold/render/")
+THINKS = (
+    "/tenfold/rewrite/",
+    "/tenfold/linear_algebra/",
+    "/tenfold/schedule/",
+    "/tenfold/codegen/",
+)
 """Where it does."""
 
 

@@ -14,7 +14,7 @@ namespace {
 
 using Words = std::span<const uint64_t>;
 
-PyObject* make_group = nullptr; // see group in tenfold/functions/groups.py
+PyObject* make_group = nullptr; // see group in tenfold/transforms/batch_compiler.py
 
 // The expression of groups that are alike, on placeholders in the places of their columns. While a
 // group is computed by it, it has that one's values, and nobody else takes it.

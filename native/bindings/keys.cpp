@@ -13,7 +13,7 @@ namespace {
 const Op* index_op = nullptr;
 const Op* update_op = nullptr;
 
-// What a key of ints, slices, `...` and None takes of an array. As ir/shape.py has it: a pick of
+// What a key of ints, slices, `...` and None takes of an array. As core/shape_rules.py has it: a pick of
 // fewer than two has step 1. Another form would only not be found.
 class Picked {
   public:
@@ -234,7 +234,7 @@ Ref<Node> node_to_assign(PyObject* value, PyObject* array) {
     return Ref<Node>(Operand(real.ptr(), array).get());
 }
 
-// Starts the work of earlier assignments, as assignment/places.py says it.
+// Starts the work of earlier assignments, as array/view_writethrough.py says it.
 bool advance(PyObject* array, PyObject* value, Node* read) {
     Node* before = reinterpret_cast<ArrayObject*>(array)->node;
     uint32_t pending = before->assignments.load(std::memory_order_relaxed);

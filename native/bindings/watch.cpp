@@ -1,4 +1,4 @@
-// Watch: the undo log of a trace; see functions/tracing.py.
+// Watch: the undo log of a trace; see transforms/tracing_scope.py.
 #include "watch.h"
 
 #include "values.h"

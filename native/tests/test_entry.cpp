@@ -24,7 +24,7 @@ static Bytes signed_with_hash(Bytes bytes) {
     return bytes;
 }
 
-// As devices/entry.py writes it: two functions, a note of three bytes, code of a hundred.
+// As jit/cache_entry.py writes it: two functions, a note of three bytes, code of a hundred.
 static Bytes unsigned_entry() {
     Bytes bytes;
     for (char letter : std::string("TENFOLD\n")) bytes.push_back(uint8_t(letter));

@@ -11,14 +11,15 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from tenfold import _native, array, dtypes, errors, ops, rules, settings
+from tenfold import _native, dtypes, errors, ops, rules, settings
 from tenfold._native import Array
-from tenfold.array import asarray, assign, eval, from_dlpack, wrap  # noqa: A004  # settled: eval
-from tenfold.explain import explain
-from tenfold.ir.op import Kind
-from tenfold.ir.rule import Rule
+from tenfold.array import array
+from tenfold.array.array import asarray, assign, eval, from_dlpack, wrap  # noqa: A004  # settled
+from tenfold.core.op import Kind
+from tenfold.inspect.explain import explain
+from tenfold.inspect.profile import Profile, profile
 from tenfold.pipeline import trim
-from tenfold.profile import Profile, profile
+from tenfold.rewrite.rule import Rule
 from tenfold.settings import options, set_options
 from tenfold.version import __version__ as __version__
 
@@ -26,8 +27,8 @@ from tenfold.version import __version__ as __version__
 for _page in sorted(Path(ops.__path__[0]).glob("[!_]*.py")):
     importlib.import_module(f"tenfold.ops.{_page.stem}")
 for _device in ("reference", "cpu"):
-    importlib.import_module(f"tenfold.devices.{_device}")
-importlib.import_module("tenfold.functions.groups")  # native code computes groups by it
+    importlib.import_module(f"tenfold.runtime.{_device}")
+importlib.import_module("tenfold.transforms.batch_compiler")  # native code computes groups by it
 
 _native.declare_weak_types([dtypes.BOOL, dtypes.INT64, dtypes.FLOAT64, dtypes.COMPLEX128])
 array.install()
@@ -45,12 +46,12 @@ from tenfold.engine.operators import (  # noqa: E402  # as above
     Object,
     Operator,
 )
-from tenfold.functions.control import cond, scan, while_loop  # noqa: E402  # as above
-from tenfold.functions.custom import op  # noqa: E402  # as above
-from tenfold.functions.function import function  # noqa: E402  # as above
-from tenfold.functions.operator import operator  # noqa: E402  # as above
-from tenfold.functions.vmap import vmap  # noqa: E402  # as above
-from tenfold.namespace import absent, info, surface  # noqa: E402  # as above
+from tenfold.namespace import absent, array_api_info, surface  # noqa: E402  # as above
+from tenfold.transforms.control_flow import cond, scan, while_loop  # noqa: E402  # as above
+from tenfold.transforms.custom_op import op  # noqa: E402  # as above
+from tenfold.transforms.function import function  # noqa: E402  # as above
+from tenfold.transforms.operator_decorator import operator  # noqa: E402  # as above
+from tenfold.transforms.vmap import vmap  # noqa: E402  # as above
 
 operands.surround(asarray, pipeline.evaluate, pipeline.plan_of)
 surface.install_methods()
@@ -59,7 +60,7 @@ operators = surface.operators()
 _operations = surface.functions()
 __getattr__ = absent.refusing("tenfold")
 linalg.__dict__["__getattr__"] = absent.refusing("tenfold.linalg")
-globals().update(info.PUBLIC)
+globals().update(array_api_info.PUBLIC)
 globals().update(dtypes.DTYPES)
 globals().update(_operations)
 
@@ -98,7 +99,7 @@ __all__ = [
     "vmap",
     "while_loop",
     "wrap",
-    *info.PUBLIC,
+    *array_api_info.PUBLIC,
     *dtypes.DTYPES,
     *_operations,
 ]

@@ -5,9 +5,9 @@ Made by `make stubs` from the op table; do not edit.
 
 from collections.abc import Sequence
 from tenfold._native import Array
-from tenfold.ir.op import Kind
-from tenfold.ir.shape import Axis
-from tenfold.ir.shape import Shape
+from tenfold.core.op import Kind
+from tenfold.core.shape_rules import Axis
+from tenfold.core.shape_rules import Shape
 from typing import Any
 import builtins
 import numpy as np
@@ -18,46 +18,46 @@ from tenfold.engine.operators import CumulativeOperator as CumulativeOperator
 from tenfold.engine.engine import Engine as Engine
 from tenfold._native import Handle as Handle
 from tenfold.engine.operators import InPlaceOperator as InPlaceOperator
-from tenfold.ir.op import Kind as Kind
+from tenfold.core.op import Kind as Kind
 from tenfold.engine.operators import Object as Object
 from tenfold.engine.operators import Operator as Operator
-from tenfold.profile import Profile as Profile
-from tenfold.ir.rule import Rule as Rule
-from tenfold.interop.importing import asarray as asarray
-from tenfold.assignment.savers import assign as assign
-from tenfold.functions.control import cond as cond
+from tenfold.inspect.profile import Profile as Profile
+from tenfold.rewrite.rule import Rule as Rule
+from tenfold.interop.asarray import asarray as asarray
+from tenfold.array.assign import assign as assign
+from tenfold.transforms.control_flow import cond as cond
 from tenfold.engine.engine import engine as engine
 from tenfold import errors as errors
 from tenfold.submission import eval as eval
-from tenfold.explain import explain as explain
-from tenfold.interop.importing import from_dlpack as from_dlpack
-from tenfold.functions.function import function as function
+from tenfold.inspect.explain import explain as explain
+from tenfold.interop.asarray import from_dlpack as from_dlpack
+from tenfold.transforms.function import function as function
 from tenfold import linalg as linalg
-from tenfold.functions.custom import op as op
-from tenfold.functions.operator import operator as operator
+from tenfold.transforms.custom_op import op as op
+from tenfold.transforms.operator_decorator import operator as operator
 from tenfold import operators as operators
 from tenfold.settings import options as options
-from tenfold.profile import profile as profile
+from tenfold.inspect.profile import profile as profile
 from tenfold import rules as rules
-from tenfold.functions.control import scan as scan
+from tenfold.transforms.control_flow import scan as scan
 from tenfold.settings import set_options as set_options
 from tenfold import testing as testing
 from tenfold.pipeline import trim as trim
-from tenfold.functions.vmap import vmap as vmap
-from tenfold.functions.control import while_loop as while_loop
-from tenfold.assignment.windows import wrap as wrap
+from tenfold.transforms.vmap import vmap as vmap
+from tenfold.transforms.control_flow import while_loop as while_loop
+from tenfold.array.external_buffer import wrap as wrap
 e: float
 inf: float
 nan: float
 newaxis: Any
 pi: float
 __array_api_version__: str
-from tenfold.namespace.info import namespace_info as __array_namespace_info__
-from tenfold.namespace.info import can_cast as can_cast
-from tenfold.namespace.info import finfo as finfo
-from tenfold.namespace.info import iinfo as iinfo
-from tenfold.namespace.info import isdtype as isdtype
-from tenfold.namespace.info import result_type as result_type
+from tenfold.namespace.array_api_info import namespace_info as __array_namespace_info__
+from tenfold.namespace.array_api_info import can_cast as can_cast
+from tenfold.namespace.array_api_info import finfo as finfo
+from tenfold.namespace.array_api_info import iinfo as iinfo
+from tenfold.namespace.array_api_info import isdtype as isdtype
+from tenfold.namespace.array_api_info import result_type as result_type
 bool: np.dtype
 int8: np.dtype
 int16: np.dtype

@@ -6,9 +6,9 @@ Made by `make stubs` from the op table; do not edit.
 from collections.abc import Iterator
 from collections.abc import Sequence
 from tenfold._native import Array
-from tenfold.ir.op import Kind
-from tenfold.ir.shape import Axis
-from tenfold.ir.shape import Shape
+from tenfold.core.op import Kind
+from tenfold.core.shape_rules import Axis
+from tenfold.core.shape_rules import Shape
 from typing import Any
 import builtins
 import numpy as np

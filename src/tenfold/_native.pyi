@@ -264,7 +264,7 @@ def remember_call(
 def set_fields(function: Callable[[type], tuple[str, ...] | None]) -> None: ...
 def set_pushed_calls(trace: Callable[..., None], later: Callable[..., Any]) -> None:
     """Name what traces a function for arguments with handles, and what calls it when they are there
-    (tenfold/functions/pushed.py).
+    (tenfold/transforms/pushed_functions.py).
     """
 
 def stand_in(handle: Handle) -> Any:
@@ -633,8 +633,8 @@ def set_loops(
     device: int,
 ) -> None:
     """Say what makes the loop of an operation on elements, what that of a reduction
-    (tenfold/devices/fold_loops.py), and what says how a view reads its input:
-    tenfold/devices/loops.py.
+    (tenfold/runtime/reduction_kernels.py), and what says how a view reads its input:
+    tenfold/runtime/op_kernels.py.
     """
 
 def pass_block(begins: bool) -> None: ...
@@ -665,7 +665,7 @@ LARGEST_ENTRY: int
 LONGEST_NOTE: int
 
 _Entry = tuple[bytes, bytes, bytes, tuple[int, ...], int, float, str]
-"""The fields of tenfold/devices/entry.py."""
+"""The fields of tenfold/jit/cache_entry.py."""
 
 def open_directory(place: bytes, user: int) -> int:
     """Open a directory that belongs to a user and is closed to others. Raises Doubt, OSError."""

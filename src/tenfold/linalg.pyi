@@ -4,7 +4,7 @@ Made by `make stubs` from the op table; do not edit.
 """
 
 from tenfold._native import Array
-from tenfold.ir.shape import Axis
+from tenfold.core.shape_rules import Axis
 from typing import Any
 import builtins
 

@@ -3,8 +3,8 @@
 Made by `make stubs` from the op table; do not edit.
 """
 
-from tenfold.ir.op import Derived
-from tenfold.ir.op import Op
+from tenfold.core.op import Derived
+from tenfold.core.op import Op
 
 abs: Op[...]
 abs2: Op[...]

@@ -17,19 +17,19 @@ from collections.abc import Sequence
 
 from tenfold import _native, caches, settings
 from tenfold._native import Array, BoundPlan, Node, Value
-from tenfold.devices import timeline
-from tenfold.devices.device import DEVICES, Written
-from tenfold.devices.timeline import debug
+from tenfold.core.bitwise_equal import different
+from tenfold.core.graph import Graph
 from tenfold.errors import RunError
-from tenfold.ir.bits import different
-from tenfold.ir.graph import Graph
-from tenfold.ir.inline import is_call
-from tenfold.ir.rewrite import Report
-from tenfold.rules import active
-from tenfold.rules.partial import part_of
+from tenfold.rewrite import registry
+from tenfold.rewrite.driver import Report
+from tenfold.rewrite.inline import is_call
+from tenfold.rewrite.rules.partial_expressions import part_of
+from tenfold.runtime import timeline
+from tenfold.runtime.device import DEVICES, Written
+from tenfold.runtime.timeline import debug
 from tenfold.settings import get
 from tenfold.storage import dense
-from tenfold.storage.gate import GATE
+from tenfold.storage.rw_lock import GATE
 
 MOST_NODES = 4096
 """Nodes up to which a graph is rewritten; a longer one is computed as it was written."""
@@ -192,14 +192,14 @@ def expression(arrays: Sequence[Array]) -> Graph:
 
 def options_key() -> tuple[int, ...]:
     """Return what stands for the options and rules in force in the keys of plans."""
-    return (settings.fingerprint(), *active.fingerprint())
+    return (settings.fingerprint(), *registry.fingerprint())
 
 
 def optimised(graph: Graph) -> tuple[Graph, Report]:
     """Stage two: the graph that the rules in force leave, and what they did."""
     if len(graph) > MOST_NODES or get("check_nans"):
         return graph, Report()
-    return active.optimised(graph)
+    return registry.optimised(graph)
 
 
 def execute(graph: Graph) -> Exception | None:

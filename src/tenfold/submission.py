@@ -19,11 +19,11 @@ from typing import Any
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Nodes
-from tenfold.devices import forks
 from tenfold.engine.engine import Engine
 from tenfold.engine.operators import Operator
 from tenfold.errors import message
-from tenfold.storage.gate import GATE
+from tenfold.jit import fork_safe_lock
+from tenfold.storage.rw_lock import GATE
 
 MOST = 64
 """Submissions that may wait; who comes with one more computes it himself."""
@@ -84,7 +84,7 @@ class Queue:
     """Submissions that have not ended, and the engine that runs them."""
 
     def __init__(self) -> None:
-        self._lock = forks.lock()  # protects all below
+        self._lock = fork_safe_lock.lock()  # protects all below
         self._engine: Engine | None = None
         self._waiting = 0
         self._open = True

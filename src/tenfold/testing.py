@@ -14,10 +14,10 @@ import ml_dtypes
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.bitwise_equal import both_nan, different
+from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.dtypes import DTYPES, canonical, kind_of
-from tenfold.interop.importing import asarray
-from tenfold.ir.bits import both_nan, different
-from tenfold.ir.shape import Shape, checked_shape
+from tenfold.interop.asarray import asarray
 from tenfold.ops.cast import cast_values
 
 __all__ = [

@@ -11,7 +11,7 @@ def main() -> None:
     """Run the command that `sys.argv` names, and exit."""
     try:
         # Imported here: `click` and `rich` belong to the command, not to the package.
-        from tenfold.cli.program import program
+        from tenfold.cli.main import program
     except KeyboardInterrupt:
         print("tenfold: interrupted; no file was changed", file=sys.stderr)
         sys.exit(130)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tenfold.cli.program import program
+from tenfold.cli.main import program
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pytest
 import tenfold as tn
 from tenfold.cli import bench
 from tenfold.cli.progress import Progress
-from tenfold.explain import limits
+from tenfold.inspect import machine_limits
 
 Command = Callable[..., Any]
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,7 +37,7 @@ def test_report_names_every_limit_and_every_work(tenfold: Command) -> None:
 def test_limits_of_full_size_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     bench.remember({"copy": 3e9})
-    assert limits.known() == {"copy": 3e9}
+    assert machine_limits.known() == {"copy": 3e9}
 
 
 def test_json_holds_positive_rates_and_shares_of_known_limits(tenfold: Command) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.cli import cache, warming
-from tenfold.devices import program
+from tenfold.jit import program
 
 Command = Callable[..., Any]
 

@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from tenfold import settings
 from tenfold.cli import doctor
-from tenfold.explain import limits
+from tenfold.inspect import machine_limits
 
 Command = Callable[..., Any]
 
@@ -56,7 +56,7 @@ def test_limits_are_those_that_were_measured(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert "tenfold bench measures them" in tenfold("doctor").out
-    limits.keep({"copy": 2.5e9, "multiply-add float32": 1e9})
+    machine_limits.keep({"copy": 2.5e9, "multiply-add float32": 1e9})
     out = tenfold("doctor").out
     assert "2.50 GB/s" in out
     assert "1.00 G multiply-adds/s" in out

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tenfold.cli import compute
-from tenfold.cli.program import program
+from tenfold.cli.main import program
 from tenfold.io import archive
 
 A = np.arange(1.0, 7.0).reshape(2, 3)

@@ -159,7 +159,7 @@ tenfold_command.main()
 
 
 @pytest.mark.parametrize(
-    "module", ["tenfold", "tenfold._native", "tenfold.engine.engine", "tenfold.cli.program"]
+    "module", ["tenfold", "tenfold._native", "tenfold.engine.engine", "tenfold.cli.main"]
 )
 def test_interrupt_while_modules_are_imported_is_one_line_and_code_130(module: str) -> None:
     code = INTERRUPTED.format(module=module)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.devices.timeline import Event, Level, record_events
+from tenfold.runtime.timeline import Event, Level, record_events
 
 Command = Callable[..., Any]
 WORK = 1_000_000

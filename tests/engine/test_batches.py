@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.profile import Profile
+from tenfold.inspect.profile import Profile
 
 
 @pytest.fixture

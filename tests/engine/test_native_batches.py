@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.ir.op import OPS
+from tenfold.core.op import OPS
 
 COUNT = 20
 

@@ -14,8 +14,8 @@ import pytest
 
 import tenfold as tn
 from moves import called
+from tenfold.core.op import OPS, Operation, Sample
 from tenfold.errors import Explained
-from tenfold.ir.op import OPS, Operation, Sample
 from tenfold.testing import assert_equal_bits
 
 ROWS = [

@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from conduct import conduct_beside_others
 from dags import random_program
-from tenfold.io.timeline import PUSH, READY, Slice, Timeline, read_timeline
+from tenfold.io.timeline_file import PUSH, READY, Slice, Timeline, read_timeline
 from tenfold.io.trace_summary import summarise
 
 

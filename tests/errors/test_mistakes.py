@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import tenfold as tn
-from tenfold.devices import device
-from tenfold.ir.graph import Graph
+from tenfold.core.graph import Graph
+from tenfold.runtime import device
 
 from . import calls, dtypes, indices, loops, shapes, subscripts
 from .table import MISTAKES, Mistake

@@ -14,7 +14,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.profile import Profile
+from tenfold.inspect.profile import Profile
 from tenfold.testing import assert_equal_bits
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.profile import Profile
+from tenfold.inspect.profile import Profile
 from tenfold.testing import assert_close, assert_equal_bits
 
 

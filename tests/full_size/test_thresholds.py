@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import thresholds
-from tenfold.plan import traverse
+from tenfold.schedule import loop_schedule
 
 
 def test_exceptions_name_constants_that_exist():
@@ -14,7 +14,11 @@ def test_exceptions_name_constants_that_exist():
 @pytest.mark.parametrize("itemsize", [1, 2, 4, 8, 16])
 def test_lengths_lie_on_both_sides_of_each_threshold(itemsize):
     lengths = thresholds.lengths(itemsize)
-    for at in (traverse.RANGE, traverse.SPLIT_ROW, traverse.STREAMED_BYTES // (2 * itemsize)):
+    for at in (
+        loop_schedule.RANGE,
+        loop_schedule.SPLIT_ROW,
+        loop_schedule.STREAMED_BYTES // (2 * itemsize),
+    ):
         assert {at - 1, at, at + 1} <= set(lengths)
     assert max(lengths) * itemsize <= thresholds.MOST_BYTES
 

@@ -17,7 +17,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.ir.op import OPS, Op, Sample
+from tenfold.core.op import OPS, Op, Sample
 from tenfold.namespace.surface import function_of
 
 FOLLOWING = [op for op in OPS.values() if isinstance(op, Op) and op.call != op._bound]

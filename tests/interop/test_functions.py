@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.core.op import OPS
 from tenfold.errors import Explained, RunError, UnsupportedError
-from tenfold.interop.answers import numpy_name
-from tenfold.ir.op import OPS
+from tenfold.interop.numpy_dispatch import numpy_name
 
 FUNCTIONS = [
     (operation, function)

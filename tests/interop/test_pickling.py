@@ -11,11 +11,11 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
+from tenfold.core.dtype_rules import any_dtype
+from tenfold.core.op import OPS
+from tenfold.core.op_decorators import elementwise
 from tenfold.errors import DeviceError, UnsupportedError
 from tenfold.interop import pickling
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import any_dtype
-from tenfold.ir.op import OPS
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.core.op import OPS, Op
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
-from tenfold.ir.op import OPS, Op
 
 UFUNCS = [
     (operation, function)

@@ -15,7 +15,7 @@ import pytest
 
 from tenfold.io import archive
 from tenfold.io.arrays import read_array, split_source
-from tenfold.io.errors import InputError
+from tenfold.io.input_errors import InputError
 
 VALUES = np.arange(24, dtype=np.float64).reshape(2, 3, 4)
 

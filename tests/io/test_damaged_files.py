@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tenfold.io.arrays import read_array
-from tenfold.io.errors import InputError
+from tenfold.io.input_errors import InputError
 
 
 def saved(kind: str) -> bytes:

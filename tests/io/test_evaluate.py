@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tenfold.cli.compute import FAILURES
-from tenfold.io.errors import ComputationError, ExpressionError, UserError
+from tenfold.io.input_errors import ComputationError, ExpressionError, UserError
 from tenfold.io.vocabulary import vocabulary
 
 Compute = Callable[..., object]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tenfold.io.errors import ExpressionError
 from tenfold.io.expression import LONGEST_TEXT, parse
+from tenfold.io.input_errors import ExpressionError
 
 ALLOWED = [
     "x",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from tenfold.io.errors import OutputError
+from tenfold.io.input_errors import OutputError
 from tenfold.io.png import encode_png, write_png
 
 SHAPES = st.tuples(st.integers(1, 9), st.integers(1, 9)) | st.tuples(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tenfold as tn
+from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
 from tenfold.io.expression import parse
 from tenfold.io.vocabulary import CONSTANTS, PROPERTIES, vocabulary
-from tenfold.ir.op import OPS
 
 
 def test_every_public_operation_can_be_called() -> None:

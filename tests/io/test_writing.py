@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tenfold.io import writing
+from tenfold.io import file_writing
 from tenfold.io.arrays import read_array
-from tenfold.io.errors import OutputError
-from tenfold.io.writing import check_output, replacing, write_arrays
+from tenfold.io.file_writing import check_output, replacing, write_arrays
+from tenfold.io.input_errors import OutputError
 
 VALUES = np.arange(6, dtype=np.float32).reshape(2, 3)
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -159,9 +159,9 @@ def test_what_cannot_be_written_is_refused_before_the_work(
             check_output(path)
     # A superuser may write anywhere, so permission itself is played.
     (tmp_path / "a.npy").write_bytes(b"old")
-    monkeypatch.setattr(writing.os, "access", lambda path, mode: not Path(path).is_dir())
+    monkeypatch.setattr(file_writing.os, "access", lambda path, mode: not Path(path).is_dir())
     with pytest.raises(OutputError, match="closed to writing"):
         check_output(str(tmp_path / "a.npy"))
-    monkeypatch.setattr(writing.os, "access", lambda path, mode: Path(path).is_dir())
+    monkeypatch.setattr(file_writing.os, "access", lambda path, mode: Path(path).is_dir())
     with pytest.raises(OutputError, match="the file there is read-only"):
         check_output(str(tmp_path / "a.npy"))

@@ -25,9 +25,9 @@ import numpy as np
 
 import tenfold as tn
 from tenfold._native import Type
+from tenfold.core.op import OPS, Kind, Op
 from tenfold.dtypes import DTYPES, PYTHON_TYPES, kind_of
 from tenfold.errors import DTypeError
-from tenfold.ir.op import OPS, Kind, Op
 
 ALL_DTYPES = tuple(DTYPES)
 HALVES = ("float16", "bfloat16")

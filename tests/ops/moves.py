@@ -24,8 +24,8 @@ from hypothesis.extra import numpy as hnp
 import tenfold as tn
 from grid import special_values
 from tenfold import _native
+from tenfold.core.op import Sample
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.ir.op import Sample
 
 untimed = settings(deadline=None)
 

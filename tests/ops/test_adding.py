@@ -13,11 +13,11 @@ import pytest
 
 import tenfold as tn
 from tenfold._native import Array
-from tenfold.ir.declare import array, elementwise, movement, reduction
-from tenfold.ir.op import OPS, Call, Op, Sample
-from tenfold.ir.shape import Axis
+from tenfold.core.canonical_reduction import fold_axes
+from tenfold.core.op import OPS, Call, Op, Sample
+from tenfold.core.op_decorators import array, elementwise, movement, reduction
+from tenfold.core.shape_rules import Axis
 from tenfold.namespace import stubs, surface
-from tenfold.ops.fold import fold_axes
 
 MOST_LINES = 12
 """Of one declaration, docstring included."""

@@ -16,9 +16,9 @@ import pytest
 import tenfold as tn
 from moves import called
 from tenfold import _native
+from tenfold.core.op import OPS, Operation, Sample
 from tenfold.dtypes import kind_of
 from tenfold.errors import Explained
-from tenfold.ir.op import OPS, Operation, Sample
 from tenfold.testing import assert_equal_bits
 
 ROWS = [

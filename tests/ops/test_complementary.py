@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from grid import distance
-from tenfold.ops.complementary import complementary
 from tenfold.ops.elementary import erfc
+from tenfold.ops.erfc import complementary
 from truths import DECIMAL
 
 RANGES = [(-6, 0), (-1e-3, 1e-3), (0, 1), (1, 2), (2, 6), (6, 7), (7, 20)]

@@ -12,8 +12,8 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.ir.graph import Graph
-from tenfold.plan.plan import Plan, plan_of
+from tenfold.core.graph import Graph
+from tenfold.schedule.schedule import Plan, plan_of
 from test_fold import tree_sum
 
 UNITS = 8

@@ -25,9 +25,9 @@ from grid import (
     type_of,
     values_for,
 )
+from tenfold.core.op import Op, Operation
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
-from tenfold.ir.op import Op, Operation
 from tenfold.ops.cast import cast_values
 from truths import expected
 
@@ -249,9 +249,9 @@ def test_declaration_is_complete(op: Op) -> None:
 
 
 def test_operation_declared_by_a_user_is_in_the_grid() -> None:
-    from tenfold.ir.declare import elementwise
-    from tenfold.ir.dtype_rules import any_dtype
-    from tenfold.ir.op import OPS
+    from tenfold.core.dtype_rules import any_dtype
+    from tenfold.core.op import OPS
+    from tenfold.core.op_decorators import elementwise
 
     @elementwise(dtypes=any_dtype, reference=np.add)
     def added_by_a_test(x1: tn.Array, x2: tn.Array, /) -> tn.Array:

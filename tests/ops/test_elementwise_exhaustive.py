@@ -16,8 +16,8 @@ from grid import (
     shared,
     type_of,
 )
+from tenfold.core.op import Op
 from tenfold.dtypes import kind_of
-from tenfold.ir.op import Op
 from tenfold.ops.cast import cast_values
 from truths import expected
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.ops.fold import fold_axes
+from tenfold.core.canonical_reduction import fold_axes
 
 LENGTHS = (
     *range(1, 70),

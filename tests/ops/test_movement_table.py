@@ -11,8 +11,8 @@ import pytest
 import tenfold as tn
 from grid import ALL_DTYPES, shared
 from moves import called, same_bits, special
+from tenfold.core.op import OPS, Kind, Op, Operation, Sample
 from tenfold.dtypes import promote_dtypes
-from tenfold.ir.op import OPS, Kind, Op, Operation, Sample
 
 PAGES = {"movement", "reshaping", "indexing", "gathering", "joining", "padding", "repetition"} | {
     "diagonals"

@@ -12,7 +12,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.ir.declare import elementwise, reduction
+from tenfold.core.op_decorators import elementwise, reduction
 
 RANDOM = np.random.default_rng(11)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES, HALVES, kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.op import OPS
 
 SHAPES = [
     (),

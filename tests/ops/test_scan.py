@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES, HALVES, kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.op import OPS
 
 SCANS = ["cumulative_sum", "cumulative_prod"]
 NUMPY = {"cumulative_sum": np.cumulative_sum, "cumulative_prod": np.cumulative_prod}

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tenfold as tn
+from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES, HALVES, kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.op import OPS
 
 SHAPES = [(), (1,), (33,), (1025,), (5000,), (40, 33), (2, 3, 4), (1, 2, 1, 3, 2, 2)]
 STATISTICS = ["mean", "var", "std", "logsumexp", "softmax", "log_softmax"]

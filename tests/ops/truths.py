@@ -19,8 +19,8 @@ import ml_dtypes
 import numpy as np
 
 import tenfold as tn
+from tenfold.core.op import Op
 from tenfold.dtypes import DTYPES, kind_of
-from tenfold.ir.op import Op
 
 WIDEST = np.longdouble if np.finfo(np.longdouble).nmant > 52 else np.float64
 FLOAT64 = DTYPES["float64"]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tenfold.ir.op import OPS
+from tenfold.core.op import OPS
 
 from . import bounded, folds
 from .bounded import Bounded, Operand, common, exact, moved

@@ -17,7 +17,7 @@ import numpy as np
 
 import tenfold as tn
 from tenfold import _native, pipeline
-from tenfold.ir.bits import different
+from tenfold.core.bitwise_equal import different
 from tenfold.storage import dense
 
 VECTOR, MATRIX, TURNED, SQUARE = ("n",), ("m", "n"), ("n", "m"), ("n", "n")

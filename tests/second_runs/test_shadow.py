@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.devices.bind import Binding
+from tenfold.runtime.executable import Binding
 
 
 def _formula(x, c, d):

@@ -1,4 +1,4 @@
-"""Fits the polynomials of `tenfold.render.vecmath` for powers of e and 2 and for logarithms.
+"""Fits the polynomials of `tenfold.codegen.vecmath` for powers of e and 2 and for logarithms.
 
 Takes nothing, hands on (prints) the name of each tuple of coefficients, what the polynomial adds to
 the relative error of the function, as a power of 2, and the coefficients as the dtype holds them.

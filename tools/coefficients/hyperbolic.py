@@ -1,4 +1,4 @@
-"""Coefficients of `tenfold.render.vecmath.hyperbolic`: prints its tables. Needs mpmath.
+"""Coefficients of `tenfold.codegen.vecmath.hyperbolic`: prints its tables. Needs mpmath.
 
     python tools/coefficients/hyperbolic.py
 

@@ -1,4 +1,4 @@
-"""Coefficients of `tenfold.render.vecmath.special`: prints its tables. Needs mpmath.
+"""Coefficients of `tenfold.codegen.vecmath.special`: prints its tables. Needs mpmath.
 
     python tools/coefficients/special.py
 

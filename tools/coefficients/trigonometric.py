@@ -2,7 +2,7 @@
 
 Takes nothing, prints one line for each polynomial and dtype: the largest relative error of the
 function that is made of it, and the coefficients as the dtype holds them; then the parts of pi / 2
-and the bits of 2 / pi of `tenfold.render.vecmath.reduction`. Needs mpmath.
+and the bits of 2 / pi of `tenfold.codegen.vecmath.argument_reduction`. Needs mpmath.
 
 Example: `python tools/coefficients/trigonometric.py` prints, among others,
 

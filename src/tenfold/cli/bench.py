@@ -24,8 +24,8 @@ import numpy as np
 import tenfold as tn
 from tenfold import settings
 from tenfold.cli.progress import Progress
-from tenfold.explain import limits
-from tenfold.io.errors import because
+from tenfold.inspect import machine_limits
+from tenfold.io.input_errors import because
 from tenfold.io.machine import available_memory, processor
 
 ELEMENTS = 1 << 25
@@ -177,7 +177,7 @@ def bench_command(rounds: int, size_factor: float, as_json: bool) -> None:
 def remember(rates: dict[str, float]) -> None:
     """Keep the limits for later processes; the report does not need that they can be kept."""
     try:
-        limits.keep(rates)
+        machine_limits.keep(rates)
     except OSError as error:
         click.echo(f"tenfold: the limits are not kept: {because(error)}", err=True)
 

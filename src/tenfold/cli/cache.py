@@ -16,13 +16,13 @@ import click
 
 from tenfold.cli.progress import Progress
 from tenfold.cli.warming import DTYPES_WORTH_HAVING, fold_loops, kernels, loops
-from tenfold.devices import kept
-from tenfold.devices.entry import Doubt
-from tenfold.devices.environment import environment
-from tenfold.devices.program import PROGRAMS
-from tenfold.devices.store import Store, Unusable
 from tenfold.dtypes import DTYPES
-from tenfold.io.errors import InputError, because
+from tenfold.io.input_errors import InputError, because
+from tenfold.jit import kernel_cache
+from tenfold.jit.cache_entry import Doubt
+from tenfold.jit.disk_cache import Store, Unusable
+from tenfold.jit.program import PROGRAMS
+from tenfold.jit.target_key import environment
 from tenfold.settings import get
 
 MIB = 1 << 20
@@ -141,7 +141,7 @@ def warm_command(dtypes: Sequence[str]) -> None:
 
 def usable() -> Store:
     """Return the store. Raises InputError where there is none to be used."""
-    store = kept.store()
+    store = kernel_cache.store()
     if store is None:
         raise InputError("there is no cache: the setting cache is off, or there is no home")
     try:

@@ -24,14 +24,14 @@ import tenfold as tn
 from tenfold.cli.progress import Progress
 from tenfold.dtypes import DTYPES
 from tenfold.errors import RunError, UnsupportedError
-from tenfold.explain import STAGES
+from tenfold.inspect.explain import STAGES
 from tenfold.io.arrays import read_array
-from tenfold.io.errors import ComputationError, ExpressionError, because, one_line
 from tenfold.io.evaluate import evaluate
 from tenfold.io.expression import Expression, parse
+from tenfold.io.file_writing import SUFFIXES, check_output, write_arrays
+from tenfold.io.input_errors import ComputationError, ExpressionError, because, one_line
 from tenfold.io.machine import available_memory
 from tenfold.io.vocabulary import Vocabulary, vocabulary
-from tenfold.io.writing import SUFFIXES, check_output, write_arrays
 
 RESULT = "result"
 """The name of the only result, and its key in a .npz file."""

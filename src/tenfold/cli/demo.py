@@ -23,8 +23,8 @@ import tenfold as tn
 from tenfold.cli import picture
 from tenfold.cli.progress import Progress
 from tenfold.io.arrays import read_array
+from tenfold.io.file_writing import check_output
 from tenfold.io.png import write_png
-from tenfold.io.writing import check_output
 
 REPEATS = 3
 SHOWN_STEPS, WIDTH = 6, 100

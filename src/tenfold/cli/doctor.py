@@ -18,11 +18,11 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from tenfold import _native, caches, settings
-from tenfold.devices import kept
-from tenfold.devices.store import Unusable
-from tenfold.explain import limits
-from tenfold.io.errors import because
+from tenfold.inspect import machine_limits
+from tenfold.io.input_errors import because
 from tenfold.io.machine import affinity, available_memory, group_processors, processor
+from tenfold.jit import kernel_cache
+from tenfold.jit.disk_cache import Unusable
 
 REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
 """Distributions that tenfold needs at run time."""
@@ -99,7 +99,7 @@ def machine() -> Facts:
 
 def measured() -> Facts:
     """What `tenfold bench` has measured on this machine: bytes or multiply-adds per second."""
-    return dict(limits.known()) or {"measured": None}
+    return dict(machine_limits.known()) or {"measured": None}
 
 
 def installed() -> Facts:
@@ -124,7 +124,7 @@ def configured() -> Facts:
 
 def kernels_on_disk() -> Facts:
     """The cache of compiled kernels: its directory, how many there are, their bytes, the most."""
-    store = kept.store()
+    store = kernel_cache.store()
     if store is None:
         return {"directory": None}
     facts: Facts = {"directory": str(store.place)}
@@ -151,7 +151,7 @@ def kept_in_memory() -> Facts:
 def unusable() -> list[str]:
     """Why the cache cannot be used, in no line or one."""
     try:
-        if store := kept.store():
+        if store := kernel_cache.store():
             store.files()
     except (Unusable, OSError) as error:
         return [because(error)]

@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tenfold.io.errors import InputError, one_line
-from tenfold.io.timeline import read_timeline
+from tenfold.io.input_errors import InputError, one_line
+from tenfold.io.timeline_file import read_timeline
 from tenfold.io.trace_summary import Summary, summarise
 
 WIDTH = 100

@@ -24,16 +24,16 @@ import numpy as np
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.devices.program import Source, is_baseline
+from tenfold.core.graph import Graph
+from tenfold.core.op import OPS, Kind, Op
 from tenfold.dtypes import DTYPES, kind_of
 from tenfold.errors import DTypeError
-from tenfold.ir.graph import Graph
-from tenfold.ir.op import OPS, Kind, Op
+from tenfold.jit.program import Source, is_baseline
 from tenfold.ops.selection import where
-from tenfold.plan.fold_loop import FoldLoop
-from tenfold.plan.loop import Loop, form_of
-from tenfold.plan.plan import plan_of
-from tenfold.plan.rules import has_rule
+from tenfold.schedule.elementwise_lowering import has_rule
+from tenfold.schedule.generic_elementwise import Loop, form_of
+from tenfold.schedule.generic_reduction import FoldLoop
+from tenfold.schedule.schedule import plan_of
 from tenfold.settings import get
 
 Apply = Callable[..., tn.Array]

@@ -25,9 +25,9 @@ from typing import Any
 
 from tenfold import _native, settings
 from tenfold._native import Handle
-from tenfold.devices import forks
-from tenfold.engine import describing, operands, operators, running, sizes
+from tenfold.engine import limits, operands, operator_spec, operators, python_operators
 from tenfold.errors import message
+from tenfold.jit import fork_safe_lock
 from tenfold.ops.arithmetic import add
 
 EXIT_SECONDS = 5.0
@@ -74,13 +74,13 @@ class Engine(_native.Engine):
         count, limit = int(settings.get("threads")), settings.batch_limit()
         wait, memory = int(settings.get("batch_wait")) / 1e6, int(settings.get("memory_limit"))
         if threads is not None:
-            count = sizes.whole("threads", threads, most=MOST_THREADS)
+            count = limits.whole("threads", threads, most=MOST_THREADS)
         if batch_limit is not None:
-            limit = sizes.whole("batch_limit", batch_limit)
+            limit = limits.whole("batch_limit", batch_limit)
         if batch_wait is not None:
-            wait = sizes.seconds("batch_wait", batch_wait, most=LONGEST_WAIT)
+            wait = limits.seconds("batch_wait", batch_wait, most=LONGEST_WAIT)
         if memory_limit is not None:
-            memory = sizes.bytes_from(memory_limit)
+            memory = limits.bytes_from(memory_limit)
         super().__init__(min(count, MOST_THREADS), limit, int(wait * 1e9), memory)
         _end_with_process()
 
@@ -178,7 +178,7 @@ async def _awaited(handle: Handle) -> Any:
     return handle.get()
 
 
-_lock = forks.lock()  # protects _default
+_lock = fork_safe_lock.lock()  # protects _default
 _default: list[Engine] = []
 
 
@@ -196,13 +196,13 @@ def engine() -> Engine:
 
 
 _native.set_engine_hooks(
-    describe=describing.describe,
+    describe=operator_spec.describe,
     import_=operands.imported,
-    run=running.run,
-    signature=describing.signature,
+    run=python_operators.run,
+    signature=operator_spec.signature,
     copy=operators.copied,
-    error=running.fresh,
-    log=running.unobserved,
+    error=python_operators.fresh,
+    log=python_operators.unobserved,
     wait=_wait,
     object=operators.Object,
     add=add,

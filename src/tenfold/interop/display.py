@@ -3,7 +3,7 @@
 Takes an Array, hands on text. `repr` and HTML compute nothing, and cost the same for any depth of
 expression; `str` and formats show values, so they wait.
 
->>> from tenfold.interop.importing import asarray
+>>> from tenfold.interop.asarray import asarray
 >>> asarray([1.0, 2.0]) + 1
 <Array float64[2] pending add, depth 1, device 'cpu'>
 """
@@ -16,9 +16,9 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.core.graph import type_text
 from tenfold.errors import message
-from tenfold.interop.reading import value_of
-from tenfold.ir.graph import type_text
+from tenfold.interop.materialize import value_of
 from tenfold.storage import dense
 
 EDGE = 3

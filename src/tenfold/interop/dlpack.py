@@ -4,7 +4,7 @@ Takes Arrays and objects with `__dlpack__`, hands on capsules and ndarrays. NumP
 the capsules; bfloat16, which it refuses, goes through it as uint16 with the dtype code set right.
 The structures are those of DLPack 1.0 (dlpack.h).
 
->>> from tenfold.interop.importing import asarray
+>>> from tenfold.interop.asarray import asarray
 >>> imported(np.arange(3))[0]
 array([0, 1, 2])
 """

@@ -7,7 +7,7 @@ pending, and what it shares stays shared. Two Arrays in one pickle are written e
 is below it.
 
 >>> import pickle
->>> from tenfold.interop.importing import asarray
+>>> from tenfold.interop.asarray import asarray
 >>> pickle.loads(pickle.dumps(asarray([1, 2]) + 1)).tolist()
 [2, 3]
 """
@@ -22,10 +22,10 @@ import numpy as np
 
 from tenfold import _native, settings
 from tenfold._native import Array, Node
-from tenfold.devices.reference import TRACED
+from tenfold.core.graph import Graph
+from tenfold.core.op import OPS, Op
 from tenfold.errors import DeviceError, UnsupportedError
-from tenfold.ir.graph import Graph
-from tenfold.ir.op import OPS, Op
+from tenfold.runtime.reference import TRACED
 from tenfold.storage import dense
 
 FORMAT = 1

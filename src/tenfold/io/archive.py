@@ -18,8 +18,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tenfold.io.errors import InputError, because
 from tenfold.io.header import START, check_size, read_header, unknown_content
+from tenfold.io.input_errors import InputError, because
 from tenfold.io.machine import available_memory
 
 CHUNK = 1 << 20

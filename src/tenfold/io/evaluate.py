@@ -18,8 +18,8 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tenfold.io.errors import ComputationError, ExpressionError, UserError, because
 from tenfold.io.expression import LARGEST_INTEGER, Expression, refused
+from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, because
 from tenfold.io.vocabulary import Vocabulary
 
 MODULES = ("np", "numpy", "tn", "tenfold")

@@ -8,7 +8,7 @@ up or computed here; `evaluate.py` does that, over names which `vocabulary.py` p
     ['x', 'y']
     >>> parse("x.__class__")
     Traceback (most recent call last):
-    tenfold.io.errors.ExpressionError: expression, column 1: names beginning with _ are not ...
+    tenfold.io.input_errors.ExpressionError: expression, column 1: names beginning with ...
 
 The text is parsed by `ast.parse` in mode "eval", which builds a tree and runs nothing.
 """
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from tenfold.io.errors import ExpressionError, because
+from tenfold.io.input_errors import ExpressionError, because
 
 LONGEST_TEXT = 10_000
 DEEPEST_NESTING = 100

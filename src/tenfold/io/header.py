@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib import format as npy
 
+from tenfold.core.shape_rules import checked_shape
 from tenfold.dtypes import DTYPES
 from tenfold.errors import ShapeError
-from tenfold.io.errors import InputError, because
-from tenfold.ir.shape import checked_shape
+from tenfold.io.input_errors import InputError, because
 
 LONGEST_HEADER = 10_000
 """Characters of a header, NumPy's own default; ours are about 100."""

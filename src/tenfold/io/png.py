@@ -18,7 +18,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from tenfold.io.writing import replacing
+from tenfold.io.file_writing import replacing
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 UP = 2

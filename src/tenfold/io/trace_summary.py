@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tenfold.io.timeline import PUSH, READY, Slice, Timeline, Track
+from tenfold.io.timeline_file import PUSH, READY, Slice, Timeline, Track
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import tenfold as tn
+from tenfold.core.op import OPS
 from tenfold.dtypes import DTYPES
-from tenfold.interop.answers import WRITTEN, answer
-from tenfold.ir.op import OPS
-from tenfold.namespace.info import CONSTANTS
+from tenfold.interop.numpy_dispatch import WRITTEN, answer
+from tenfold.namespace.array_api_info import CONSTANTS
 
 PROPERTIES = frozenset({"T", "mT", "shape", "ndim", "size", "dtype"})
 

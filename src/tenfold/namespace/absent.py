@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.interop.answers import WRITTEN, answer, public_name, similar
-from tenfold.ir.op import OPS, Operation
+from tenfold.core.op import OPS, Operation
+from tenfold.interop.numpy_dispatch import WRITTEN, answer, public_name, similar
 
 # Modules of NumPy's that have no like here. Table.
 MODULES = {

@@ -21,7 +21,7 @@ import numpy as np
 
 import tenfold
 from tenfold._native import Array, Handle
-from tenfold.ir.op import OPS, Operation
+from tenfold.core.op import OPS, Operation
 from tenfold.namespace import surface
 
 IMPORTS = {
@@ -34,11 +34,11 @@ IMPORTS = {
     "Sequence": "from collections.abc import Sequence",
     "np": "import numpy as np",
     "Array": "from tenfold._native import Array",
-    "Derived": "from tenfold.ir.op import Derived",
-    "Op": "from tenfold.ir.op import Op",
-    "Kind": "from tenfold.ir.op import Kind",
-    "Axis": "from tenfold.ir.shape import Axis",
-    "Shape": "from tenfold.ir.shape import Shape",
+    "Derived": "from tenfold.core.op import Derived",
+    "Op": "from tenfold.core.op import Op",
+    "Kind": "from tenfold.core.op import Kind",
+    "Axis": "from tenfold.core.shape_rules import Axis",
+    "Shape": "from tenfold.core.shape_rules import Shape",
 }
 BUILTINS = {
     "bool",

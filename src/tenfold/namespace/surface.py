@@ -3,7 +3,7 @@ table.
 
 Takes the table, hands on plain functions with the declared signature and docstring.
 
->>> from tenfold.ir.op import OPS
+>>> from tenfold.core.op import OPS
 >>> function_of(OPS["exp"]).__name__
 'exp'
 """
@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import Any
 
 from tenfold._native import Array
+from tenfold.core.op import OPS, Op, Operation
 from tenfold.errors import Explained
-from tenfold.ir.op import OPS, Op, Operation
-from tenfold.namespace import absent, calls
+from tenfold.namespace import absent, call_forms
 
 
 @cache
@@ -30,9 +30,9 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
         try:
             return operation(*args, **kwargs)
         except TypeError as error:
-            if isinstance(error, Explained) or calls.fits(operation, args, kwargs):
+            if isinstance(error, Explained) or call_forms.fits(operation, args, kwargs):
                 raise
-            raise calls.wrong_call(operation, args, kwargs, error) from None
+            raise call_forms.wrong_call(operation, args, kwargs, error) from None
 
     declared = operation.function
     function: Any = operation.quickly(python) if isinstance(operation, Op) else python

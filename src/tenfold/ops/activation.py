@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import real_floating, real_numeric
+from tenfold.core.dtype_rules import real_floating, real_numeric
+from tenfold.core.op_decorators import elementwise
 from tenfold.ops.elementary import erfc, exp, log1p
 from tenfold.ops.fused import fma
 from tenfold.ops.selection import maximum, minimum, where

@@ -11,10 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.dtypes import FLOAT32, HALVES, kind_of
-from tenfold.ir.body import UNSIGNED, Body, Element
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import (
+from tenfold.core.dtype_rules import (
     any_dtype,
     arithmetic,
     division,
@@ -23,10 +20,13 @@ from tenfold.ir.dtype_rules import (
     real_arithmetic,
     real_floating,
 )
-from tenfold.ops import parts
-from tenfold.ops.parts import each_part, real_alone, real_or_complex
-from tenfold.ops.quotients import floored_quotient, floored_remainder, whole_power
-from tenfold.ops.widening import widened
+from tenfold.core.op_decorators import elementwise
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element
+from tenfold.core.upcast import widened
+from tenfold.dtypes import FLOAT32, HALVES, kind_of
+from tenfold.ops import complex_parts
+from tenfold.ops.complex_parts import each_part, real_alone, real_or_complex
+from tenfold.ops.integer_division import floored_quotient, floored_remainder, whole_power
 
 
 def _sum(_: Body, x: Element, y: Element) -> Element:
@@ -76,7 +76,7 @@ def _product(_: Body, x: Element, y: Element) -> Element:
 @elementwise(
     dtypes=any_dtype,
     reference=multiplied,
-    kernel=real_or_complex(_product, parts.product),
+    kernel=real_or_complex(_product, complex_parts.product),
     numpy=(np.multiply,),
     symbol="*",
     commutes=True,
@@ -93,7 +93,7 @@ def multiply(x1: Array | complex, x2: Array | complex, /) -> Array:
 @elementwise(
     dtypes=division,
     reference=np.divide,
-    kernel=real_or_complex(lambda _, x, y: x / y, parts.quotient),
+    kernel=real_or_complex(lambda _, x, y: x / y, complex_parts.quotient),
     symbol="/",
     cost=4,
 )
@@ -276,7 +276,7 @@ def _magnitude(k: Body, x: Element) -> Element:
 @elementwise(
     dtypes=magnitude,
     reference=np.absolute,
-    kernel=real_or_complex(_magnitude, parts.modulus),
+    kernel=real_or_complex(_magnitude, complex_parts.modulus),
     takes_halves=True,
     symbol="abs",
 )
@@ -302,7 +302,7 @@ def _direction(k: Body, x: Element) -> Element:
 @elementwise(
     dtypes=numeric,
     reference=widened(np.sign),
-    kernel=real_or_complex(_direction, parts.direction),
+    kernel=real_or_complex(_direction, complex_parts.direction),
     numpy=(np.sign,),
 )
 def sign(x: Array, /) -> Array:
@@ -325,7 +325,7 @@ def _squared(x: np.ndarray) -> np.ndarray:
     dtypes=arithmetic,
     reference=_squared,
     numpy=(np.square,),
-    kernel=real_or_complex(lambda _, x: x * x, lambda k, x: parts.product(k, x, x)),
+    kernel=real_or_complex(lambda _, x: x * x, lambda k, x: complex_parts.product(k, x, x)),
 )
 def square(x: Array, /) -> Array:
     """`x * x`, element by element: the dtype of `x`, int8 for bool; integers wrap.
@@ -353,7 +353,7 @@ def _reciprocal(k: Body, x: Element) -> Element:
 @elementwise(
     dtypes=arithmetic,
     reference=_inverse,
-    kernel=real_or_complex(_reciprocal, parts.reciprocal),
+    kernel=real_or_complex(_reciprocal, complex_parts.reciprocal),
     numpy=(np.reciprocal,),
 )
 def reciprocal(x: Array, /) -> Array:

@@ -2,8 +2,8 @@
 
 What `x[key] = e` makes of the value that `x` names (`assignment/` says which name has it then):
 `update` where the key says a regular part, `put_at` where integer arrays say it. The part of
-`update` is told by an access (`plan/access.py`): for each axis of `x` the axis of the part or None,
-a coefficient, a start.
+`update` is told by an access (`core/index_map.py`): for each axis of `x` the axis of the part or
+None, a coefficient, a start.
 
 >>> import tenfold as tn
 >>> tn.update(tn.arange(5), slice(None, None, 2), 9).tolist()
@@ -20,21 +20,21 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.caches import remembered
+from tenfold.core.gather_rules import Piece, Position, Source, either
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import array, operation
+from tenfold.core.scalar_ir import Body, Element, Operand
+from tenfold.core.shape_rules import Shape, broadcast, indexed, product
 from tenfold.dtypes import Operand as Typed
 from tenfold.dtypes import kind_of, promote, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
-from tenfold.ir.body import Body, Element, Operand
-from tenfold.ir.declare import array, operation
-from tenfold.ir.locate import Piece, Position, Source, either
-from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import Shape, broadcast, indexed, product
-from tenfold.ops import bounds
+from tenfold.ops import bounds_checks
 from tenfold.ops.gathering import integers
+from tenfold.ops.index_parsing import parse, refused
 from tenfold.ops.indexing import index
-from tenfold.ops.keys import parse, refused
 
 if TYPE_CHECKING:
-    from tenfold.ops.members import Members
+    from tenfold.ops.batch_rules import Members
 
 Step = tuple[int | None, int, int]
 Access = tuple[Step, ...]
@@ -263,7 +263,8 @@ def _put(x: np.ndarray, value: np.ndarray, *rest: Any) -> np.ndarray:
     """One position after the other, in row-major order of the indices: the last one wins."""
     *indices, axes, place = rest
     checked = (
-        bounds.checked(each, axis, x.shape[axis]) for each, axis in zip(indices, axes, strict=True)
+        bounds_checks.checked(each, axis, x.shape[axis])
+        for each, axis in zip(indices, axes, strict=True)
     )
     among = np.broadcast_arrays(*checked)
     count = among[0].ndim
@@ -332,7 +333,7 @@ def put_at(x: Array, indices: Array, values: Array | complex, /) -> Call:
     x, rows = array(x), integers(indices)
     if x.ndim == 0:
         raise ShapeError("", "x of shape () has no axis to index", remedy="use tn.update")
-    bounds.check_known(rows, 0, x, "put_at")
+    bounds_checks.check_known(rows, 0, x, "put_at")
     return Call((x, values, rows), ((0,), 0))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.dtype_rules import integral, shifting
+from tenfold.core.op_decorators import elementwise
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import kind_of
-from tenfold.ir.body import UNSIGNED, Body, Element
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import integral, shifting
 
 
 @elementwise(

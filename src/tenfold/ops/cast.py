@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Kind
+from tenfold.core.op_decorators import array, operation
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element, Operand, Pair
 from tenfold.dtypes import (
     BFLOAT16,
     BOOL,
@@ -25,9 +28,6 @@ from tenfold.dtypes import (
     kind_of,
 )
 from tenfold.errors import DTypeError, UnsupportedError
-from tenfold.ir.body import UNSIGNED, Body, Element, Operand, Pair
-from tenfold.ir.declare import array, operation
-from tenfold.ir.op import Call, Inferred, Kind
 from tenfold.settings import checked_device
 
 

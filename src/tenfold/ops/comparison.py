@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.dtype_rules import comparison, ordering
+from tenfold.core.op import device_of
+from tenfold.core.op_decorators import elementwise
+from tenfold.core.scalar_ir import Body, Element, Pair
+from tenfold.core.shape_rules import broadcast
 from tenfold.dtypes import BOOL, kind_of
-from tenfold.ir.body import Body, Element, Pair
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import comparison, ordering
-from tenfold.ir.op import device_of
-from tenfold.ir.shape import broadcast
+from tenfold.ops.complex_parts import real_or_complex
 from tenfold.ops.create import full
-from tenfold.ops.parts import real_or_complex
 
 
 def _beyond(*, smaller: bool, larger: bool) -> Callable[[tuple[Type, ...], int, bool], Array]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.dtype_rules import arithmetic, magnitude
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import array, as_stack, elementwise, operation, refuse_dtype
+from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import PARTS
 from tenfold.errors import ShapeError
-from tenfold.ir.body import Body, Element, Operand, Pair
-from tenfold.ir.declare import array, as_stack, elementwise, operation, refuse_dtype
-from tenfold.ir.dtype_rules import arithmetic, magnitude
-from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import Shape
 
 WHOLES = {part: whole for whole, part in PARTS.items()}
 

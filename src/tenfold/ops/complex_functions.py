@@ -19,8 +19,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.ir.body import Body, Element, Pair
-from tenfold.ops.parts import real_or_complex
+from tenfold.core.scalar_ir import Body, Element, Pair
+from tenfold.ops.complex_parts import real_or_complex
 
 Rule = Callable[[Body, Pair], Pair]
 

@@ -17,14 +17,14 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Contraction, Inferred, Sample
+from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
 from tenfold.dtypes import kind_of, promote, wide
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, operation
-from tenfold.ir.op import Call, Contraction, Inferred, Sample
-from tenfold.ir.shape import Shape, broadcast, normalize_axis, product
 from tenfold.ops.arithmetic import multiply
+from tenfold.ops.batch_rules import Members
 from tenfold.ops.complex import conj
-from tenfold.ops.members import Members
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import reshape
 

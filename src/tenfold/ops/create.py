@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.gather_rules import Position, either
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.scalar_ir import Body, Operand
+from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.dtypes import BOOL, COMPLEX128, FLOAT64, INT64, PYTHON_TYPES, canonical, kind_of
 from tenfold.errors import DTypeError, ShapeError, message
-from tenfold.ir.body import Body, Operand
-from tenfold.ir.declare import array, derived, operation
-from tenfold.ir.locate import Position, either
-from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import Shape, checked_shape
 from tenfold.ops.cast import cast_values, constant_element
 from tenfold.settings import checked_device
 

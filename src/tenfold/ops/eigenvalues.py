@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, as_stack, operation
+from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
-from tenfold.ir.declare import array, as_stack, operation
-from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import Shape, product
 from tenfold.ops.linalg import computed_in, square
-from tenfold.ops.spectra import NOT_FINITE
+from tenfold.ops.svd_eig import NOT_FINITE
 
 
 class EigResult(NamedTuple):

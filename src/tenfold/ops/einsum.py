@@ -24,15 +24,15 @@ import numpy as np
 from tenfold import _native, settings
 from tenfold._native import Array
 from tenfold.caches import remembered
+from tenfold.core.op_decorators import array, derived
+from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import promote, typed
 from tenfold.errors import DTypeError
-from tenfold.ir.declare import array, derived
-from tenfold.ir.shape import Shape
 from tenfold.ops.cast import converted
 from tenfold.ops.contraction_order import order_of
 from tenfold.ops.create import number_of
-from tenfold.ops.pairwise import Recipe, Term, Writer
-from tenfold.ops.subscripts import Labels, labelled, lengths_of
+from tenfold.ops.einsum_parser import Labels, labelled, lengths_of
+from tenfold.ops.einsum_steps import Recipe, Term, Writer
 
 RECIPES = 1024
 """Recipes that are kept; the one not used for longest goes first."""

@@ -2,7 +2,7 @@
 
 `accuracy` is a bound in units in the last place of the result, for complex of its modulus; where a
 result smaller than `accuracy_floor` comes about by cancellation, in units of that magnitude. The
-reference computes float32 in float64 and half types in float32, rounded once (`ops/widening.py`).
+reference computes float32 in float64 and half types in float32, rounded once (`core/upcast.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.ir.declare import FORMULA_COST, elementwise
-from tenfold.ir.dtype_rules import floating, real_floating
+from tenfold.core.dtype_rules import floating, real_floating
+from tenfold.core.op_decorators import FORMULA_COST, elementwise
+from tenfold.core.upcast import special, widened
 from tenfold.ops import complex_functions
-from tenfold.ops.complementary import complementary
 from tenfold.ops.complex_functions import by_name
-from tenfold.ops.parts import real_or_complex
-from tenfold.ops.widening import special, widened
+from tenfold.ops.complex_parts import real_or_complex
+from tenfold.ops.erfc import complementary
 
 
 @elementwise(

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
-from tenfold.ir.declare import array, as_stack, derived, operation
-from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops.linalg import (
     SINGULAR,
     computed_in,

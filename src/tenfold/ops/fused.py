@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.dtype_rules import real_numeric
+from tenfold.core.op_decorators import elementwise
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64, HALVES, kind_of
-from tenfold.ir.body import UNSIGNED, Body, Element
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import real_numeric
 from tenfold.ops.cast import rounded_half
 
 Pair = tuple[np.ndarray, np.ndarray]

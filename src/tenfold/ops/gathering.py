@@ -9,17 +9,17 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.gather_rules import Position, Source, counted_from_end, moved
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import along_next_axis, array, derived, operation
+from tenfold.core.scalar_ir import Body, Operand
+from tenfold.core.shape_rules import Shape, broadcast, normalize_axis
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.body import Body, Operand
-from tenfold.ir.declare import along_next_axis, array, derived, operation
-from tenfold.ir.locate import Position, Source, counted_from_end, moved
-from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import Shape, broadcast, normalize_axis
-from tenfold.ops import bounds
+from tenfold.ops import bounds_checks
 
 if TYPE_CHECKING:
-    from tenfold.ops.members import Members
+    from tenfold.ops.batch_rules import Members
 
 
 def _gathered(types: tuple[Type, ...], axes: tuple[int, ...], place: int) -> Inferred:
@@ -41,7 +41,7 @@ def _refuse_no_integers(indices: Sequence[Type | Array]) -> None:
 def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
     *indices, axes, place = rest
     key = tuple(
-        bounds.checked(index, axis, x.shape[axis])
+        bounds_checks.checked(index, axis, x.shape[axis])
         for index, axis in zip(indices, axes, strict=True)
     )
     picked = np.moveaxis(x, axes, range(len(axes)))[key]
@@ -122,7 +122,7 @@ def gather(
         )
     _refuse_no_integers(arrays)
     for index, axis in zip(arrays, where, strict=True):
-        bounds.check_known(index, axis, x, "gather")
+        bounds_checks.check_known(index, axis, x, "gather")
     left = x.ndim - len(where)
     at = min(min(where), left) if place is None else normalize_axis(place, left + 1)
     return Call((x, *arrays), (where, at))
@@ -156,7 +156,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
         )
     where, positions = normalize_axis(0 if axis is None else axis, x.ndim), integers(indices)
     _refuse_no_integers([positions])
-    bounds.check_known(positions, where, x, "take")
+    bounds_checks.check_known(positions, where, x, "take")
     return _native.apply(gather.id, (x, positions), ((where,), where))
 
 
@@ -193,7 +193,7 @@ def _without(shape: Shape, axis: int) -> Shape:
 def _take_along(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     others = np.broadcast_shapes(_without(x.shape, axis), _without(indices.shape, axis))
     shapes = [(*others[:axis], y.shape[axis], *others[axis:]) for y in (x, indices)]
-    positions = bounds.checked(indices, axis, x.shape[axis])
+    positions = bounds_checks.checked(indices, axis, x.shape[axis])
     return np.take_along_axis(
         np.broadcast_to(x, shapes[0]), np.broadcast_to(positions, shapes[1]), axis
     )
@@ -232,5 +232,5 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Call:
     x, positions = array(x), integers(indices)
     where = normalize_axis(axis, x.ndim)
     _refuse_no_integers([positions])
-    bounds.check_known(positions, where, x, "take_along_axis")
+    bounds_checks.check_known(positions, where, x, "take_along_axis")
     return Call((x, positions), (where,))

@@ -2,8 +2,8 @@
 
 What BLAS computes under that name (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic
 linear algebra subprograms", ACM TOMS 16, 1990). Rules make it of sums, products, scales, transposes
-and conjugates (`rules/products.py`); nobody writes it. The scalars are operands, so that a plan is
-good for all of them; only their signs are parameters.
+and conjugates (`linear_algebra/product_rules.py`); nobody writes it. The scalars are operands, so
+that a plan is good for all of them; only their signs are parameters.
 
 >>> x = np.asarray([[1.0, 2.0]])
 >>> gemm.reference(x, x, np.asarray(2), np.float64(1), "N", "T", -1, 1, 1)
@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Kind, Params
+from tenfold.core.op_decorators import array, operation
+from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import promote
-from tenfold.ir.declare import array, operation
-from tenfold.ir.op import Call, Inferred, Kind, Params
-from tenfold.ir.shape import Shape, broadcast, product
 from tenfold.ops.cast import cast_values
 
 TRANSPOSED, CONJUGATED = "TC", "CJ"

@@ -21,12 +21,12 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
+from tenfold.core.op import Call, Params, Sample
+from tenfold.core.op_decorators import array, movement
+from tenfold.core.shape_rules import Pick, indexed, whole_axes
 from tenfold.errors import Explained
-from tenfold.ir.declare import array, movement
-from tenfold.ir.op import Call, Params, Sample
-from tenfold.ir.shape import Pick, indexed, whole_axes
 from tenfold.ops.gathering import gather
-from tenfold.ops.keys import parse, refused
+from tenfold.ops.index_parsing import parse, refused
 
 
 def _taken(x: np.ndarray, picks: tuple[Pick, ...], new: tuple[int, ...]) -> np.ndarray:

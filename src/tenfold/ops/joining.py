@@ -17,12 +17,12 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
+from tenfold.core.gather_rules import Piece
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import along_next_axis, array, derived, operation
+from tenfold.core.shape_rules import Shape, normalize_axis, normalize_slice, product, whole_axes
 from tenfold.dtypes import promote
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.declare import along_next_axis, array, derived, operation
-from tenfold.ir.locate import Piece
-from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ir.shape import Shape, normalize_axis, normalize_slice, product, whole_axes
 from tenfold.ops.indexing import viewed
 from tenfold.ops.reshaping import reshape
 

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote, real_part
 from tenfold.errors import DTypeError, ShapeError, UnsupportedError
-from tenfold.ir.declare import array, as_stack, derived, operation
-from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import Shape, broadcast, product
-from tenfold.ops import diagonals
-from tenfold.ops.stacked_solves import stacked_solves
+from tenfold.ops import diagonal_tril_triu
+from tenfold.ops.batched_solve import stacked_solves
 
 
 class QRResult(NamedTuple):
@@ -480,4 +480,4 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     >>> tn.linalg.diagonal(tn.asarray([[[1, 2], [3, 4]]])).tolist()
     [[1, 4]]
     """
-    return diagonals.diagonal(x, offset, -2, -1)
+    return diagonal_tril_triu.diagonal(x, offset, -2, -1)

@@ -18,10 +18,10 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.caches import remembered
+from tenfold.core.op import Call, Sample
+from tenfold.core.op_decorators import array, derived, movement
+from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, whole_axes
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, movement
-from tenfold.ir.op import Call, Sample
-from tenfold.ir.shape import Axis, Shape, normalize_axes, normalize_axis, whole_axes
 from tenfold.ops.indexing import viewed
 
 

@@ -11,13 +11,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, operation
-from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import Axis, Shape, normalize_axes, normalize_axis, product, reduced
-from tenfold.ops import diagonals
-from tenfold.ops.members import Members
+from tenfold.ops import diagonal_tril_triu
+from tenfold.ops.batch_rules import Members
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum  # noqa: A004  # its public name
 from tenfold.ops.reshaping import reshape
@@ -51,7 +51,7 @@ def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: A
     >>> tn.trace(tn.asarray([[1, 2], [3, 4]])).item()
     5
     """
-    return sum(diagonals.diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
+    return sum(diagonal_tril_triu.diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 @derived(

@@ -7,11 +7,11 @@ import operator
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.op import Sample
+from tenfold.core.op_decorators import array, derived
+from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import kind_of
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.declare import array, derived
-from tenfold.ir.op import Sample
-from tenfold.ir.shape import normalize_axis
 from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye
 from tenfold.ops.indexing import captured, get_item

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.dtype_rules import logical, predicate, real_predicate
+from tenfold.core.op_decorators import elementwise
+from tenfold.core.scalar_ir import SIGNED, UNSIGNED, Body, Element, Operand, Pair
 from tenfold.dtypes import BOOL, kind_of
-from tenfold.ir.body import SIGNED, UNSIGNED, Body, Element, Operand, Pair
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import logical, predicate, real_predicate
 
 
 def _against_infinity(k: Body, x: Element) -> tuple[Element, Element]:

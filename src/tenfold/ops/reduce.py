@@ -1,4 +1,5 @@
-"""Reductions over axes: sums and products by the canonical tree (`ops/fold.py`), the rest exactly.
+"""Reductions over axes: sums and products by the canonical tree (`core/canonical_reduction.py`),
+the rest exactly.
 
 A maximum, a truth value or a position is the same for every order of folding, so those are computed
 in any order.
@@ -12,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.canonical_reduction import fold_axes
+from tenfold.core.op import Folding, Sample
+from tenfold.core.op_decorators import reduction, refuse_unordered
+from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.shape_rules import Axis, normalize_axes, normalize_axis
 from tenfold.dtypes import BOOL, HALVES, INT64, accumulator, kind_of, wide
 from tenfold.errors import DTypeError, ShapeError
-from tenfold.ir.body import Body, Element, Operand, Pair
-from tenfold.ir.declare import reduction, refuse_unordered
-from tenfold.ir.op import Folding, Sample
-from tenfold.ir.shape import Axis, normalize_axes, normalize_axis
 from tenfold.ops.arithmetic import multiplied
 from tenfold.ops.cast import converted_element
-from tenfold.ops.fold import fold_axes
 
 Axes = tuple[int, ...]
 Dtypes = tuple[np.dtype, np.dtype]

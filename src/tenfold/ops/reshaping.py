@@ -18,10 +18,9 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, movement
-from tenfold.ir.op import Call, Sample
-from tenfold.ir.shape import (
+from tenfold.core.op import Call, Sample
+from tenfold.core.op_decorators import array, derived, movement
+from tenfold.core.shape_rules import (
     Shape,
     broadcast,
     checked_shape,
@@ -30,10 +29,11 @@ from tenfold.ir.shape import (
     reshaped_strides,
     row_major,
 )
+from tenfold.errors import ShapeError
 from tenfold.ops.indexing import captured
 
 if TYPE_CHECKING:
-    from tenfold.ops.members import Members
+    from tenfold.ops.batch_rules import Members
 
 
 def _reshaped_back(values: Array, x: Array) -> Array:

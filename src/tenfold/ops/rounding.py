@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.dtype_rules import real, rounding
+from tenfold.core.op_decorators import elementwise
+from tenfold.core.scalar_ir import Body, Element
 from tenfold.dtypes import kind_of
-from tenfold.ir.body import Body, Element
-from tenfold.ir.declare import elementwise
-from tenfold.ir.dtype_rules import real, rounding
-from tenfold.ops.parts import each_part
+from tenfold.ops.complex_parts import each_part
 
 
 @elementwise(

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.dtype_rules import real, selection
+from tenfold.core.op import Sample
+from tenfold.core.op_decorators import array, derived, elementwise
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element, Operand
 from tenfold.dtypes import FLOAT32, HALVES, kind_of, names, promote_dtypes
 from tenfold.errors import DTypeError
-from tenfold.ir.body import UNSIGNED, Body, Element, Operand
-from tenfold.ir.declare import array, derived, elementwise
-from tenfold.ir.dtype_rules import real, selection
-from tenfold.ir.op import Sample
 from tenfold.ops.cast import astype
-from tenfold.ops.parts import each_part
+from tenfold.ops.complex_parts import each_part
 
 
 def _selected(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:

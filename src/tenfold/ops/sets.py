@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import array, derived, operation, values
 from tenfold.dtypes import BOOL, INT64, kind_of, promote
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import array, derived, operation, values
-from tenfold.ir.op import Call, Inferred, Kind, Sample
-from tenfold.ops.keys import constant
-from tenfold.ops.members import Members
+from tenfold.ops.batch_rules import Members
+from tenfold.ops.index_parsing import constant
 from tenfold.ops.sorting import exact, sorted_positions, sorted_values
 
 

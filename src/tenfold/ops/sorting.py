@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import (
+    along_next_axis,
+    array,
+    operation,
+    refuse_dtype,
+    refuse_unordered,
+)
+from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import BFLOAT16, FLOAT16, FLOAT32, INT64, kind_of, promote
 from tenfold.errors import ShapeError
-from tenfold.ir.declare import along_next_axis, array, operation, refuse_dtype, refuse_unordered
-from tenfold.ir.op import Call, Inferred, Sample
-from tenfold.ir.shape import normalize_axis
-from tenfold.ops.members import Members
+from tenfold.ops.batch_rules import Members
 
 _SAMPLES = (
     Sample(((5,),)),

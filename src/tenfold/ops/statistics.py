@@ -1,7 +1,7 @@
 """Statistics over axes: means and variances, exponentials made stable. All made of canonical sums.
 
 Integers and booleans are computed in float64; half types in float32 throughout, rounded once at the
-end. A variance takes one pass over the data (`ops/deviations.py`); a logarithm of a sum of
+end. A variance takes one pass over the data (`ops/variance.py`); a logarithm of a sum of
 exponentials is shifted by the maximum (Blanchard, Higham, Higham 2021, "Accurately computing the
 log-sum-exp and softmax functions").
 """
@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
+from tenfold.core.op import Sample
+from tenfold.core.op_decorators import array, derived
+from tenfold.core.shape_rules import Axis, normalize_axes, product
 from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
 from tenfold.errors import DTypeError
-from tenfold.ir.declare import array, derived
-from tenfold.ir.op import Sample
-from tenfold.ir.shape import Axis, normalize_axes, product
 from tenfold.ops import reduce
 from tenfold.ops.cast import converted
 from tenfold.ops.complex import abs2, imag, real
 from tenfold.ops.create import number
-from tenfold.ops.deviations import sum_of_squares
 from tenfold.ops.elementary import exp, log, sqrt
 from tenfold.ops.predicates import isfinite
 from tenfold.ops.reduce import SAMPLES
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
+from tenfold.ops.variance import sum_of_squares
 
 _SPREAD = (*SAMPLES, Sample(((4, 3),), {"axis": 0, "correction": 1}))
 _ROWS = (Sample(((3, 4),)), Sample(((2, 3, 2),), {"axis": (0, 1)}), Sample(((2, 0),)))

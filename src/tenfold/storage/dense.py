@@ -22,7 +22,7 @@ from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.dtypes import DTYPES, canonical, kind_of
 from tenfold.errors import DTypeError, message
-from tenfold.storage.gate import GATE
+from tenfold.storage.rw_lock import GATE
 
 NAME = "dense"
 _native.declare_storage(NAME)

@@ -1,0 +1,1 @@
+"""The Array: its methods, assignment, views that write through, windows on external buffers."""

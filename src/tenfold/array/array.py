@@ -1,0 +1,224 @@
+"""Array: the hooks by which the core calls Python, and the methods that Python gives to Array.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([1.0, 2.0]) * 2
+>>> x.tolist()
+[2.0, 4.0]
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native, pipeline
+from tenfold._native import Array
+from tenfold.array.assign import assign, assign_result, transposed_setter
+from tenfold.array.external_buffer import wrap
+from tenfold.array.setitem import set_item
+from tenfold.array.view_writethrough import advance
+from tenfold.core import op_decorators
+from tenfold.core.op import Kind, infer, refuse_scalar
+from tenfold.errors import UnsupportedError, message
+from tenfold.inspect.explain import explain
+from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling
+from tenfold.interop.asarray import asarray, from_dlpack, to_device
+from tenfold.ops import rounding
+from tenfold.ops.assignment import update
+from tenfold.ops.indexing import get_item, index, iterate
+from tenfold.ops.movement import matrix_transpose, transpose
+from tenfold.rewrite.rewrite_graph import ORIGIN
+from tenfold.submission import eval  # noqa: A004  # the settled public name
+
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+"""Of the array API standard; each contains those before it."""
+
+
+IMPORTED = (np.ndarray, np.generic, bool, int, float, complex)
+"""What is imported where an operation meets it. NumPy would convert lists too, at each use."""
+
+
+def _convert(value: Any, peer: Any) -> Any:
+    """Import a foreign operand of an operation, on the device of its peer."""
+    if not isinstance(value, IMPORTED):
+        return NotImplemented
+    peers = peer if isinstance(peer, tuple) else (peer,)
+    device = next((p.device for p in peers if isinstance(p, Array)), None)
+    return asarray(value, device=device)
+
+
+def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
+    """Refuse the first operand that is no array and no number."""
+    foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
+    arrays = [x for x in operands if isinstance(x, Array)]
+    raise op_decorators.no_array(foreign, operation).completed(operation, arrays[:8])
+
+
+def _origin() -> tuple[str, int]:
+    """The first line outside of tenfold, from the inside out; of a rewrite, of what it replaces."""
+    inherited = ORIGIN.get()
+    if inherited is not None:
+        return inherited
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tenfold."):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _evaluate_all(arrays: tuple[Array, ...]) -> None:
+    failure = pipeline.evaluate(arrays)
+    if failure is not None:
+        raise failure
+
+
+def _evaluate(array: Array) -> None:
+    failure = pipeline.evaluate([array])
+    if failure is not None:
+        raise failure
+
+
+def array_namespace(_self: Array, *, api_version: str | None = None) -> ModuleType:
+    """Return the tenfold module: the functions of the array API standard for this array.
+
+    Raises ValueError for a version of the standard that tenfold does not have.
+
+    >>> import tenfold as tn
+    >>> tn.asarray([1]).__array_namespace__(api_version="2025.12") is tn
+    True
+    """
+    if api_version is not None and api_version not in API_VERSIONS:
+        rule = f"version {api_version!r} of the array API standard is not supported"
+        remedy = f"the versions are: {', '.join(API_VERSIONS)}"
+        raise ValueError(message("__array_namespace__", rule, remedy=remedy))
+    return sys.modules["tenfold"]
+
+
+def contains(self: Array, value: object) -> bool:
+    """Whether an element equals `value`; computes, and waits."""
+    if isinstance(value, (list, tuple)):
+        value = asarray(value)
+    found: object = self == value
+    return isinstance(found, Array) and bool(np.any(materialize.value_of(found, "in")))
+
+
+def kind_of_node(self: Array) -> Kind:
+    """What computing the array takes: VALUE, MAP, VIEW or COMPLEX, composed by bitwise or."""
+    return Kind(_native.node_of(self).kind)
+
+
+def to_dlpack(
+    self: Array,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """Return a DLPack capsule of a copy of the values, which is counted in `copies`. Waits.
+
+    With `copy=False` the values themselves are lent, flagged read-only: not to write to them is the
+    consumer's promise. Raises BufferError for `copy=False` from a consumer before DLPack 1.0, which
+    does not know the flag, and for another device than the CPU.
+    """
+    dlpack.check_request(stream, max_version, dl_device, copy)
+    values = materialize.value_of(self, "__dlpack__")
+    return dlpack.exported(values, max_version=max_version, copy=copy)
+
+
+def dlpack_device(_self: Array) -> tuple[int, int]:
+    """Return DLPack's number of the device: (1, 0), the CPU."""
+    return dlpack.CPU
+
+
+def matrices_transposed(self: Array) -> Array:
+    """The matrices (..., m, n) transposed, a view of shape (..., n, m)."""
+    return matrix_transpose(self)
+
+
+def rounded(self: Array, ndigits: int | None = None) -> Array:
+    """Return `round(x)`: the elements rounded to whole numbers, in the dtype of `x`.
+
+    Raises UnsupportedError for a number of digits.
+    """
+    if ndigits is not None:
+        rule = f"elements are rounded to whole numbers, not to {ndigits} digits"
+        remedy = "write tn.round(x * 10**n) / 10**n for n digits"
+        raise UnsupportedError("round", rule, [self], remedy)
+    return rounding.round(self)
+
+
+def explained(
+    self: Array,
+    stage: str | None = None,
+    *,
+    analyze: bool = False,
+    format: str = "text",  # noqa: A002  # a settled name
+) -> str:
+    """Return how the array is (to be) computed: see tn.explain.
+
+    >>> import tenfold as tn
+    >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("planned").splitlines()[0])
+    planned: 1 kernel, 0 calls, 0 temporaries
+    """
+    return explain(self, stage=stage, analyze=analyze, format=format)
+
+
+PROPERTIES = {
+    "kind": property(kind_of_node),
+    "T": property(transpose, transposed_setter(transpose)),
+    "mT": property(matrices_transposed, transposed_setter(matrices_transposed)),
+}
+METHODS = {
+    "item": materialize.item,
+    "tolist": materialize.tolist,
+    "to_device": to_device,
+    "explain": explained,
+    "__array__": materialize.to_ndarray,
+    "__array_function__": array_function.array_function,
+    "__array_namespace__": array_namespace,
+    "__array_ufunc__": array_ufunc.array_ufunc,
+    "__complex__": materialize.to_complex,
+    "__contains__": contains,
+    "__copy__": pickling.rename,
+    "__deepcopy__": pickling.deep_rename,
+    "__dlpack__": to_dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__format__": display.formatted,
+    "__iter__": iterate,
+    "__reduce__": pickling.reduce,
+    "__round__": rounded,
+    "_repr_html_": display.to_html,
+}
+
+
+def install() -> None:
+    """Give the core its hooks and Array its methods; called once, at import."""
+    op_decorators.set_converter(_convert)
+    op_decorators.set_reader(materialize.value_of)
+    _native.set_hooks(
+        infer=infer,
+        convert=_convert,
+        refuse_scalar=refuse_scalar,
+        evaluate=_evaluate,
+        evaluate_all=_evaluate_all,
+        get_item=get_item,
+        set_item=set_item,
+        assign=assign_result,
+        advance=advance,
+        scalar_of=materialize.scalar_of,
+        origin=_origin,
+        format=display.represent,
+        refuse_operand=_refuse_operand,
+        wait=materialize.wait,
+    )
+    _native.set_part_ops(index.id, update.id)
+    for name, function in METHODS.items():
+        setattr(Array, name, function)
+    for name, made in PROPERTIES.items():
+        setattr(Array, name, made)
+
+
+__all__ = ["Array", "asarray", "assign", "eval", "from_dlpack", "install", "wrap"]

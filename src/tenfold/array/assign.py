@@ -1,0 +1,173 @@
+"""Savers: `tn.assign(target, e, op)`, and `x op= e` where the result is not simply x's next value.
+
+Takes an Array (a view too, or what `tn.concat` returned) and a right side, and writes: see
+`places.py`.
+
+>>> import tenfold as tn
+>>> p, q = tn.zeros(2), tn.zeros(3)
+>>> assign(tn.concat([p, q]), tn.arange(5.0)).shape
+(5,)
+>>> p.tolist(), q.tolist()
+([0.0, 1.0], [2.0, 3.0, 4.0])
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import Any
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.array import external_buffer
+from tenfold.array.coerce_rhs import fitting, given
+from tenfold.array.noalias_check import verify
+from tenfold.array.setitem import is_view_of
+from tenfold.array.view_writethrough import refuse_repeating, write
+from tenfold.core.index_map import Access, identity
+from tenfold.core.shape_rules import Shape, whole_axes
+from tenfold.dtypes import same_kind
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.ops.indexing import captured, viewed
+from tenfold.ops.joining import parts_of
+from tenfold.ops.reshaping import broadcast_to
+from tenfold.settings import get
+
+OPERATORS: dict[str, Callable[[Any, Any], Any] | None] = {
+    "=": None,
+    "+=": operator.add,
+    "-=": operator.sub,
+    "*=": operator.mul,
+    "/=": operator.truediv,
+}
+
+
+def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) -> Array:
+    """Assign `expr` to `target`, or what `op` ("=", "+=", "-=", "*=", "/=") makes of both; return
+    the target.
+
+    The target is an Array, also a view, through which it writes; or what `tn.concat` returned, and
+    `expr` is split among the arrays that were joined. `expr` broadcasts to the target's shape; the
+    shape and the dtype of the target stay. Who used the old value keeps it. `noalias=True` is the
+    caller's promise that `expr` reads nothing of the target; `tn.options(verify=True)` checks it.
+
+    Raises ShapeError for an `expr` that does not broadcast and for a view that repeats elements,
+    DTypeError for one of another kind (float for int, complex for real), ValueError for another
+    `op`, AliasError for a promise that proves wrong, TypeError for a target that is no Array. Then
+    nothing has changed.
+
+    >>> import tenfold as tn
+    >>> y = tn.asarray([1.0, 2.0])
+    >>> tn.assign(y, tn.asarray([2.0, 4.0]), "+=").tolist()
+    [3.0, 6.0]
+    >>> _ = tn.assign(y[1:], 0)
+    >>> y.tolist()
+    [3.0, 0.0]
+    """
+    if (given_type := type(target)) is not Array:
+        rule = f"the target is {given_type.__name__}, no Array"
+        raise TypeError(message("assign", rule, remedy="make one first: x = tn.asarray(...)"))
+    if op not in OPERATORS:
+        rule = f"op {op!r} is none of {', '.join(OPERATORS)}"
+        raise ValueError(message("assign", rule, [target], "use one of them"))
+    if noalias not in (True, False):
+        rule = f"noalias {noalias!r} is no bool"
+        raise TypeError(message("assign", rule, [target], "give True or False"))
+    operation = "assign" if op == "=" else op
+    expr = given(expr, target, operation)
+    parts = parts_of(target)
+    targets = [target] if parts is None else _living(target, parts, operation)
+    if noalias and get("verify") and isinstance(expr, Array):
+        for each in targets:
+            verify(each, expr)
+    if parts is None:
+        write(*_written(target, expr, op))
+    else:
+        _assign_joined(target, targets, expr, op)
+    return target
+
+
+def assign_result(target: Array, result: Array, symbol: str) -> None:
+    """Let `target` name `result`, what its operator `symbol` has made of it: `target op= e`."""
+    refuse_result(target, result, f"{symbol}=")
+    write(target, identity(target.shape), target.shape, result)
+
+
+def refuse_result(target: Array, result: Array, operation: str) -> None:
+    """Raise ShapeError or DTypeError for a result that cannot replace the whole target."""
+    if result.shape != target.shape:
+        rule = f"a result of shape {result.shape} cannot replace shape {target.shape}"
+        raise ShapeError(operation, rule, [target], "write x = x + e to make a new array")
+    if not same_kind(result.dtype, target.dtype):
+        rule = f"a result of {result.dtype} cannot replace {target.dtype} (same-kind rule)"
+        raise DTypeError(operation, rule, [target], "write x = x + e, or convert e with tn.astype")
+    refuse_repeating(target, operation)
+
+
+def _written(target: Array, expr: Any, op: str) -> tuple[Array, Access, Shape, Any]:
+    """Return what `write` needs for the whole of a target; everything is checked then."""
+    function = OPERATORS[op]
+    if function is None:
+        value = fitting(expr, target, target.shape, "assign")
+        refuse_repeating(target, "assign")
+    else:
+        value = function(target, expr)
+        refuse_result(target, value, op)
+    return target, identity(target.shape), target.shape, value
+
+
+def _living(target: Array, parts: list[Array | None], operation: str) -> list[Array]:
+    """Return the arrays that were joined, of which none may be gone."""
+    living = [part for part in parts if part is not None]
+    if len(living) < len(parts):
+        rule = f"array {parts.index(None) + 1} of the joined ones has no name any more"
+        remedy = "join arrays that have names, and views of them"
+        raise ValueError(message(operation, rule, [target], remedy))
+    return living
+
+
+def _assign_joined(target: Array, parts: list[Array], expr: Any, op: str) -> None:
+    """Split the right side among arrays; all are read before one is written."""
+    operation = "assign" if op == "=" else op
+    node = _native.node_of(target)
+    (axis,) = node.params
+    value = fitting(expr, target, target.shape, operation)
+    # A number enters in the dtype of each; a view of what is written keeps its present value.
+    value = captured(value) if isinstance(value, Array) else expr
+    shares = list(_shares(value, target, [part.shape[axis] for part in parts], axis))
+    writes = [_written(part, share, op) for part, share in zip(parts, shares, strict=True)]
+    if any(_native.window_of(part) is not None for part in parts):
+        external_buffer.settle(target, [given for *_, given in writes])
+    op_id, params = node.op.id, node.params
+    del node  # which has seen what is written
+    try:
+        for each in writes:
+            write(*each)
+    finally:
+        joined = _native.apply(op_id, tuple(parts), params)
+        _native.rebind(target, _native.node_of(joined))
+
+
+def _shares(value: Any, target: Array, lengths: list[int], axis: int) -> Iterator[Any]:
+    """Yield what each of the joined arrays gets."""
+    spread = broadcast_to(value, target.shape) if isinstance(value, Array) else value
+    picks = list(whole_axes(target.shape))
+    for end, length in zip(accumulate(lengths), lengths, strict=True):
+        if not isinstance(spread, Array):
+            yield spread
+            continue
+        picks[axis] = (end - length, length, 1) if length else (0, 0, 1)
+        yield viewed(spread, tuple(picks))
+
+
+def transposed_setter(transpose: Callable[[Array], Array]) -> Callable[[Array, Any], None]:
+    """Return what assigns to a transposed view, the last step of `x.T += e` too."""
+
+    def set_transposed(x: Array, value: Any) -> None:
+        view = transpose(x)
+        node = _native.node_of(view)
+        if not is_view_of(value, x, node.op, node.params):
+            assign(view, value)
+
+    return set_transposed

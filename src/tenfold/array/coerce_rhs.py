@@ -1,0 +1,86 @@
+"""What is given: from the right side of an assignment to an operand that fits its target.
+
+Takes what stands on the right and the target it is for, hands on an Array or a Python number; the
+shape, the dtype and the device are checked here, before anything is written.
+
+>>> import tenfold as tn
+>>> x = tn.zeros((2, 3), dtype=tn.float32)
+>>> given([[1, 2, 3]], x, "setitem").dtype, fitting(tn.ones((1, 1, 3)), x, (3,), "setitem").shape
+(dtype('float32'), (3,))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core import op_decorators
+from tenfold.core.shape_rules import Shape, whole_axes
+from tenfold.dtypes import Operand, kind_of, promote, typed
+from tenfold.errors import DeviceError, DTypeError, Explained
+from tenfold.interop.asarray import asarray
+from tenfold.ops.assignment import refuse_misfit
+from tenfold.ops.create import number, number_of
+from tenfold.ops.indexing import viewed
+from tenfold.settings import get
+
+
+def given(value: Any, target: Array, operation: str) -> Any:
+    """Return the right side of an assignment to `target`: an Array, or a Python number as it is.
+
+    What can be written to is copied. Raises DTypeError for what is no array and no number.
+    """
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return asarray(value, device=target.device)
+    if isinstance(value, (bool, int, float, complex)):
+        return number(value, operation)
+    if isinstance(value, (list, tuple)):
+        return _of_list(value, target)
+    raise op_decorators.no_array(value).completed(operation, [target])
+
+
+_SCALARS = {"b": True, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+
+
+def _of_list(values: Any, target: Array) -> Array:
+    """Return lists as an Array; numbers are weak in lists too."""
+    made = asarray(values, device=target.device)
+    weak = typed(_SCALARS[kind_of(made.dtype)])
+    if promote((Operand(target.dtype, weak=False), weak)) != target.dtype:
+        return made  # which does not fit: the error says why
+    return asarray(values, dtype=target.dtype, device=target.device)
+
+
+def fitting(value: Any, target: Array, shape: Shape, operation: str) -> Any:
+    """Return `value` as one that replaces a part of `shape` of `target`.
+
+    Leading axes of length 1 that the part has not are dropped. Raises ShapeError, DTypeError or
+    DeviceError for a value that does not fit, OverflowError for a Python int beyond the dtype.
+    """
+    if not isinstance(value, Array):
+        try:
+            refuse_misfit((), typed(value), shape, target.dtype)
+        except Explained as error:
+            raise error.completed(operation, [target]) from None
+        return number_of(value, target.dtype, operation)
+    like = value.shape == shape and value.dtype == target.dtype
+    if like and value.device == target.device:
+        return value
+    more = value.ndim - len(shape)
+    if more > 0 and value.shape[:more] == (1,) * more:
+        value = viewed(value, (*(0,) * more, *whole_axes(value.shape[more:])))
+    try:
+        refuse_misfit(value.shape, Operand(value.dtype, weak=False), shape, target.dtype)
+    except Explained as error:
+        raise error.completed(operation, [target, value]) from None
+    if value.device != target.device:
+        rule = f"operands are on different devices: {target.device}, {value.device}"
+        raise DeviceError(operation, rule, [target, value], "move one with x.to_device(...)")
+    if value.dtype != target.dtype and get("strict_dtypes"):
+        rule = f"strict_dtypes refuses to mix {target.dtype}, {value.dtype}"
+        raise DTypeError(operation, rule, [target, value], "convert one with tn.astype")
+    return value

@@ -1,0 +1,359 @@
+"""Windows: Arrays on memory of the user's, into which assignments go.
+
+Takes writeable buffers, hands on Arrays (`tn.wrap`); and writes there, at once, what `places.py`
+would only note for other Arrays. The right side is computed first, as a whole; then whoever else
+has seen the old value, through this window or one that overlaps it, gets a copy of it; then the
+memory changes.
+
+>>> import numpy as np
+>>> memory = np.zeros(4)
+>>> x = wrap(memory)
+>>> x[1:3] = 7
+>>> memory
+array([0., 7., 7., 0.])
+"""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native, pipeline
+from tenfold._native import Array, Type, Value
+from tenfold.core.index_map import Access, strides_in
+from tenfold.core.shape_rules import Shape
+from tenfold.core.trace_state import TRACE
+from tenfold.dtypes import canonical
+from tenfold.errors import DeviceError, DTypeError, RunError, ShapeError, message
+from tenfold.interop import dlpack
+from tenfold.interop.materialize import value_of
+from tenfold.jit.fork_safe_lock import lock
+from tenfold.ops.cast import converted
+from tenfold.schedule.strided_overlap import Region, overlap
+from tenfold.settings import checked_device
+from tenfold.storage import dense
+from tenfold.storage.rw_lock import GATE
+
+Values = np.ndarray[Any, Any]
+
+BYTES = canonical("uint8")
+SPARSE = 4
+"""Memory that reaches over more than so many times its elements' bytes is kept page by page."""
+
+
+class Seen:
+    """A Value of memory that windows write to, and where its elements lie.
+
+    It is a window's own, or what is left of a window that is gone: somebody may still see it.
+    """
+
+    __slots__ = ("region", "value")
+
+    def __init__(self, value: Value, region: Region) -> None:
+        self.value, self.region = value, region
+
+    def is_alone(self) -> bool:
+        """Whether nobody else sees the memory."""
+        return _native.is_alone(self.value, None)
+
+    def protect(self) -> None:
+        """Give whoever sees the Value a copy that stays."""
+        _native.count("copies")
+        _native.exchange_memory(self.value, _kept(self.value, self.region))
+
+
+class Window(Seen):
+    """What a window Array writes to, and the Value that shows it."""
+
+    __slots__ = ("__weakref__", "_array", "memory", "owner")
+
+    def __init__(self, memory: dense.Memory, value: Value, array: Array) -> None:
+        super().__init__(value, region_of(memory.values))
+        self.memory, self.owner = memory, _owner(memory.values)
+        self._array = weakref.ref(array)
+
+    def is_alone(self) -> bool:
+        """Whether nobody but the window sees the memory; its views will look anew."""
+        array = self._array()
+        if array is not None:
+            _native.forget_views(array)
+        return _native.is_alone(self.value, array)
+
+    def protect(self) -> None:
+        """Give whoever else sees the Value a copy that stays, the window a Value anew."""
+        super().protect()
+        if (array := self._array()) is not None:
+            self.value = _shown(self.memory, array.device)
+            _native.rebind(array, _native.node_of(_native.value_array(self.value)))
+
+    def part(self, access: Access, shape: Shape) -> Values:
+        """The elements that an access reads, to be written to."""
+        values = self.memory.values
+        key: tuple[Any, ...] = (*(slice(start, start + 1) for _, _, start in access), ...)
+        first = values[key]
+        strides, _ = strides_in(access, values.strides, len(shape))
+        return np.lib.stride_tricks.as_strided(first, shape, strides)
+
+    def refuse_moved(self) -> None:
+        """Raise ValueError when the array that was wrapped has other memory by now."""
+        if _owner(self.memory.values) != self.owner:
+            rule = "the array that was wrapped has been resized: its memory is gone"
+            raise ValueError(message("assign", rule, remedy="wrap it anew"))
+
+    def __del__(self) -> None:
+        if not _native.is_alone(self.value, None):
+            with _LOCK:
+                _LEFT.append(Seen(self.value, self.region))
+                GATE.leave = sweep
+
+
+_LOCK = lock()  # protects the two below
+_WINDOWS: weakref.WeakSet[Window] = weakref.WeakSet()
+_LEFT: list[Seen] = []
+
+
+def sweep() -> None:
+    """Forget what is left of windows that are gone and of what nobody sees any more."""
+    with _LOCK:
+        _LEFT[:] = [seen for seen in _LEFT if not seen.is_alone()]
+        if not _LEFT:
+            GATE.leave = None
+    _native.drain()
+
+
+def _touched(region: Region) -> list[Seen]:
+    """Return everything that shows a byte of a region."""
+    with _LOCK:
+        everything = [*_WINDOWS, *_LEFT]
+    first, last = region.range
+    near = []
+    for seen in everything:
+        if not seen.region.empty:
+            begin, end = seen.region.range
+            if begin < last and first < end and not overlap(seen.region, region).disjoint:
+                near.append(seen)
+    return near
+
+
+def wrap(buffer: Any, /) -> Array:
+    """Return a window on a writeable buffer: an Array whose assignments go into that memory.
+
+    `buffer` is an ndarray of any strides, a memory map, a bytearray or what else lends its memory
+    for writing, or DLPack on the CPU. `x[key] = e`, `x += e`, `tn.assign(x, e)` and assignments to
+    views of it compute `e` and write at once; what fails raises there, and the memory is
+    unchanged. Who used the old value keeps it, in a copy that is made then. Windows that overlap
+    show each other's elements, and what is written straight into the buffer is seen by the next
+    computation: between writing an expression and waiting for it, leave the buffer alone.
+
+    Raises ValueError for a read-only buffer and for elements that are byte-swapped or misaligned,
+    ShapeError for one that shows an element twice, DTypeError for a dtype that tenfold has not,
+    DeviceError for memory that the CPU cannot read, TypeError for what lends no memory.
+
+    >>> import tenfold as tn
+    >>> import numpy as np
+    >>> memory = np.arange(6.0)
+    >>> evens = tn.wrap(memory[::2])
+    >>> evens *= 10
+    >>> memory.tolist()
+    [0.0, 1.0, 20.0, 3.0, 40.0, 5.0]
+    """
+    values = _memory_of(buffer)
+    known = dense.known(values, "wrap")
+    if values.dtype != known or not values.flags.aligned:
+        raise ValueError(dense.needs_copy(values, known, "wrap"))
+    values = values.view(np.ndarray)
+    if not values.flags.writeable:
+        raise _read_only()
+    if _repeats(values):
+        rule = f"an element of shape {values.shape}, strides {values.strides} may stand there twice"
+        raise ShapeError("wrap", rule, remedy="wrap what it is a view of")
+    GATE.used = True
+    memory = dense.Memory(values)
+    value = _shown(memory, checked_device(None, "wrap"))
+    array = _native.value_array(value)
+    window = Window(memory, value, array)
+    _native.open_window(array, window)
+    with _LOCK:
+        _WINDOWS.add(window)
+    return array
+
+
+def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
+    """Replace the part of `shape` that `access` reads of a window, by an Array or a number.
+
+    Raises what computing the value raises, and RunError in an operation that is just computed from
+    what the window shows and in a function that is traced; then nothing has changed.
+    """
+    refuse_traced(array)
+    window: Window = _native.window_of(array)
+    window.refuse_moved()
+    taken: Value | None = None
+    if isinstance(value, Array):
+        values, taken = _computed(converted(value, array.dtype))
+    else:
+        values = np.full((), value, array.dtype)
+    part = window.part(access, shape)
+    region = region_of(part)
+
+    def captured() -> list[Seen]:
+        found = [seen for seen in _touched(region) if not seen.is_alone()]
+        if found and GATE.is_inside():
+            rule = "an operation assigns to a window whose value is just being computed from"
+            raise RunError("assign", rule, [array], "assign before, or after, the wait")
+        return found
+
+    with GATE.writing(lambda: not captured()):
+        if taken is not None:
+            _native.exchange_part(taken, dense.copied(values, array.device))
+        for seen in captured():
+            seen.protect()
+        if values.size and not overlap(region_of(values), region).disjoint:
+            values = values.copy()  # NumPy 2.4 does not in a[0:5:2] = a[0:3]
+        np.copyto(part, values)
+
+
+def refuse_traced(array: Array) -> None:
+    """Raise RunError where a function is traced: it would write once, and not at each call."""
+    if (trace := TRACE.get()) is not None:
+        trace.waited = trace.assigned = True
+        rule = "a function that is traced changes the memory of a window"
+        remedy = "return the new value, and assign it where the function is called"
+        raise RunError("assign", rule, [array], remedy)
+
+
+def _computed(value: Array) -> tuple[Values, Value | None]:
+    """Compute an Array; what it sees of a window is not copied yet.
+
+    With it comes the Value of one that is no view but has taken a part of a window's memory, as
+    `x[3]` has: better a copy of that is kept than one of all the window.
+    """
+    node = _native.node_of(value)
+    if (failure := pipeline.compute([node])) is not None:
+        raise failure
+    shown = node.value()
+    if shown is None:
+        return value_of(value), None  # which raises: a rule is being traced
+    taken = shown.part and value.base is None and isinstance(shown.owner, dense.Memory)
+    return dense.export(shown), shown if taken else None
+
+
+def settle(joined: Array, values: Sequence[Any]) -> None:
+    """Compute what is written to several arrays before the first is; raise what that raises.
+
+    What `joined` has seen of them is given up: it is about to be made anew.
+    """
+    nodes = [_native.node_of(value) for value in values if isinstance(value, Array)]
+    if nodes and (failure := pipeline.compute(nodes)) is not None:
+        raise failure
+    type_ = _native.node_of(joined).type
+    _native.rebind(joined, _native.node_of(_native.placeholder(type_)))
+
+
+def region_of(values: Values) -> Region:
+    """Return where the elements of an ndarray lie."""
+    address = values.__array_interface__["data"][0]
+    return Region(address, values.shape, values.strides, values.itemsize)
+
+
+def _shown(memory: dense.Memory, device: str) -> Value:
+    """Return the Value of a window's memory."""
+    values, region = memory.values, region_of(memory.values)
+    first, last = (region.address,) * 2 if region.empty else region.range
+    strides = () if values.flags.c_contiguous else values.strides
+    type_ = Type(values.shape, values.dtype, device, dense.NAME)
+    return Value.foreign(type_, first, last - first, strides, memory, region.address - first)
+
+
+def _kept(value: Value, region: Region) -> Value:
+    """Return a copy of a Value, laid out as it is, in memory that nothing is written over in."""
+    first, last = region.range
+    reach, shown = last - first, dense.export(value)
+    owner: Any
+    if reach > SPARSE * shown.nbytes + mmap.PAGESIZE:
+        space = np.frombuffer(mmap.mmap(-1, reach), np.uint8)
+        owner = (space,)
+    else:
+        owner = Value.allocate(Type((reach,), BYTES, value.type.device, dense.NAME), reach)
+        space = np.frombuffer(memoryview(owner), np.uint8)
+    place = region.address - first
+    copy: Values = np.ndarray(shown.shape, shown.dtype, space.data, place, shown.strides)
+    np.copyto(copy, shown)
+    address = space.__array_interface__["data"][0]
+    return Value.foreign(value.type, address, reach, value.strides, owner, place)
+
+
+def _owner(values: Values) -> tuple[int, int]:
+    """Return address and length of the memory that an ndarray, at the end, is a view of."""
+    while isinstance(values.base, np.ndarray):
+        values = values.base
+    address: int = values.__array_interface__["data"][0]
+    return address, values.nbytes
+
+
+def _repeats(values: Values) -> bool:
+    """Whether two indices may be one element: each stride must reach over the smaller ones."""
+    if not values.size:
+        return False
+    reach = values.itemsize
+    axes = zip(map(abs, values.strides), values.shape, strict=True)
+    for stride, length in sorted((stride, length) for stride, length in axes if length > 1):
+        if stride < reach:
+            return True
+        reach += stride * (length - 1)
+    return False
+
+
+class _Lent:
+    """Memory that its producer lends for writing, where NumPy thinks that it is read-only."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        interface = values.view(f"V{values.itemsize}").__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+
+
+def _memory_of(buffer: Any) -> Values:
+    """Return an ndarray on the memory of what lends it for writing."""
+    if isinstance(buffer, np.ndarray):
+        return buffer
+    if isinstance(buffer, Array):
+        rule = "an Array is tenfold's own, no memory of yours"
+        raise TypeError(message("wrap", rule, [buffer], "assign to it as it is"))
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        if hasattr(buffer, "__dlpack__") and hasattr(buffer, "__dlpack_device__"):
+            return _of_dlpack(buffer)
+        rule = f"{type(buffer).__name__} lends no memory"
+        raise TypeError(
+            message("wrap", rule, remedy="import its values with tn.asarray(...)")
+        ) from None
+    if view.readonly:
+        raise _read_only()
+    try:
+        return np.asarray(view)
+    except ValueError as error:  # a format that NumPy does not know
+        rule = f"{type(buffer).__name__} has elements that are no numbers: {error}"
+        raise DTypeError("wrap", rule, remedy="convert them first") from None
+
+
+def _of_dlpack(buffer: Any) -> Values:
+    if dlpack.resolved(buffer) is not buffer:
+        rule = "the tensor is conjugated or negated lazily: its memory holds other values"
+        raise ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))
+    try:
+        values, read_only = dlpack.imported(buffer)
+    except DeviceError as error:
+        raise error.renamed("wrap", ()) from None
+    if read_only:
+        raise _read_only()
+    return values if values.flags.writeable else np.asarray(_Lent(values)).view(values.dtype)
+
+
+def _read_only() -> ValueError:
+    rule = "the buffer is read-only: nothing can be assigned into it"
+    return ValueError(message("wrap", rule, remedy="import it with tn.asarray(...)"))

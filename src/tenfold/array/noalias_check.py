@@ -1,0 +1,102 @@
+"""Promises: `noalias=True` says that the right side reads nothing of its target; is it so?
+
+Takes the target and the right side as they are before the assignment, raises AliasError when some
+read of the right side and the target share bytes. Reads are followed through views, of the array
+that the target is a view of and of other memory; asked only under `tn.options(verify=True)`.
+
+>>> import tenfold as tn
+>>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> verify(x, tn.ones((2, 2)) @ tn.ones((2, 2)))
+>>> verify(x[0], x[1] * 2)
+>>> verify(x, x @ x)
+Traceback (most recent call last):
+...
+tenfold.errors.AliasError: assign: noalias is no true promise: bytes 0 to 31 of the array are ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.core.graph import Graph
+from tenfold.core.op import Op
+from tenfold.core.shape_rules import row_major
+from tenfold.errors import AliasError
+from tenfold.schedule.strided_overlap import Region, overlap
+
+
+def verify(target: Array, expr: Array) -> None:
+    """Raise AliasError, naming both ranges of bytes, where `expr` reads what `target` shows."""
+    views = []
+    root = target
+    while root.base is not None:
+        views.append(_native.node_of(root))
+        root = root.base
+    origin = _native.node_of(root)
+    written = whole = _region(origin)
+    for view in reversed(views):
+        written = _seen(view, written)
+    for name, read in _reads(Graph.of([_native.node_of(expr)]), origin, whole):
+        found = overlap(written, read)
+        if not (written.empty or read.empty or found.disjoint):
+            ours, theirs = (_bytes(each, whole) for each in (written, read))
+            raise AliasError(
+                "assign",
+                f"noalias is no true promise: bytes {ours} of the array are written, "
+                f"bytes {theirs} read by {name} ({found.verdict.value})",
+                [target, expr],
+                "leave noalias out: what is read is kept until it has been read",
+            )
+
+
+def _region(node: Node) -> Region:
+    """Where the elements of a node lie; one that is not computed lies at 0, in row-major order."""
+    type_, value = node.type, node.value()
+    size = type_.dtype.itemsize
+    strides = tuple(size * step for step in row_major(type_.shape))
+    if value is None:
+        return Region(0, type_.shape, strides, size)
+    return Region(value.address, type_.shape, value.strides or strides, size)
+
+
+def _seen(view: Node, region: Region) -> Region:
+    """Return the part of a region that a view shows; all of it where that is not known."""
+    op: Op[...] = view.op
+    type_ = view.type
+    strides = None
+    if op.strides is not None and type_.dtype.itemsize == region.itemsize:
+        strides = op.strides(region.shape, region.strides, *view.params)
+    if strides is None:
+        return region
+    address = region.address
+    for (_, _, start), step in zip(
+        op.reads(region.shape, *view.params) if op.reads is not None else (),
+        region.strides if op.reads is not None else (),
+        strict=True,
+    ):
+        address += start * step
+    return Region(address, type_.shape, strides, region.itemsize)
+
+
+def _reads(graph: Graph, origin: Node, whole: Region) -> Iterator[tuple[str, Region]]:
+    """Yield what operations read of the array at `origin`, and of memory that may be its own."""
+    regions: dict[int, Region] = {}
+    for position, node in enumerate(graph.nodes):
+        inputs = graph.inputs[position]
+        if node == origin:
+            regions[position] = whole
+        elif not node.is_scalar and node.value() is not None and origin.value() is not None:
+            regions[position] = _region(node)
+        elif node.op is not None and node.op.view and inputs and inputs[0] in regions:
+            regions[position] = _seen(node, regions[inputs[0]])
+        else:
+            yield from ((node.name, regions[i]) for i in inputs if i in regions)
+    yield from (("the assignment", regions[i]) for i in graph.outputs if i in regions)
+
+
+def _bytes(region: Region, whole: Region) -> str:
+    """A range of bytes counted from the array's first."""
+    first, last = (end - whole.range[0] for end in region.range)
+    return f"{first} to {last - 1}"

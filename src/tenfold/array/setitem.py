@@ -1,0 +1,116 @@
+"""Items: `x[key] = e` for every key NumPy knows.
+
+Takes an Array, a key and what stands on the right, and writes: a key of ints, slices, `...` and
+None says a regular part; integer arrays and masks say positions, of which the last one given for an
+element wins. A mask whose value does not depend on how often it is true is not computed.
+
+>>> import tenfold as tn
+>>> x = tn.arange(6)
+>>> set_item(x, slice(1, None, 2), 0)
+>>> set_item(x, x > 2, tn.asarray(9))
+>>> x.tolist()
+[0, 0, 2, 0, 9, 0]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.array.coerce_rhs import fitting, given
+from tenfold.array.view_writethrough import refuse_repeating, write
+from tenfold.caches import remembered
+from tenfold.core.index_map import Access, identity
+from tenfold.core.op import Op
+from tenfold.core.shape_rules import Pick, Shape, indexed, whole_axes
+from tenfold.dtypes import kind_of
+from tenfold.errors import Explained
+from tenfold.interop.asarray import asarray
+from tenfold.ops.assignment import put_at, put_shape
+from tenfold.ops.cast import converted
+from tenfold.ops.index_parsing import Parsed, parse
+from tenfold.ops.indexing import index, viewed
+from tenfold.ops.selection import where
+
+OPERATION = "setitem"
+
+
+def set_item(x: Array, key: Any, value: Any) -> None:
+    """Assign `value` to `x[key]`: the shape and the dtype of `x` stay as they are.
+
+    Raises IndexError for a key that does not fit, ShapeError for a value that does not broadcast to
+    the part and for a view that repeats elements, DTypeError for a value of another kind. Then
+    nothing has changed.
+    """
+    refuse_repeating(x, OPERATION)
+    if (mask := _mask(x, key)) is not None:
+        value = given(value, x, OPERATION)
+        if not isinstance(value, Array) or value.ndim <= x.ndim - mask.ndim:
+            _set_where(x, mask, value)
+            return
+    parsed = parse(x, key, OPERATION)
+    if parsed.arrays:
+        _set_at(x, parsed, given(value, x, OPERATION))
+    elif not is_view_of(value, x, index, (parsed.picks, parsed.new)):
+        access, shape = _part(x.shape, parsed.picks, parsed.new)
+        value = fitting(given(value, x, OPERATION), x, shape, OPERATION)
+        write(x, access, shape, value)
+
+
+@remembered("parts of arrays", 4096)
+def _part(shape: Shape, picks: tuple[Pick, ...], new: tuple[int, ...]) -> tuple[Access, Shape]:
+    """Return where a part of an array stands, and its shape."""
+    assert index.reads is not None, "an index reads by steps"
+    return index.reads(shape, picks, new), indexed(shape, picks, new)
+
+
+def is_view_of(value: Any, base: Array, op: Op[...], params: tuple[Any, ...]) -> bool:
+    """Whether a value is this very view: `x[1:] += e` ends with `x[1:] = ` what it has written."""
+    if not isinstance(value, Array) or value.base is not base:
+        return False
+    node = _native.node_of(value)
+    return node.op is op and bool(node.params == params)
+
+
+def _mask(x: Array, key: Any) -> Array | None:
+    """Return a key that is one mask of the first axes of `x`."""
+    if type(key) is tuple and len(key) == 1:
+        (key,) = key
+    if not isinstance(key, (Array, np.ndarray)) or kind_of(key.dtype) != "b" or key.ndim == 0:
+        return None
+    return asarray(key, device=x.device) if key.shape == x.shape[: key.ndim] else None
+
+
+def _set_where(x: Array, mask: Array, value: Any) -> None:
+    """Choose between value and present value, element by element, when it is computed."""
+    value = fitting(value, x, x.shape[mask.ndim :], OPERATION)
+    if mask.ndim < x.ndim:
+        mask = viewed(mask, whole_axes(mask.shape), tuple(range(mask.ndim, x.ndim)))
+    if isinstance(value, Array):
+        value = converted(value, x.dtype)
+    try:
+        made = where(mask, value, x)
+    except Explained as error:
+        raise error.renamed(OPERATION, [x, mask]) from None
+    write(x, identity(x.shape), x.shape, made)
+
+
+def _set_at(x: Array, parsed: Parsed, value: Any) -> None:
+    """Put a value at positions that arrays say, of what the rest of the key takes."""
+    part = x
+    if parsed.new or parsed.picks != whole_axes(x.shape):
+        part = viewed(x, parsed.picks, parsed.new)
+    axes, indices = zip(*parsed.arrays, strict=True)
+    try:
+        shape = put_shape(part.shape, [each.shape for each in indices], axes, parsed.place)
+    except Explained as error:
+        raise error.completed(OPERATION, [x, *indices]) from None
+    value = fitting(value, x, shape, OPERATION)
+    try:
+        made = _native.apply(put_at.id, (part, value, *indices), (axes, parsed.place))
+    except Explained as error:
+        raise error.renamed(OPERATION, [x]) from None
+    write(part, identity(part.shape), part.shape, made)

@@ -1,1 +1,0 @@
-"""Assignment: `x[key] = e`, `x op= e`, `tn.assign(x, e)`: what a name holds from then on."""

@@ -1,0 +1,139 @@
+"""Matrix products by BLAS, as kernels with the ABI of all others.
+
+A unit of work is a panel of rows of one product of the stack, one call of gemm (Dongarra, Du Croz,
+Hammarling, Duff: "A set of level 3 basic linear algebra subprograms", ACM TOMS 16, 1990). The
+function's address is the fourth buffer. gemm takes matrices by columns, and a matrix by rows is its
+transpose by columns: so it is asked for x2.T @ x1.T, which by columns is x1 @ x2 by rows.
+
+>>> print(LibraryProduct(FLOAT64, ("row", "column"), axes=0))
+library product x1 @ x2 of float64 by dgemm, stack of 0 axes
+  x1 by rows, x2 by columns
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.codegen.gemm.emitter import (
+    advanced,
+    given,
+    module,
+    read_stack,
+    stack_sizes,
+    stacked,
+    times,
+)
+from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
+from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+
+ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
+ONES = {
+    FLOAT32: "float 1.0",
+    FLOAT64: "double 1.0",
+    COMPLEX64: "<2 x float> <float 1.0, float 0.0>",
+    COMPLEX128: "<2 x double> <double 1.0, double 0.0>",
+}
+FLAGS = {"row": ord("N"), "column": ord("T")}
+
+
+@dataclass(frozen=True)
+class LibraryProduct:
+    """A product by gemm; each layout is "row" (elements of a row lie beside each other) or
+    "column"; `axes` are those of the stack.
+    """
+
+    dtype: np.dtype
+    layouts: tuple[str, str]
+    axes: int = 0
+    conjugated: tuple[bool, bool] = (False, False)
+    """Which operands are conjugated; such a one lies by columns."""
+    scaled: bool = False
+    """Whether alpha and beta are scalars of the launch, elements 16 bytes apart; then the result
+    holds what is multiplied by beta."""
+
+    def __str__(self) -> str:
+        x1, x2 = (
+            f"conj({name})" if conjugated else name
+            for name, conjugated in zip(("x1", "x2"), self.conjugated, strict=True)
+        )
+        alpha, added = "alpha * " * self.scaled, " + beta * result" * self.scaled
+        return (
+            f"library product {alpha}{x1} @ {x2}{added} of {self.dtype} by {self.routine}, "
+            f"stack of {self.axes} axes"
+            f"\n  x1 by {self.layouts[0]}s, x2 by {self.layouts[1]}s"
+        )
+
+    @property
+    def routine(self) -> str:
+        """The name of the BLAS routine it calls."""
+        return ROUTINES[self.dtype]
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """What the launch gives as sizes, in order; strides are in bytes, leading dimensions and
+        the rows of a panel in elements.
+        """
+        names = ("m", "n", "k", "leading dimension of x1", "leading dimension of x2")
+        return (*stack_sizes(self.axes), *names, "rows of a panel")
+
+    def text(self) -> str:
+        """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and gemm."""
+        return _written(self)
+
+
+def _written(kernel: LibraryProduct) -> str:
+    text, itemsize = Text(), kernel.dtype.itemsize
+    x1, x2, result, gemm = given(text, "%buffers", 0, 4)
+    stack = read_stack(text, kernel.axes)
+    m, n, k, *leading, part = given(text, "%sizes", 3 * kernel.axes, 6)
+    flags = [_kept(text, f"i8 {flag}") for flag in map(_flag, kernel.layouts, kernel.conjugated)]
+    if kernel.scaled:
+        alpha, beta = "%scalars", advanced(text, "%scalars", 16)
+    else:
+        alpha, beta = (_kept(text, value) for value in _one_and_zero(kernel.dtype))
+    numbers = [_kept(text, f"i32 {_short(text, number)}") for number in (n, k, *leading)]
+    rows = text.stack(4)
+    panels = integer(text, "udiv", integer(text, "sub", integer(text, "add", m, part), 1), part)
+    step = leading[0] if kernel.layouts[0] == "row" else "1"
+
+    def unit(index: str) -> None:
+        outer = integer(text, "udiv", index, panels)
+        first = integer(text, "mul", integer(text, "urem", index, panels), part)
+        height = smaller(text, integer(text, "sub", m, first), part)
+        text.line(f"store i32 {_short(text, height)}, ptr {rows}")
+        left, right = stacked(text, outer, stack, (x1, x2))
+        left = times(text, left, integer(text, "mul", first, step), itemsize)
+        row = integer(text, "add", integer(text, "mul", outer, m), first)
+        target = times(text, result, integer(text, "mul", row, n), itemsize)
+        arguments = (
+            *(flags[1], flags[0], numbers[0], rows, numbers[1], alpha),
+            *(right, numbers[3], left, numbers[2], beta, target, numbers[0]),
+        )
+        text.line(f"call void {gemm}({', '.join(f'ptr {each}' for each in arguments)})")
+
+    counted(text, "%begin", "%end", 1, unit)
+    text.line("ret i64 0")
+    return module(text, str(kernel))
+
+
+def _one_and_zero(dtype: np.dtype) -> tuple[str, str]:
+    return ONES[dtype], ONES[dtype].replace("1.0", "0.0")
+
+
+def _flag(layout: str, conjugated: bool) -> int:
+    return ord("C") if conjugated else FLAGS[layout]
+
+
+def _short(text: Text, number: str) -> str:
+    """BLAS counts in 32 bits."""
+    return text.value(f"trunc i64 {number} to i32")
+
+
+def _kept(text: Text, value: str) -> str:
+    """Put a value where BLAS finds it, for it takes pointers only."""
+    place = text.stack(16)
+    text.line(f"store {value}, ptr {place}")
+    return place

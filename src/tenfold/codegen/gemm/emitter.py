@@ -1,0 +1,316 @@
+"""What the packet code of every product shares: its arithmetic, its loops, its place in a stack.
+
+Takes an element type and the bytes of a vector register, hands on pieces of LLVM text. Products
+accumulate in a *wide* dtype: halves in float32, 8-bit integers in 16 bits (their sum is the same
+modulo 256), a bool as a byte of 0 or 1 with `and` and `or`. A complex number is two scalars that
+lie beside each other: a packet of them is multiplied by the real part of the other factor and by
+its imaginary part, in two accumulators that are put together at the end.
+
+Every sum over k runs in rising order in one accumulator, so its bits depend on no blocking, no
+thread count and no width of packet.
+
+>>> arithmetic = Arithmetic(FLOAT32, 64)
+>>> text = Text()
+>>> arithmetic.multiply_add(text, "%sum", "%x", "%y", 16)
+'%v0'
+>>> print(text)
+  %v0 = call <16 x float> @llvm.fma.v16f32(<16 x float> %x, <16 x float> %y, <16 x float> %sum)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.codegen.llvm.function_emitter import HEADER
+from tenfold.codegen.llvm.loop_emitter import integer
+from tenfold.codegen.llvm.simd_emitter import Packet, Text, suffix, type_text
+from tenfold.core.cached_property import cached
+from tenfold.core.scalar_ir import Instruction
+from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALVES, PARTS, kind_of
+
+WIDER = {DTYPES["int8"]: DTYPES["int16"], DTYPES["uint8"]: DTYPES["uint16"]}
+WIDER |= dict.fromkeys(HALVES, FLOAT32)
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How elements of a dtype are loaded, multiplied, added and stored, `width` bytes a register.
+
+    Registers of 64 bytes come in 32, narrower ones in 16; those of 16 bytes have no fma.
+    """
+
+    dtype: np.dtype
+    width: int
+
+    @cached
+    def memory(self) -> np.dtype:
+        """The dtype of a scalar in memory: a complex element is two."""
+        return DTYPES["uint8"] if self.dtype == BOOL else PARTS.get(self.dtype, self.dtype)
+
+    @cached
+    def wide(self) -> np.dtype:
+        """The dtype of a scalar that is accumulated."""
+        return self.memory if self.dtype == BOOL else WIDER.get(self.memory, self.memory)
+
+    @property
+    def parts(self) -> int:
+        """The scalars of an element, and the accumulators of a packet of sums."""
+        return self.dtype.itemsize // self.memory.itemsize
+
+    @property
+    def lanes(self) -> int:
+        """The wide scalars of a full register."""
+        return self.width // self.wide.itemsize
+
+    def text(self) -> Text:
+        """Return an empty text for a processor with such registers."""
+        return Text(baseline=self.width == 16)
+
+    @property
+    def registers(self) -> int:
+        """The vector registers of the processor."""
+        return 32 if self.width == 64 else 16
+
+    @property
+    def masks(self) -> bool:
+        """Whether the processor loads and stores packets of these scalars with masks."""
+        return self.width == 64 or (self.width == 32 and self.memory.itemsize >= 4)
+
+    def load(self, text: Text, pointer: str, lanes: int, mask: str | None = None) -> str:
+        """Load scalars that lie beside each other, 0 outside the mask, and widen them."""
+        type_ = type_text(self.memory, lanes)
+        if mask is None or lanes == 1:
+            loaded = text.value(f"load {type_}, ptr {pointer}, align 1")
+        else:
+            name = f"llvm.masked.load.{suffix(self.memory, lanes)}.p0"
+            masked = [(f"<{lanes} x i1>", mask), (type_, "zeroinitializer")]
+            loaded = text.intrinsic(name, type_, [("ptr", pointer), ("i32", "1"), *masked])
+        return self.widen(text, loaded, lanes)
+
+    def widen(self, text: Text, value: str, lanes: int) -> str:
+        """Convert scalars as they are in memory to those that are accumulated."""
+        return _converted(text, value, self.memory, self.wide, lanes)
+
+    def narrow(self, text: Text, value: str, lanes: int) -> str:
+        """Convert sums to what is stored: halves are rounded here, once."""
+        return _converted(text, value, self.wide, self.memory, lanes)
+
+    def factors(self, text: Text, place: str, lanes: int) -> list[str]:
+        """Load an element of the first operand; each of its scalars fills a packet."""
+        places = (advanced(text, place, part * self.memory.itemsize) for part in range(self.parts))
+        scalars = [Packet(self.load(text, each, 1), self.wide, 1) for each in places]
+        return [text.spread(scalar, lanes) for scalar in scalars]
+
+    def multiply_add(self, text: Text, total: str, x: str, y: str, lanes: int) -> str:
+        """Add the products of two packets of scalars to a packet of sums."""
+        type_ = type_text(self.wide, lanes)
+        if kind_of(self.wide) == "f" and self.width > 16:
+            name = f"llvm.fma.{suffix(self.wide, lanes)}"
+            return text.intrinsic(name, type_, [(type_, x), (type_, y), (type_, total)])
+        multiply, _ = self._operations
+        return self.add(text, total, text.value(f"{multiply} {type_} {x}, {y}"), lanes)
+
+    def add(self, text: Text, x: str, y: str, lanes: int) -> str:
+        """Add two packets of sums."""
+        return text.value(f"{self._operations[1]} {type_text(self.wide, lanes)} {x}, {y}")
+
+    @property
+    def _operations(self) -> tuple[str, str]:
+        if self.dtype == BOOL:
+            return "and", "or"
+        return ("fmul", "fadd") if kind_of(self.wide) == "f" else ("mul", "add")
+
+    def join(self, text: Text, sums: Sequence[str], lanes: int, conjugated: bool) -> str:
+        """Make one packet of sums of the accumulators: real ones have one.
+
+        Of a complex packet they are the sums of re(x) * y and of im(x) * y; im(x) * y is turned by
+        i, or by -i where x is to be conjugated.
+        """
+        if self.parts == 1:
+            return sums[0]
+        type_ = type_text(self.wide, lanes)
+        order = ", ".join(f"i32 {lane ^ 1}" for lane in range(lanes))
+        swapped = text.value(
+            f"shufflevector {type_} {sums[1]}, {type_} poison, <{lanes} x i32> <{order}>"
+        )
+        opposite = text.value(f"fneg {type_} {swapped}")
+        odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
+        real, imaginary = (swapped, opposite) if conjugated else (opposite, swapped)
+        turned = text.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
+        return self.add(text, sums[0], turned, lanes)
+
+    def conjugate(self, text: Text, value: str, lanes: int) -> str:
+        """Conjugate the elements of a packet: of two scalars the second changes its sign."""
+        if self.parts == 1:
+            return value
+        type_ = type_text(self.wide, lanes)
+        odd = ", ".join(f"i1 {'true' if lane % 2 else 'false'}" for lane in range(lanes))
+        opposite = text.value(f"fneg {type_} {value}")
+        return text.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
+
+    def scale(self, text: Text, value: str, factors: Sequence[str], lanes: int) -> str:
+        """Multiply a packet by an element whose parts `factors` has spread."""
+        type_ = type_text(self.wide, lanes)
+        products = [text.value(f"fmul {type_} {value}, {each}") for each in factors]
+        return self.join(text, products, lanes, conjugated=False)
+
+    def store(
+        self, text: Text, value: str, pointer: str, lanes: int, mask: str | None = None
+    ) -> None:
+        """Round sums to the dtype and store them beside each other, where the mask holds."""
+        type_, narrow = type_text(self.memory, lanes), self.narrow(text, value, lanes)
+        if mask is None or lanes == 1:
+            text.line(f"store {type_} {narrow}, ptr {pointer}, align 1")
+            return
+        name = f"llvm.masked.store.{suffix(self.memory, lanes)}.p0"
+        masked = [("i32", "1"), (f"<{lanes} x i1>", mask)]
+        text.intrinsic(name, "void", [(type_, narrow), ("ptr", pointer), *masked])
+
+
+def _converted(text: Text, value: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+    if source == target:
+        return value
+    packet = Packet(value, source, lanes)
+    return text.primitive(Instruction("convert", target, (0,)), {0: packet}, lanes).text
+
+
+def zeros(dtype: np.dtype, lanes: int) -> str:
+    """Return the literal of a packet of zeros."""
+    return "zeroinitializer" if lanes > 1 else ("0.0" if kind_of(dtype) == "f" else "0")
+
+
+def advanced(text: Text, pointer: str, *offsets: str | int) -> str:
+    """Return a pointer moved by offsets in bytes."""
+    for offset in offsets:
+        if offset not in (0, "0"):
+            pointer = text.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+    return pointer
+
+
+def times(text: Text, pointer: str, index: str, stride: str | int) -> str:
+    """Return a pointer moved by so many strides in bytes."""
+    return advanced(text, pointer, integer(text, "mul", index, stride))
+
+
+def carrying(
+    text: Text,
+    end: str,
+    carried: Sequence[tuple[str, str]],
+    inside: Callable[..., Sequence[str]],
+) -> list[str]:
+    """Add a loop of `end` rounds that hands values on, given as (LLVM type, what it begins with).
+
+    `inside` gets their names and returns what the next round gets. Return what the last one left.
+    """
+    loop, before = text.name()[1:], text.block
+    names = [text.name() for _ in carried]
+    text.line(f"br label %{loop}.test")
+    text.label(f"{loop}.test")
+    at = len(text.lines)
+    text.lines += [""] * (1 + len(carried))
+    more = text.value(f"icmp slt i64 %{loop}, {end}")
+    text.line(f"br i1 {more}, label %{loop}.body, label %{loop}.done")
+    text.label(f"{loop}.body")
+    handed = [integer(text, "add", f"%{loop}", 1), *inside(*names)]
+    begun = [("i64", "0"), *carried]
+    for line, name, (type_, first), following in zip(
+        range(at, at + len(handed)), [f"%{loop}", *names], begun, handed, strict=True
+    ):
+        text.lines[line] = (
+            f"  {name} = phi {type_} [ {first}, %{before} ], [ {following}, %{text.block} ]"
+        )
+    text.line(f"br label %{loop}.test")
+    text.label(f"{loop}.done")
+    return names
+
+
+def either(
+    text: Text, condition: str, inside: Callable[[], None], otherwise: Callable[[], None]
+) -> None:
+    """Add two ways of doing something."""
+    name = text.name()[1:]
+    text.line(f"br i1 {condition}, label %{name}.then, label %{name}.else")
+    for branch, what in (("then", inside), ("else", otherwise)):
+        text.label(f"{name}.{branch}")
+        what()
+        text.line(f"br label %{name}.after")
+    text.label(f"{name}.after")
+
+
+def given(text: Text, table: str, first: int, count: int) -> list[str]:
+    """Load entries of the table of sizes or of buffers: i64 or pointers."""
+    type_ = "i64" if table == "%sizes" else "ptr"
+    places = [text.value(f"getelementptr i64, ptr {table}, i64 {first + i}") for i in range(count)]
+    return [text.value(f"load {type_}, ptr {place}") for place in places]
+
+
+def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
+    """Name what the launch gives of a stack, axis by axis, the slowest first."""
+    return tuple(
+        name
+        for axis in range(axes)
+        for name in (f"length {axis}", *(f"stride {axis} of x{i + 1}" for i in range(operands)))
+    )
+
+
+def stacked(
+    text: Text, index: str, stack: Sequence[Sequence[str]], pointers: Sequence[str]
+) -> list[str]:
+    """Return pointers to the operands at an index of the stack.
+
+    `stack` has for each axis, the slowest first, its length and its strides in bytes.
+    """
+    found = list(pointers)
+    for axis, (length, *strides) in reversed(list(enumerate(stack))):
+        digit = index
+        if axis:
+            digit = integer(text, "urem", index, length)
+            index = integer(text, "udiv", index, length)
+        found = [times(text, p, digit, s) for p, s in zip(found, strides, strict=True)]
+    return found
+
+
+def read_stack(text: Text, axes: int, operands: int = 2) -> list[list[str]]:
+    """Load what `stack_sizes` names, for `stacked`."""
+    each = 1 + operands
+    found = given(text, "%sizes", 0, each * axes)
+    return [found[each * axis : each * (axis + 1)] for axis in range(axes)]
+
+
+def sum_sizes(axes: int) -> tuple[str, ...]:
+    """Name what the launch gives of the axes that are contracted besides k."""
+    names = ("length", "stride of x1", "stride of x2")
+    return tuple(f"{name} of sum {axis}" for axis in range(axes) for name in names)
+
+
+def read_sums(text: Text, axes: int, first: int) -> list[list[str]]:
+    """Load what `sum_sizes` names, for `stacked`; `first` is its place among the sizes."""
+    found = given(text, "%sizes", first, 3 * axes)
+    return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
+
+
+def rounds_of(text: Text, axes: Sequence[Sequence[str]]) -> str:
+    """Return the product of the lengths of axes that `read_sums` has loaded."""
+    count = "1"
+    for length, *_ in axes:
+        count = integer(text, "mul", count, length)
+    return count
+
+
+def summed(axes: int) -> str:
+    """Say how many axes are contracted besides k, where there are any."""
+    return f", summed over {axes} more" if axes else ""
+
+
+def module(text: Text, described: str) -> str:
+    """Return the module of a kernel whose lines are in `text`."""
+    comment = [f"; {line}" for line in described.splitlines()]
+    constants = [f"{name} = private constant {value}" for name, value in text.globals.items()]
+    entry = [f"  {line}" for line in text.entry]
+    lines = [f"define i64 @kernel({HEADER}) {{", "entry:", *entry, str(text), "}"]
+    return "\n".join(
+        [*comment, *constants, *text.functions.values(), *lines, *text.declared.values(), ""]
+    )

@@ -1,0 +1,91 @@
+"""Tile: the block of sums of a product that is kept in registers, chosen by what there is room for.
+
+Takes a dtype, the bytes of a vector register and the lengths of a product, hands on how many rows
+by how many packets are summed at once, and what follows: the lengths of slabs and blocks.
+
+>>> from tenfold.dtypes import FLOAT64
+>>> tile = Tile.of(FLOAT64, 32, rows=100, columns=100)
+>>> tile.rows, tile.columns, tile.slab, tile.block
+(4, 12, 341, 192)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tenfold.codegen.gemm.emitter import Arithmetic
+
+SLAB_BYTES = 32768
+"""What a slab of a panel takes of the first-level cache."""
+BLOCK_ROWS = 192
+"""About how many rows read a slab that has been copied."""
+# Table: by registers and scalars of an element, the tallest tile for so many packets.
+TALLEST = {
+    (32, 1): {1: 12, 2: 12, 3: 8, 4: 6, 8: 2},
+    (32, 2): {1: 12, 2: 6, 4: 2},
+    (16, 1): {1: 8, 2: 6, 3: 4, 4: 2},
+    (16, 2): {1: 6, 2: 3},
+}
+LOW = 2
+"""A tile of so few rows is made as wide as it can be."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The block of sums that is kept in registers: `rows` by `packets` of `lanes` scalars."""
+
+    arithmetic: Arithmetic
+    rows: int
+    packets: int
+    lanes: int
+
+    @staticmethod
+    def of(dtype: np.dtype, width: int, rows: int, columns: int, *, exact: bool = False) -> Tile:
+        """Return the tile for products of so many rows and columns.
+
+        An exact one has rows that divide them evenly; others come in few heights, so that a new
+        shape seldom needs a new program.
+        """
+        arithmetic = Arithmetic(dtype, width)
+        parts, lanes = arithmetic.parts, arithmetic.lanes
+        scalars = max(1, columns) * parts
+        while lanes >= 2 * scalars:
+            lanes //= 2
+        tallest = TALLEST[arithmetic.registers, parts]
+        widest = max(number for number, most in tallest.items() if most > LOW or rows <= LOW)
+        packets = _shared(-(-scalars // lanes), widest)
+        most = next(most for number, most in tallest.items() if number >= packets)
+        height = (_shared if exact else _rounded)(max(1, rows), most)
+        return Tile(arithmetic, height, packets, lanes)
+
+    @property
+    def columns(self) -> int:
+        """The columns of a panel, in elements."""
+        return self.packets * self.lanes // self.arithmetic.parts
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a row of a copied panel."""
+        return self.packets * self.lanes * self.arithmetic.wide.itemsize
+
+    @property
+    def slab(self) -> int:
+        """The rows of a panel that are copied at a time."""
+        return SLAB_BYTES // self.row_bytes if self.row_bytes > 64 else 256
+
+    @property
+    def block(self) -> int:
+        """The rows of a unit of work."""
+        return -(-BLOCK_ROWS // self.rows) * self.rows
+
+
+def _shared(count: int, most: int) -> int:
+    """Cut `count` into the fewest even parts of at most `most`, and return the largest."""
+    return -(-count // -(-count // most))
+
+
+def _rounded(count: int, most: int) -> int:
+    """Return `most`, or the largest of 1, 2, 4 and 8 that is not above `count`."""
+    return most if count >= most else 1 << (count.bit_length() - 1)

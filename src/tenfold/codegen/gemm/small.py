@@ -1,0 +1,220 @@
+"""Packet code for small products, (m, k) @ (k, n) of fixed lengths, and stacks of them.
+
+A unit of work is one product: its sums stay in registers and its loops are written out. A packet
+that is cut by the last column is masked. Lengths are part of the text, strides are given at the
+launch, save that of an axis along which elements lie beside each other.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> kernel = SmallProduct(Arithmetic(FLOAT32, 64), (8, 8, 8), ("row", "row"), axes=1)
+>>> print(kernel)
+small product (8, 8) @ (8, 8) of float32, stack of 1 axes
+  x1 by rows, x2 by rows
+>>> kernel.packets, kernel.multiply_adds
+((8,), 64)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tenfold.codegen.gemm.emitter import (
+    Arithmetic,
+    advanced,
+    given,
+    module,
+    read_stack,
+    stack_sizes,
+    stacked,
+    times,
+    zeros,
+)
+from tenfold.codegen.llvm.loop_emitter import counted
+from tenfold.codegen.llvm.simd_emitter import type_text
+
+
+@dataclass(frozen=True)
+class SmallProduct:
+    """The packet code of products of fixed lengths (m, k, n); `axes` are those of the stack.
+
+    A layout is "row" (elements of a row lie beside each other), "column" or "any".
+    """
+
+    arithmetic: Arithmetic
+    lengths: tuple[int, int, int]
+    layouts: tuple[str, str]
+    axes: int = 0
+    conjugated: bool = False
+    second_conjugated: bool = False
+    scaled: bool = False
+    """Whether the product is multiplied by the first scalar of the launch."""
+    added: bool = False
+    """Whether the second scalar times x3 is added, which may lie where the result does. The scalars
+    are elements, 16 bytes apart."""
+
+    def __str__(self) -> str:
+        (m, k, n), factor = self.lengths, "conj" if self.conjugated else ""
+        second, alpha = "conj" if self.second_conjugated else "", "alpha * " * self.scaled
+        layouts = (
+            f"x{i + 1} by {name}s" if name != "any" else f"x{i + 1} by any strides"
+            for i, name in enumerate(self.layouts)
+        )
+        added = " + beta * x3" * self.added
+        return (
+            f"small product {alpha}{factor}({m}, {k}) @ {second}({k}, {n}){added} "
+            f"of {self.arithmetic.dtype}, stack of {self.axes} axes\n  {', '.join(layouts)}"
+        )
+
+    @property
+    def packets(self) -> tuple[int, ...]:
+        """The lanes of the packets of a row of the result; the last may be masked."""
+        scalars = self.lengths[2] * self.arithmetic.parts
+        whole, rest = divmod(scalars, self.arithmetic.lanes)
+        last = (1 << (rest - 1).bit_length(),) if rest else ()
+        return (self.arithmetic.lanes,) * whole + last
+
+    @property
+    def multiply_adds(self) -> int:
+        """The multiply-adds of packets that are written out."""
+        m, k, _ = self.lengths
+        return m * k * len(self.packets) * self.arithmetic.parts
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """What the launch gives as sizes, in order; strides are in bytes."""
+        strides = ("row of x1", "column of x1", "row of x2", "column of x2")
+        return (
+            *stack_sizes(self.axes, 2 + self.added),
+            *strides,
+            *("row of x3",) * self.added,
+        )
+
+    def text(self) -> str:
+        """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
+        which the rows are.
+        """
+        return _Writer(self).module()
+
+
+class _Writer:
+    """Writes the text of a SmallProduct."""
+
+    def __init__(self, kernel: SmallProduct) -> None:
+        self.kernel, self.arithmetic = kernel, kernel.arithmetic
+        self.text = text = self.arithmetic.text()
+        self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
+        self.stack = read_stack(text, kernel.axes, 2 + kernel.added)
+        first = (3 + kernel.added) * kernel.axes
+        found: list[str | int] = [*given(text, "%sizes", first, 4 + kernel.added)]
+        for number, layout in enumerate(kernel.layouts):
+            if layout != "any":
+                found[2 * number + (layout == "row")] = self.arithmetic.dtype.itemsize
+        self.strides = found
+
+    def module(self) -> str:
+        """Write everything."""
+        counted(self.text, "%begin", "%end", 1, self._unit)
+        self.text.line("ret i64 0")
+        return module(self.text, str(self.kernel))
+
+    def _unit(self, index: str) -> None:
+        text, (m, _, n) = self.text, self.kernel.lengths
+        x1, x2, *third = stacked(text, index, self.stack, [*self.pointers[:2], *self.pointers[3:]])
+        result = times(text, self.pointers[2], index, m * n * self.arithmetic.dtype.itemsize)
+        height = max(1, 24 * self.arithmetic.registers // 32 // (len(self.kernel.packets) * 2))
+        for first in range(0, m, height):
+            self._tile(range(first, min(m, first + height)), x1, x2, result, *third)
+
+    def _tile(self, rows: range, x1: str, x2: str, result: str, x3: str = "") -> None:
+        """Compute and store some rows of the result."""
+        text, arithmetic, (_, k, n) = self.text, self.arithmetic, self.kernel.lengths
+        parts, packets = arithmetic.parts, self.kernel.packets
+        begun = [zeros(arithmetic.wide, lanes) for lanes in packets for _ in range(parts)]
+        sums = {row: list(begun) for row in rows}
+        lines = {row: times(text, x1, str(row), self.strides[0]) for row in rows}
+        for depth in range(k):
+            line = times(text, x2, str(depth), self.strides[2])
+            columns = [self._columns(line, first, lanes) for first, lanes in self._places()]
+            for row in rows:
+                place = times(text, lines[row], str(depth), self.strides[1])
+                for i, lanes in enumerate(packets):
+                    for part, factor in enumerate(arithmetic.factors(text, place, lanes)):
+                        at = i * parts + part
+                        sums[row][at] = arithmetic.multiply_add(
+                            text, sums[row][at], factor, columns[i], lanes
+                        )
+        for row in rows:
+            target = advanced(text, result, row * n * arithmetic.dtype.itemsize)
+            third = times(text, x3, str(row), self.strides[-1]) if x3 else ""
+            for i, (first, lanes) in enumerate(self._places()):
+                pair = sums[row][i * parts : (i + 1) * parts]
+                self._store(self._updated(pair, third, first, lanes), target, first, lanes)
+
+    def _updated(self, sums: Sequence[str], x3: str, first: int, lanes: int) -> str:
+        """Make a packet of a row of the result: scaled, and what is added to it."""
+        text, arithmetic, kernel = self.text, self.arithmetic, self.kernel
+        if kernel.second_conjugated:
+            sums = [arithmetic.conjugate(text, value, lanes) for value in sums]
+        value = arithmetic.join(text, sums, lanes, kernel.conjugated)
+        if kernel.scaled:
+            value = arithmetic.scale(text, value, self._scalar(0, lanes), lanes)
+        if not x3:
+            return value
+        place = advanced(text, x3, first * arithmetic.memory.itemsize)
+        mask = _mask(self._inside(first, lanes), lanes)
+        other = arithmetic.load(text, place, lanes, mask)
+        other = arithmetic.scale(text, other, self._scalar(16, lanes), lanes)
+        return arithmetic.add(text, value, other, lanes)
+
+    def _scalar(self, offset: int, lanes: int) -> list[str]:
+        """Load a scalar of the launch; each of its parts fills a packet."""
+        place = advanced(self.text, "%scalars", offset)
+        return self.arithmetic.factors(self.text, place, lanes)
+
+    def _places(self) -> Iterator[tuple[int, int]]:
+        """The first scalar of each packet of a row, and the packet's lanes."""
+        first = 0
+        for lanes in self.kernel.packets:
+            yield first, lanes
+            first += lanes
+
+    def _inside(self, first: int, lanes: int) -> int:
+        """How many scalars of a packet are not beyond the last column."""
+        return min(lanes, self.kernel.lengths[2] * self.arithmetic.parts - first)
+
+    def _columns(self, line: str, first: int, lanes: int) -> str:
+        """Load a packet of a row of the second operand, and widen it."""
+        text, arithmetic = self.text, self.arithmetic
+        inside = self._inside(first, lanes)
+        if self.kernel.layouts[1] == "row":
+            place = advanced(text, line, first * arithmetic.memory.itemsize)
+            return arithmetic.load(text, place, lanes, _mask(inside, lanes))
+        return arithmetic.widen(text, self._gathered(line, first, inside, lanes), lanes)
+
+    def _gathered(self, line: str, first: int, inside: int, lanes: int) -> str:
+        """Put a packet together, element by element."""
+        text, arithmetic = self.text, self.arithmetic
+        type_, scalar = type_text(arithmetic.memory, lanes), type_text(arithmetic.memory, 1)
+        packet = zeros(arithmetic.memory, lanes)
+        for lane in range(inside):
+            column, part = divmod(first + lane, arithmetic.parts)
+            place = times(text, line, str(column), self.strides[3])
+            place = advanced(text, place, part * arithmetic.memory.itemsize)
+            value = text.value(f"load {scalar}, ptr {place}, align 1")
+            if lanes == 1:
+                return value
+            packet = text.value(f"insertelement {type_} {packet}, {scalar} {value}, i64 {lane}")
+        return packet
+
+    def _store(self, value: str, target: str, first: int, lanes: int) -> None:
+        """Store a packet of a row of the result."""
+        text, arithmetic = self.text, self.arithmetic
+        place = advanced(text, target, first * arithmetic.memory.itemsize)
+        mask = _mask(self._inside(first, lanes), lanes)
+        arithmetic.store(text, value, place, lanes, mask)
+
+
+def _mask(inside: int, lanes: int) -> str | None:
+    """Return the literal of a mask of the first lanes, or None where it is not needed."""
+    bits = ", ".join(f"i1 {'true' if lane < inside else 'false'}" for lane in range(lanes))
+    return f"<{bits}>" if inside < lanes else None

@@ -1,0 +1,1 @@
+"""LLVM IR around LAPACK drivers: copies of matrices, diagonals, determinants."""

@@ -1,0 +1,154 @@
+"""Routines of LAPACK on each matrix of a stack, as kernels with the ABI of all others.
+
+A unit of work is one matrix: the steps are taken one after the other on its memory. Routines take
+every argument by pointer: a character, a 32-bit number, 0, memory of the matrix, memory to work in,
+and where they report. What a routine reports is not 0 for a matrix without an answer; the kernel
+then returns 1 + its index. Between routines, `codegen/lapack/matrix_copies.py` copies and looks.
+
+>>> factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
+>>> print(LibraryCall((factor,), buffers=1))
+library call of dpotrf, 1 buffers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tenfold.codegen.gemm.emitter import either, given, module, times
+from tenfold.codegen.lapack.determinant import Determinant
+from tenfold.codegen.lapack.diagonal_steps import (
+    AllFinite,
+    Beside,
+    Fails,
+    Finite,
+    Nonzero,
+    Positive,
+)
+from tenfold.codegen.lapack.matrix_copies import Conjugate, Mirror, Move, Permutation, Unit
+from tenfold.codegen.lapack.symmetric_steps import Blocks, Exchange, Interchanges, Negative, Regular
+from tenfold.codegen.llvm.loop_emitter import counted
+from tenfold.codegen.llvm.simd_emitter import Text
+
+
+class Routine(NamedTuple):
+    """A routine and what it is given pointers to, in words.
+
+    `'U` is a character, `zero` and `one` are numbers of any floating dtype, `n2` is number 2 of the
+    launch in 32 bits, `m0` buffer 0 at the matrix of the unit, `w3` the thread's own memory from
+    the byte on that number 3 of the launch says, `m0+n4` a place so many bytes behind another, and
+    `report` where the routine says how it went.
+    """
+
+    name: str
+    arguments: str
+    fails: bool = False
+    """Whether what it reports is a failure if it is not 0."""
+
+
+class Choice(NamedTuple):
+    """Steps where an i32 at a place is 0, and others where it is not."""
+
+    at: str
+    zero: tuple[Step, ...]
+    other: tuple[Step, ...]
+
+
+Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero | Positive
+Symmetric = Blocks | Exchange | Interchanges | Negative | Regular
+Step = Routine | Choice | Move | Mirror | Permutation | Conjugate | Look | Symmetric
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """Steps that are taken for every matrix of a stack, which lies in so many buffers."""
+
+    steps: tuple[Step, ...]
+    buffers: int
+
+    def __str__(self) -> str:
+        return f"library call of {', '.join(self.routines)}, {self.buffers} buffers"
+
+    @property
+    def routines(self) -> tuple[str, ...]:
+        """The names of the routines, each once."""
+        names = [each.name for each in _leaves(self.steps) if isinstance(each, Routine)]
+        return tuple(dict.fromkeys(names))
+
+    def text(self) -> str:
+        """Return its LLVM module.
+
+        Sizes are the bytes from one matrix to the next in every buffer, then the addresses of the
+        routines, then the numbers.
+        """
+        text = Text()
+        places = given(text, "%buffers", 0, self.buffers)
+        strides = given(text, "%sizes", 0, self.buffers)
+        addresses = given(text, "%sizes", self.buffers, len(self.routines))
+        functions = {
+            name: text.value(f"inttoptr i64 {address} to ptr")
+            for name, address in zip(self.routines, addresses, strict=True)
+        }
+        failed = text.stack(8)
+        text.line(f"store i64 0, ptr {failed}")
+        unit = Unit(text, self.buffers + len(self.routines), failed)
+        for each in _leaves(self.steps):
+            for word in _words(each):
+                if word[0] not in "mw":
+                    unit.pointer(word)  # what is the same for all matrices is stored once
+
+        def one(index: str) -> None:
+            unit.begin(index)
+            for position, (place, stride) in enumerate(zip(places, strides, strict=True)):
+                unit.pointers[f"m{position}"] = times(text, place, index, stride)
+            _take(unit, self.steps, functions)
+
+        counted(text, "%begin", "%end", 1, one)
+        text.line(f"ret i64 {text.value(f'load i64, ptr {failed}')}")
+        return module(text, str(self))
+
+
+def _leaves(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Yield what is done, whatever is chosen."""
+    for step in steps:
+        if isinstance(step, Choice):
+            yield from _leaves(step.zero + step.other)
+        else:
+            yield step
+
+
+def _words(step: Step) -> list[str]:
+    """Return what pointers a step is given, as far as they may be the same for all matrices."""
+    if isinstance(step, Routine):
+        return step.arguments.split()
+    return [step.source] if isinstance(step, Move) else []
+
+
+def _take(unit: Unit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:
+    for step in steps:
+        if isinstance(step, Routine):
+            _call(unit, step, functions[step.name])
+        elif isinstance(step, Choice):
+            _choose(unit, step, functions)
+        else:
+            step.add(unit)
+
+
+def _call(unit: Unit, routine: Routine, function: str) -> None:
+    listed = ", ".join(f"ptr {unit.pointer(word)}" for word in routine.arguments.split())
+    unit.text.line(f"call void {function}({listed})")
+    if routine.fails:
+        reported = unit.text.value(f"load i32, ptr {unit.pointer('report')}")
+        unit.fail_if(unit.text.value(f"icmp ne i32 {reported}, 0"))
+
+
+def _choose(unit: Unit, choice: Choice, functions: dict[str, str]) -> None:
+    number = unit.text.value(f"load i32, ptr {unit.pointer(choice.at)}")
+    zero = unit.text.value(f"icmp eq i32 {number}, 0")
+    either(
+        unit.text,
+        zero,
+        lambda: _take(unit, choice.zero, functions),
+        lambda: _take(unit, choice.other, functions),
+    )

@@ -1,0 +1,91 @@
+"""Baseline: what processors without SSE4.1 and F16C have no instruction for, in other primitives.
+
+Takes a Body and the elements that a primitive is applied to, hands on the element of its result:
+rounding to whole floats, and conversion from and to float16. LLVM would call a library for these.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> body = Body()
+>>> LOWERED["rint"](body, body.load(0, FLOAT32)).dtype
+dtype('float32')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element, Instruction
+from tenfold.dtypes import FLOAT16, FLOAT32
+
+_WORD, _SHORT = UNSIGNED[4], UNSIGNED[2]
+_INFINITY, _QUIET = 0x7F800000, 0x00400000
+"""Of float32: the bits of infinity, and the bit that makes a NaN quiet."""
+
+
+def _rint(k: Body, x: Element) -> Element:
+    """At 2**23 (of float64: 2**52) the last bit is worth 1: the sum with it is rounded there."""
+    one = 2.0 ** SIGNIFICAND[x.dtype]
+    size = k.abs(x)
+    return k.select(size < one, k.copysign((size + one) - one, x), x)
+
+
+def _floor(k: Body, x: Element) -> Element:
+    near = _rint(k, x)
+    return k.copysign(k.select(near > x, near - 1.0, near), x)
+
+
+def _ceil(k: Body, x: Element) -> Element:
+    near = _rint(k, x)
+    return k.copysign(k.select(near < x, near + 1.0, near), x)
+
+
+def _trunc(k: Body, x: Element) -> Element:
+    return k.copysign(_floor(k, k.abs(x)), x)
+
+
+def _from_half(k: Body, x: Element) -> Element:
+    """The significand goes where float32 has it; a product moves the exponent, exactly."""
+    bits = k.convert(k.bits(x, _SHORT), _WORD)
+    sign, rest = (bits & 0x8000) << 16, (bits & 0x7FFF) << 13
+    finite = k.bits(k.bits(rest, FLOAT32) * 2.0**112, _WORD)
+    largest = 0x7C00 << 13
+    quiet = k.select(rest > largest, rest | _QUIET, rest)
+    return k.bits(k.select(rest < largest, finite, quiet | _INFINITY) | sign, FLOAT32)
+
+
+def _to_half(k: Body, x: Element) -> Element:
+    """To nearest, ties to even: by a carry into the bits that stay, or below 2**-14 by a sum
+    whose last bit is worth 2**-24.
+    """
+    bits = k.bits(x, _WORD)
+    sign, size = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
+    moved = size - (112 << 23)
+    normal = (moved + ((moved >> 13) & 1) + 0xFFF) >> 13
+    magic = k.constant(0.5, FLOAT32)
+    small = k.bits(k.bits(size, FLOAT32) + magic, _WORD) - k.bits(magic, _WORD)
+    finite = k.select(size < 113 << 23, small, normal)
+    nan = ((size >> 13) & 0x3FF) | 0x7E00
+    large = k.select(size > _INFINITY, nan, 0x7C00)
+    return k.bits(k.convert(k.select(size < 143 << 23, finite, large) | sign, _SHORT), FLOAT16)
+
+
+LOWERED: dict[str, Callable[[Body, Element], Element]] = {
+    "rint": _rint,
+    "floor": _floor,
+    "ceil": _ceil,
+    "trunc": _trunc,
+    "from float16": _from_half,
+    "to float16": _to_half,
+}
+
+
+def lowered(
+    instruction: Instruction, source: np.dtype
+) -> Callable[[Body, Element], Element] | None:
+    """Return what stands for an instruction whose first input has a dtype; None: it stays."""
+    if instruction.name != "convert":
+        return LOWERED.get(instruction.name)
+    if source == FLOAT16:
+        return _from_half
+    return _to_half if instruction.dtype == FLOAT16 else None

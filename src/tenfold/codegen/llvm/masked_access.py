@@ -1,0 +1,132 @@
+"""Masks: memory that some lanes of a packet touch, where the processor has no instruction for it.
+
+Takes the type in memory, addresses and a mask, hands on a call of a function of the module. LLVM
+itself would write a branch and an instruction for each lane at each place: seconds of compiling for
+a long body. The functions go over the lanes in a loop, and at once over neighbours that are whole.
+
+>>> text = Text()
+>>> load(text, "i8", 16, "%p", "%mask")
+'%v2'
+>>> print(text)
+  %v0 = bitcast <16 x i1> %mask to i16
+  %v1 = zext i16 %v0 to i64
+  %v2 = call <16 x i8> @masked.load.i8.x16(ptr %p, i64 %v1)
+>>> list(text.functions)
+['masked.load.i8.x16']
+"""
+
+from __future__ import annotations
+
+from tenfold.codegen.llvm.simd_emitter import Text
+
+LANES = 64
+"""The most lanes of a packet whose mask is a number of 64 bits."""
+BYTES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
+
+
+def load(text: Text, scalar: str, lanes: int, pointer: str, mask: str) -> str:
+    """Load neighbouring elements from a pointer on, 0 where the mask says no."""
+    return text.value(_call(text, "load", scalar, lanes, [f"ptr {pointer}"], mask))
+
+
+def store(text: Text, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
+    """Store neighbouring elements from a pointer on, where the mask says so."""
+    given = [f"<{lanes} x {scalar}> {value}", f"ptr {pointer}"]
+    text.line(_call(text, "store", scalar, lanes, given, mask))
+
+
+def gather(text: Text, scalar: str, lanes: int, pointers: str, mask: str) -> str:
+    """Load an element from each address, 0 where the mask says no."""
+    return text.value(_call(text, "gather", scalar, lanes, [f"<{lanes} x ptr> {pointers}"], mask))
+
+
+def scatter(text: Text, scalar: str, lanes: int, value: str, pointers: str, mask: str) -> None:
+    """Store an element at each address where the mask says so, the first lane first."""
+    given = [f"<{lanes} x {scalar}> {value}", f"<{lanes} x ptr> {pointers}"]
+    text.line(_call(text, "scatter", scalar, lanes, given, mask))
+
+
+def _call(text: Text, what: str, scalar: str, lanes: int, given: list[str], mask: str) -> str:
+    name = f"masked.{what}.{scalar}.x{lanes}"
+    if name not in text.functions:
+        text.declared["llvm.cttz.i64"] = "declare i64 @llvm.cttz.i64(i64, i1)"
+        text.functions[name] = _function(name, what, scalar, lanes)
+    result = f"<{lanes} x {scalar}>" if what in ("load", "gather") else "void"
+    return f"call {result} @{name}({', '.join([*given, f'i64 {_bits(text, mask, lanes)}'])})"
+
+
+def _bits(text: Text, mask: str, lanes: int) -> str:
+    """A mask as a number: each lane is the bit of its place."""
+    if not mask.startswith("%"):
+        return _all(lanes)
+    key = ("mask", mask, str(lanes))
+    if key not in text.seen:
+        bits = text.value(f"bitcast <{lanes} x i1> {mask} to i{lanes}")
+        text.seen[key] = bits if lanes == LANES else text.value(f"zext i{lanes} {bits} to i64")
+    return text.seen[key]
+
+
+def _all(lanes: int) -> str:
+    return "-1" if lanes == LANES else str((1 << lanes) - 1)
+
+
+_LOOP = """\
+  br label %test
+test:
+  %left = phi i64 [ %mask, %some ], [ %rest, %next ]
+  %more = icmp ne i64 %left, 0
+  br i1 %more, label %next, label %done
+next:
+  %lane = call i64 @llvm.cttz.i64(i64 %left, i1 true)
+  %below = sub i64 %left, 1
+  %rest = and i64 %left, %below"""
+
+
+def _function(name: str, what: str, scalar: str, lanes: int) -> str:
+    """The text of a function: by way of memory on the stack, lane after lane."""
+    packet, align = f"<{lanes} x {scalar}>", f"align {BYTES[scalar]}"
+    loads, near = what in ("load", "gather"), what in ("load", "store")
+    value = "zeroinitializer" if loads else "%value"
+    given = [] if loads else [f"{packet} %value"]
+    given.append("ptr %place" if near else f"<{lanes} x ptr> %places")
+    ended = [f"%made = load {packet}, ptr %space, align 64", f"ret {packet} %made"]
+    given.append("i64 %mask")
+    result = packet if loads else "void"
+    lines = [
+        f"define internal {result} @{name}({', '.join(given)}) noinline {{",
+        "entry:",
+        f"  %space = alloca {packet}, align 64",
+        f"  store {packet} {value}, ptr %space, align 64",
+    ]
+    if near:
+        lines += [
+            f"  %all = icmp eq i64 %mask, {_all(lanes)}",
+            "  br i1 %all, label %whole, label %some",
+            "whole:",
+            f"  %there = load {packet}, ptr {'%place' if loads else '%space'}, {align}",
+            f"  ret {packet} %there"
+            if loads
+            else f"  store {packet} %there, ptr %place, {align}\n  ret void",
+        ]
+    else:
+        lines += [
+            f"  %table = alloca <{lanes} x ptr>, align 64",
+            f"  store <{lanes} x ptr> %places, ptr %table, align 64",
+            "  br label %some",
+        ]
+    lines += ["some:", _LOOP, f"  %own = getelementptr {scalar}, ptr %space, i64 %lane"]
+    if near:
+        lines.append(f"  %address = getelementptr {scalar}, ptr %place, i64 %lane")
+    else:
+        lines.append("  %known = getelementptr ptr, ptr %table, i64 %lane")
+        lines.append("  %address = load ptr, ptr %known")
+    source, target = ("%address", "%own") if loads else ("%own", "%address")
+    lines += [
+        f"  %element = load {scalar}, ptr {source}, {align}",
+        f"  store {scalar} %element, ptr {target}, {align}",
+        "  br label %test",
+        "done:",
+        *(f"  {line}" for line in (ended if loads else ["ret void"])),
+        "}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""LLVM: the text of a kernel's program.
+
+Takes a Kernel, hands on LLVM IR with one function of the kernel ABI, `kernel` (and, for split rows,
+`finish`): `int64 kernel(void** buffers, const int64* sizes, const double* scalars, void* scratch,
+int64 begin, int64 end)` runs the units of work from begin to end and returns 0, or 1 + the number
+of the first element that failed. The text depends on the kernel alone.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> from tenfold.core.scalar_ir import Body
+>>> body = Body()
+>>> y = body.load(0, FLOAT32) * 2.0
+>>> operands = (Operand(FLOAT32, "1"), Operand(FLOAT32, "1", written=True))
+>>> text = render(Kernel(operands, tuple(body.instructions), (Store(1, (y.position,)),), lanes=16))
+>>> "fmul <16 x float>" in text
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tenfold.codegen.llvm import blocked_scan, reduce_inner, reduce_outer, scan, search, transpose
+from tenfold.codegen.llvm.function_emitter import HEADER, Frame
+from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
+from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.vecmath import expanded
+from tenfold.core.loop_ir import Kernel, Operand, Store
+from tenfold.core.scalar_ir import Body
+
+__all__ = ["Kernel", "Operand", "Store", "render"]
+
+UNITS = {
+    "row": reduce_inner.unit,
+    "split": reduce_inner.split_unit,
+    "column": reduce_outer.unit,
+    "search": search.unit,
+    "search parts": search.part,
+    "scan": scan.rows,
+    "scan blocks": blocked_scan.blocks,
+    "scan parts": blocked_scan.blocks,
+    "scan columns": scan.columns,
+}
+"""What writes one unit of work, by the form of a kernel; those of maps are in here."""
+OTHERS = {
+    ("split", "finish"): reduce_inner.finish,
+    ("search parts", "finish"): search.finish,
+    ("scan parts", "totals"): blocked_scan.totals,
+    ("scan parts", "carries"): blocked_scan.carries,
+    ("scan parts", "parts"): blocked_scan.parts,
+}
+"""What writes one unit of work of another function than `kernel`, by the form and its name."""
+
+
+def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
+    """Return the text of a kernel's program; `baseline`: for processors that lack instructions;
+    `masks`: the bytes of the smallest elements that the processor loads and stores by a mask.
+    """
+    described = "".join(f"; {line}\n" for line in str(kernel).splitlines())
+    kernel = _with_formulas(kernel)
+    text = Text(baseline=baseline, masks=masks)
+    functions = [_function(name, kernel, text) for name in kernel.functions]
+    constants = [
+        f"{name} = private unnamed_addr constant {content}"
+        for name, content in text.globals.items()
+    ]
+    parts = [*constants, *text.functions.values(), *functions, *text.declared.values()]
+    return described + "\n".join([*parts, "!0 = !{i32 1}", ""])
+
+
+def _with_formulas(kernel: Kernel) -> Kernel:
+    body = Body()
+    body.instructions = list(kernel.body)
+    made, places = expanded(body, range(len(kernel.body)))
+    stores = tuple(
+        Store(store.operand, tuple(places[i] for i in store.elements)) for store in kernel.stores
+    )
+    kept = tuple(places[i] for i in kernel.kept)
+    remembered = tuple(places[i] for i in kernel.remembered)
+    return replace(
+        kernel, body=tuple(made.instructions), stores=stores, kept=kept, remembered=remembered
+    )
+
+
+def _function(name: str, kernel: Kernel, text: Text) -> str:
+    text.lines = []
+    text.block = "entry"
+    text.seen.clear()
+    frame = Frame(kernel, text)
+    if name != "kernel":
+        other = OTHERS[kernel.form, name]
+        counted(text, "%begin", "%end", 1, lambda unit: other(frame, unit))
+    elif kernel.across:
+        counted(text, "%begin", "%end", 1, lambda unit: transpose.unit(frame, unit))
+    elif kernel.form == "map":
+        _map(frame)
+    else:
+        unit_of = UNITS[kernel.form]
+        counted(text, "%begin", "%end", 1, lambda unit: unit_of(frame, unit))
+    text.line("ret i64 0")
+    entry = [f"  {line}" for line in text.entry]
+    text.entry = []
+    return "\n".join([f"define i64 @{name}({HEADER}) {{", "entry:", *entry, *text.lines, "}"])
+
+
+def _map(frame: Frame) -> None:
+    """A unit of work is a part of the packet axis at one index of the others."""
+    text, kernel = frame.text, frame.kernel
+    last = kernel.axes - 1
+    length, part = frame.length(last), frame.part
+    more = integer(text, "add", length, integer(text, "sub", part, 1))
+    parts = integer(text, "udiv", more, part)
+
+    def unit(number: str) -> None:
+        column_part, outer = number, "0"
+        if last:
+            outer = integer(text, "udiv", number, parts)
+            column_part = integer(text, "urem", number, parts)
+        frame.stand_at(outer, last)
+        begin = integer(text, "mul", column_part, part)
+        end = smaller(text, integer(text, "add", begin, part), length)
+        reduce_inner.begin(frame)
+        reduce_inner.plain(frame, 0, begin, end)
+
+    counted(text, "%begin", "%end", 1, unit)

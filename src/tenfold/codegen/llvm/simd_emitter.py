@@ -1,0 +1,432 @@
+"""Packets: LLVM text for the instructions of a body, a vector of `lanes` elements at a time.
+
+Takes instructions, hands on lines of LLVM IR. A packet may be wider than a register: LLVM splits
+it, and so interleaves what is independent. What is the same for every element of a packet (a
+parameter, a fold that has ended) is kept as a scalar and spread where a packet needs it. A bool is
+i1 in registers and a byte in memory; halves are their bits, i16.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> from tenfold.core.scalar_ir import Body
+>>> body = Body()
+>>> y = body.load(0, FLOAT32) + 1.5
+>>> text = Text()
+>>> values = {0: Packet("%x", FLOAT32, 8)}
+>>> for position, instruction in enumerate(body.instructions):
+...     if position not in values:
+...         values[position] = text.primitive(instruction, values, 8)
+>>> print(text)
+  %v0 = fadd <8 x float> %x, splat (float 0x3FF8000000000000)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold.core.scalar_ir import Body, Element, Instruction
+from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, HALVES, kind_of
+
+# Table.
+SCALARS = {BOOL: "i1", FLOAT16: "i16", BFLOAT16: "i16", FLOAT32: "float", FLOAT64: "double"} | {
+    dtype: f"i{8 * dtype.itemsize}" for dtype in DTYPES.values() if kind_of(dtype) in "iu"
+}
+FLOATS = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
+INTEGERS = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "shift_left": "shl",
+}
+INTRINSICS = {
+    "absolute": "fabs",
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "rint": "roundeven",
+    "copysign": "copysign",
+    "fma": "fma",
+}
+COMPARISONS = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le"}
+
+
+class Packet(NamedTuple):
+    """A value in a register: its name or literal, its dtype, its lanes (1: the same for all)."""
+
+    text: str
+    dtype: np.dtype
+    lanes: int
+
+
+def type_text(dtype: np.dtype, lanes: int) -> str:
+    """Return the LLVM type of a packet in a register."""
+    scalar = SCALARS[dtype]
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def literal(dtype: np.dtype, data: object) -> str:
+    """Return a constant's data (a bool, an int, the bits of a float) as a scalar LLVM literal."""
+    assert isinstance(data, int), "a constant carries an int"
+    if dtype == BOOL:
+        return "true" if data else "false"
+    if dtype == FLOAT32:
+        wide = np.asarray(data, np.uint32).view(np.float32)
+        if np.isnan(wide):  # keeps its payload and sign in the place of a double's
+            bits = (data >> 31 << 63) | (0x7FF << 52) | ((data & 0x7FFFFF) << 29)
+        else:
+            bits = int(wide.astype(np.float64).view(np.uint64))
+        return f"0x{bits:016X}"
+    return f"0x{data:016X}" if dtype == FLOAT64 else str(data)
+
+
+class Text:
+    """Lines of one function, with names for what they compute and the intrinsics they declare."""
+
+    def __init__(self, *, baseline: bool = False, masks: int = 1) -> None:
+        self.baseline = baseline
+        """Whether the processor may lack what codegen/llvm/legacy_isa.py has in other
+        primitives."""
+        self.masks = masks
+        """The bytes of the smallest elements that the processor can load and store by a mask."""
+        self.lines: list[str] = []
+        self.entry: list[str] = []
+        """Lines that stand at the beginning: memory on the stack."""
+        self.declared: dict[str, str] = {}
+        self.globals: dict[str, str] = {}
+        self.functions: dict[str, str] = {}
+        self.block = "entry"
+        self.seen: dict[tuple[str, str, str], str] = {}
+        self._count = 0
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def name(self) -> str:
+        """Return a name that is not taken."""
+        self._count += 1
+        return f"%v{self._count - 1}"
+
+    def line(self, text: str) -> None:
+        """Add an instruction that makes no value."""
+        self.lines.append(f"  {text}")
+
+    def stack(self, bytes_: int) -> str:
+        """Return a pointer to memory of the function's own, 64-byte aligned."""
+        name = self.name()
+        self.entry.append(f"{name} = alloca i8, i64 {bytes_}, align 64")
+        return name
+
+    def label(self, name: str) -> None:
+        """Begin a block. What was spread in another need not be known here."""
+        self.lines.append(f"{name}:")
+        self.block = name
+        self.seen.clear()
+
+    def value(self, text: str) -> str:
+        """Add an instruction and return the name of what it makes."""
+        name = self.name()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def intrinsic(self, name: str, result: str, arguments: list[tuple[str, str]]) -> str:
+        """Add a call of an LLVM intrinsic, given (type, value) of each argument."""
+        types = ", ".join(type_ for type_, _ in arguments)
+        self.declared[name] = f"declare {result} @{name}({types})"
+        values = ", ".join(f"{type_} {value}" for type_, value in arguments)
+        call = f"call {result} @{name}({values})"
+        if result == "void":
+            self.line(call)
+            return ""
+        return self.value(call)
+
+    def spread(self, packet: Packet, lanes: int) -> str:
+        """Return the text of a packet with `lanes` lanes: one of a single lane is repeated."""
+        if packet.lanes == lanes:
+            return packet.text
+        assert packet.lanes == 1, "only one lane can be spread"
+        scalar, wide = type_text(packet.dtype, 1), type_text(packet.dtype, lanes)
+        if not packet.text.startswith("%"):
+            return f"splat ({scalar} {packet.text})"
+        known = self.seen.get(("spread", packet.text, wide))
+        if known is None:
+            first = self.value(f"insertelement {wide} poison, {scalar} {packet.text}, i64 0")
+            zeros = f"<{lanes} x i32> zeroinitializer"
+            known = self.value(f"shufflevector {wide} {first}, {wide} poison, {zeros}")
+            self.seen["spread", packet.text, wide] = known
+        return known
+
+    def primitive(
+        self, instruction: Instruction, values: Mapping[int, Packet], lanes: int
+    ) -> Packet:
+        """Add a primitive on packets; it has one lane where all its inputs have."""
+        dtype = instruction.dtype
+        if instruction.name == "constant":
+            return Packet(literal(dtype, instruction.data), dtype, 1)
+        inputs = [values[i] for i in instruction.inputs]
+        if instruction.name == "rare":
+            return self._rare(instruction, inputs)
+        if instruction.name == "table":
+            return self._table(instruction, inputs[0])
+        if self.baseline:
+            from tenfold.codegen.llvm.legacy_isa import (
+                lowered,  # made of primitives, as formulas are
+            )
+
+            formula = lowered(instruction, inputs[0].dtype)
+            if formula is not None and FLOAT16 in (dtype, inputs[0].dtype):
+                return self._called(formula, inputs[0], dtype)
+            if formula is not None:
+                return self.inlined(formula, inputs[0])
+        width = lanes if any(packet.lanes > 1 for packet in inputs) else 1
+        texts = [self.spread(packet, width) for packet in inputs]
+        made = _PRIMITIVES.get(instruction.name, _arithmetic)(
+            self, instruction.name, [packet.dtype for packet in inputs], texts, dtype, width
+        )
+        return Packet(made, dtype, width)
+
+    def inlined(self, formula: Callable[[Body, Element], Element], x: Packet) -> Packet:
+        """Add a formula of one packet."""
+        body = Body()
+        root = formula(body, body.load(0, x.dtype))
+        values: dict[int, Packet] = {}
+        for position, each in enumerate(body.instructions):
+            values[position] = x if each.name == "load" else self.primitive(each, values, x.lanes)
+        return values[root.position]
+
+    def _called(
+        self, formula: Callable[[Body, Element], Element], x: Packet, dtype: np.dtype
+    ) -> Packet:
+        """A formula of one packet in a function: a body of halves has it at every operation."""
+        name = f"convert.{x.dtype}.{dtype}.x{x.lanes}"
+        from_, to = type_text(x.dtype, x.lanes), type_text(dtype, x.lanes)
+        if name not in self.functions:
+            inner = Text(baseline=True)
+            inner.declared = self.declared
+            made = inner.inlined(formula, x._replace(text="%x"))
+            inner.line(f"ret {to} {made.text}")
+            head = f"define internal {to} @{name}({from_} %x) noinline"
+            self.functions[name] = f"{head} {{\nentry:\n{inner}\n}}"
+        return x._replace(text=self.value(f"call {to} @{name}({from_} {x.text})"), dtype=dtype)
+
+    def _rare(self, instruction: Instruction, inputs: list[Packet]) -> Packet:
+        """A formula that is called only where a lane of the packet needs it."""
+        lanes = max(packet.lanes for packet in inputs)
+        condition, usual, *rest = (self.spread(packet, lanes) for packet in inputs)
+        dtype, type_ = instruction.dtype, type_text(instruction.dtype, lanes)
+        name = _function(self, instruction, [packet.dtype for packet in inputs[2:]], lanes)
+        slow, after = self.name()[1:], self.name()[1:]
+        some = condition
+        if lanes > 1:
+            mask = type_text(BOOL, lanes)
+            some = self.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [(mask, condition)])
+        self.line(f"br label %{slow}.test")
+        self.label(f"{slow}.test")
+        self.line(f"br i1 {some}, label %{slow}, label %{after}")
+        self.label(slow)
+        types = [type_text(packet.dtype, lanes) for packet in inputs[2:]]
+        arguments = ", ".join(f"{t} {v}" for t, v in zip(types, rest, strict=True))
+        called = self.value(f"call {type_} @{name}({arguments})")
+        mask = type_text(BOOL, lanes)
+        chosen = self.value(f"select {mask} {condition}, {type_} {called}, {type_} {usual}")
+        self.line(f"br label %{after}")
+        self.label(after)
+        merged = self.value(f"phi {type_} [ {usual}, %{slow}.test ], [ {chosen}, %{slow} ]")
+        return Packet(merged, dtype, lanes)
+
+    def _table(self, instruction: Instruction, position: Packet) -> Packet:
+        dtype, lanes = instruction.dtype, position.lanes
+        assert isinstance(instruction.data, tuple), "a table carries its values"
+        scalar = SCALARS[dtype]
+        entries = ", ".join(f"{scalar} {literal(dtype, value)}" for value in instruction.data)
+        content = f"[{len(instruction.data)} x {scalar}] [{entries}]"
+        known = {text: name for name, text in self.globals.items()}
+        name = known.get(content, f"@table.{len(self.globals)}")
+        self.globals[name] = content
+        if lanes == 1:
+            place = self.value(f"getelementptr {scalar}, ptr {name}, i64 {position.text}")
+            return Packet(self.value(f"load {scalar}, ptr {place}"), dtype, 1)
+        places = self.value(f"getelementptr {scalar}, ptr {name}, <{lanes} x i64> {position.text}")
+        type_ = type_text(dtype, lanes)
+        mask = type_text(BOOL, lanes)
+        found = self.intrinsic(
+            f"llvm.masked.gather.{suffix(dtype, lanes)}.v{lanes}p0",
+            type_,
+            [
+                (f"<{lanes} x ptr>", places),
+                ("i32", str(dtype.itemsize)),
+                (mask, "splat (i1 true)"),
+                (type_, "zeroinitializer"),
+            ],
+        )
+        return Packet(found, dtype, lanes)
+
+
+def _function(text: Text, instruction: Instruction, dtypes: list[np.dtype], lanes: int) -> str:
+    """Return the name of the function of a formula, written once for its dtypes and lanes."""
+    from tenfold.codegen.vecmath import FORMULAS, expanded  # the formulas are made of primitives
+
+    assert isinstance(instruction.data, str), "a rare formula has a name"
+    name = f"{instruction.data}.{'.'.join(map(str, dtypes))}.x{lanes}"
+    if name in text.functions:
+        return name
+    text.functions[name] = ""
+    body = Body()
+    loads = [body.load(i, dtype) for i, dtype in enumerate(dtypes)]
+    made = FORMULAS[instruction.data](body, *loads)
+    body, (root,) = expanded(body, [made.position])
+    inner = Text(baseline=text.baseline)
+    inner.globals, inner.functions, inner.declared = text.globals, text.functions, text.declared
+    values: dict[int, Packet] = {}
+    for position, each in enumerate(body.instructions):
+        if each.name == "load":
+            values[position] = Packet(f"%a{each.data}", each.dtype, lanes)
+        else:
+            values[position] = inner.primitive(each, values, lanes)
+    type_ = type_text(instruction.dtype, lanes)
+    inner.line(f"ret {type_} {inner.spread(values[root], lanes)}")
+    arguments = ", ".join(f"{type_text(dtype, lanes)} %a{i}" for i, dtype in enumerate(dtypes))
+    text.functions[name] = (
+        f"define internal {type_} @{name}({arguments}) noinline cold {{\nentry:\n{inner}\n}}"
+    )
+    return name
+
+
+def _arithmetic(
+    text: Text, name: str, _: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+) -> str:
+    type_ = type_text(dtype, lanes)
+    if kind_of(dtype) == "f" and name in FLOATS:
+        return text.value(f"{FLOATS[name]} {type_} {inputs[0]}, {inputs[1]}")
+    if name == "negative":
+        return text.value(f"fneg {type_} {inputs[0]}")
+    if name in INTRINSICS:
+        full = f"llvm.{INTRINSICS[name]}.{suffix(dtype, lanes)}"
+        return text.intrinsic(full, type_, [(type_, value) for value in inputs])
+    assert kind_of(dtype) in "biu", f"{name} of {dtype} is no primitive"
+    return text.value(f"{INTEGERS[name]} {type_} {inputs[0]}, {inputs[1]}")
+
+
+def suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
+    """Return how LLVM names a type in the name of an intrinsic."""
+    held = "i8" if memory and dtype == BOOL else SCALARS[dtype]
+    scalar = {"float": "f32", "double": "f64"}.get(held, held)
+    return scalar if lanes == 1 else f"v{lanes}{scalar}"
+
+
+def _shift_right(
+    text: Text, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+) -> str:
+    operation = "ashr" if kind_of(dtype) == "i" else "lshr"
+    return text.value(f"{operation} {type_text(dtype, lanes)} {inputs[0]}, {inputs[1]}")
+
+
+def _compare(
+    text: Text, name: str, dtypes: list[np.dtype], inputs: list[str], _: np.dtype, lanes: int
+) -> str:
+    kind, type_ = kind_of(dtypes[0]), type_text(dtypes[0], lanes)
+    condition = COMPARISONS[name]
+    if kind == "f":
+        return text.value(
+            f"fcmp {'u' if name == 'not_equal' else 'o'}{condition} {type_} {inputs[0]}, "
+            f"{inputs[1]}"
+        )
+    ordered = "" if condition in ("eq", "ne") else ("s" if kind == "i" else "u")
+    return text.value(f"icmp {ordered}{condition} {type_} {inputs[0]}, {inputs[1]}")
+
+
+def _select(
+    text: Text, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+) -> str:
+    condition, type_ = type_text(BOOL, lanes), type_text(dtype, lanes)
+    return text.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
+
+
+def _bits(
+    text: Text, _: str, dtypes: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+) -> str:
+    if SCALARS[dtypes[0]] == SCALARS[dtype]:
+        return inputs[0]
+    return text.value(
+        f"bitcast {type_text(dtypes[0], lanes)} {inputs[0]} to {type_text(dtype, lanes)}"
+    )
+
+
+def _convert(
+    text: Text, _: str, dtypes: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+) -> str:
+    source, (value,) = dtypes[0], inputs
+    from_, to = type_text(source, lanes), type_text(dtype, lanes)
+    if source in HALVES:
+        return _widened_half(text, source, value, lanes)
+    if dtype in HALVES:
+        return _narrowed_half(text, dtype, value, lanes)
+    kinds = kind_of(source), kind_of(dtype)
+    if kinds == ("f", "f"):
+        operation = "fpext" if dtype.itemsize > source.itemsize else "fptrunc"
+    elif kinds[0] == "f":
+        # frozen: what does not fit is poison, and poison must not spread
+        operation = "fptosi" if kinds[1] == "i" else "fptoui"
+        return text.value(f"freeze {to} {text.value(f'{operation} {from_} {value} to {to}')}")
+    elif kinds[1] == "f":
+        operation = "sitofp" if kinds[0] == "i" else "uitofp"
+    elif from_ == to:
+        return value
+    elif source != BOOL and dtype.itemsize < source.itemsize:
+        operation = "trunc"
+    else:
+        operation = "sext" if kinds[0] == "i" else "zext"
+    return text.value(f"{operation} {from_} {value} to {to}")
+
+
+def _vector(scalar: str, lanes: int) -> str:
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def _constant(scalar: str, value: int, lanes: int) -> str:
+    return str(value) if lanes == 1 else f"splat ({scalar} {value})"
+
+
+def _widened_half(text: Text, source: np.dtype, value: str, lanes: int) -> str:
+    bits, wide, to = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
+    if source == FLOAT16:
+        half = text.value(f"bitcast {bits} {value} to {_vector('half', lanes)}")
+        return text.value(f"fpext {_vector('half', lanes)} {half} to {to}")
+    extended = text.value(f"zext {bits} {value} to {wide}")
+    shifted = text.value(f"shl {wide} {extended}, {_constant('i32', 16, lanes)}")
+    return text.value(f"bitcast {wide} {shifted} to {to}")
+
+
+def _narrowed_half(text: Text, dtype: np.dtype, value: str, lanes: int) -> str:
+    bits, wide, from_ = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
+    if dtype == FLOAT16:
+        half = text.value(f"fptrunc {from_} {value} to {_vector('half', lanes)}")
+        return text.value(f"bitcast {_vector('half', lanes)} {half} to {bits}")
+
+    # In integers: the processor's own conversion flushes subnormals.
+    def constant(number: int) -> str:
+        return _constant("i32", number, lanes)
+
+    whole = text.value(f"bitcast {from_} {value} to {wide}")
+    shifted = text.value(f"lshr {wide} {whole}, {constant(16)}")
+    odd = text.value(f"and {wide} {shifted}, {constant(1)}")
+    half_up = text.value(f"add {wide} {odd}, {constant(0x7FFF)}")
+    rounded = text.value(f"add {wide} {whole}, {half_up}")
+    top = text.value(f"lshr {wide} {rounded}, {constant(16)}")
+    quiet = text.value(f"or {wide} {shifted}, {constant(0x40)}")
+    nan = text.value(f"fcmp uno {from_} {value}, {value}")
+    chosen = text.value(f"select {_vector('i1', lanes)} {nan}, {wide} {quiet}, {wide} {top}")
+    return text.value(f"trunc {wide} {chosen} to {bits}")
+
+
+_PRIMITIVES = {
+    **dict.fromkeys(COMPARISONS, _compare),
+    "select": _select,
+    "bits": _bits,
+    "convert": _convert,
+    "shift_right": _shift_right,
+}

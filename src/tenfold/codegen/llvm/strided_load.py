@@ -1,0 +1,142 @@
+"""Strides: packets of every second, third or fourth element, as they lie in memory.
+
+Takes the type in memory, a pointer to the first lane and a step known to the kernel, hands on
+lines. Such a packet is loaded as registers that lie side by side, and its elements are picked out
+of them: the last register ends with the last element, so nothing past it is read. What is between
+them is read and left alone; it is not stored to, as a constant mask leaves it out.
+
+>>> text = Text(masks=1)
+>>> load(text, "double", 8, "%p", 2)
+'%v3'
+>>> print(text)
+  %v0 = load <8 x double>, ptr %p, align 8
+  %v1 = getelementptr double, ptr %p, i64 7
+  %v2 = load <8 x double>, ptr %v1, align 8
+  %v3 = shufflevector <8 x double> %v0, <8 x double> %v2, <8 x i32> <i32 0, i32 2, i32 4, i32 6, \
+i32 9, i32 11, i32 13, i32 15>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenfold.codegen.llvm.masked_access import BYTES
+from tenfold.codegen.llvm.simd_emitter import Text
+
+REGISTERS = {1: 64, 4: 32, 16: 16}
+"""The bytes of a register, by those of the smallest elements that are loaded by a mask."""
+
+
+def load(
+    text: Text, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
+) -> str:
+    """Load every `step`-th element from a pointer on, where a mask lets."""
+    width = min(lanes, REGISTERS[text.masks] // BYTES[scalar])
+    packet = _Strided(text, scalar, lanes, pointer, step, mask)
+    found = [packet.register(lane, width) for lane in range(0, lanes, width)]
+    while len(found) > 1:
+        wide = f"<{width} x {scalar}>"
+        whole = ", ".join(f"i32 {i}" for i in range(2 * width))
+        found = [
+            text.value(f"shufflevector {wide} {low}, {wide} {high}, <{2 * width} x i32> <{whole}>")
+            for low, high in zip(found[::2], found[1::2], strict=True)
+        ]
+        width *= 2
+    return found[0]
+
+
+class _Strided(NamedTuple):
+    """A packet of every `step`-th element that is loaded by registers."""
+
+    text: Text
+    scalar: str
+    lanes: int
+    pointer: str
+    step: int
+    mask: str | None
+
+    def register(self, lane: int, width: int) -> str:
+        """Load so many lanes from one on: each load brings some, the last one at its end."""
+        text, step = self.text, self.step
+        found, picked = self._loaded(lane * step, width), list(range(0, width, step))
+        for number in range(1, step):
+            last = number == step - 1
+            first = step * (width - 1) + 1 - width if last else number * width
+            have, until = len(picked), width if last else -(-(number + 1) * width // step)
+            if have == until:
+                continue
+            loaded = self._loaded(lane * step + first, width)
+            order = [*picked, *(width + lane * step - first for lane in range(have, until))]
+            type_ = f"<{width} x {self.scalar}>"
+            found = text.value(
+                f"shufflevector {type_} {found}, {type_} {loaded}, "
+                f"<{width} x i32> <{_indices(order, width)}>"
+            )
+            picked = list(range(until))
+        return found
+
+    def _loaded(self, first: int, width: int) -> str:
+        """Load neighbours; with a mask those alone that are asked for, and are there."""
+        text, type_ = self.text, f"<{width} x {self.scalar}>"
+        pointer, align = _at(text, self.scalar, self.pointer, first), BYTES[self.scalar]
+        if self.mask is None:
+            return text.value(f"load {type_}, ptr {pointer}, align {align}")
+        elements = range(first, first + width)
+        order = ", ".join(
+            f"i32 {self.lanes if e % self.step else e // self.step}" for e in elements
+        )
+        bits = f"<{self.lanes} x i1>"
+        there = text.value(
+            f"shufflevector {bits} {self.mask}, {bits} zeroinitializer, <{width} x i32> <{order}>"
+        )
+        return text.intrinsic(
+            f"llvm.masked.load.v{width}{_suffix(self.scalar)}.p0",
+            type_,
+            [
+                ("ptr", pointer),
+                ("i32", str(align)),
+                (f"<{width} x i1>", there),
+                (type_, "zeroinitializer"),
+            ],
+        )
+
+
+def _indices(order: Sequence[int], width: int) -> str:
+    """What a shuffle picks; lanes that come with a later load may hold anything."""
+    named = [f"i32 {i}" for i in order]
+    return ", ".join([*named, *["i32 poison"] * (width - len(named))])
+
+
+def store(text: Text, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
+    """Store to every `step`-th element from a pointer on, and to nothing between."""
+    width = min(lanes * step, REGISTERS[text.masks] // BYTES[scalar])
+    type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
+    for first in range(0, lanes * step, width):
+        there = [(first + i) % step == 0 and first + i < lanes * step for i in range(width)]
+        if not any(there):
+            continue
+        order = ", ".join(
+            f"i32 {(first + i) // step}" if here else "i32 poison" for i, here in enumerate(there)
+        )
+        spread = text.value(
+            f"shufflevector {type_} {value}, {type_} poison, <{width} x i32> <{order}>"
+        )
+        mask = ", ".join(f"i1 {'true' if here else 'false'}" for here in there)
+        arguments = [
+            (f"<{width} x {scalar}>", spread),
+            ("ptr", _at(text, scalar, pointer, first)),
+            ("i32", str(BYTES[scalar])),
+            (f"<{width} x i1>", f"<{mask}>"),
+        ]
+        text.intrinsic(name, "void", arguments)
+
+
+def _suffix(scalar: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(scalar, scalar)
+
+
+def _at(text: Text, scalar: str, pointer: str, element: int) -> str:
+    if not element:
+        return pointer
+    return text.value(f"getelementptr {scalar}, ptr {pointer}, i64 {element}")

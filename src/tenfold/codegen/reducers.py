@@ -1,0 +1,133 @@
+"""Combine: how two partial results of a fold become one, in primitives, by the name of the fold.
+
+Each takes a Body and the parts of the left and of the right partial result (the left one is of
+lower index), hands on the parts of the combined one. The order in which they are combined is the
+tree of docs/decisions/0001.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> body = Body()
+>>> left, right = body.load(0, FLOAT32), body.load(1, FLOAT32)
+>>> COMBINE["add"](body, (left,), (right,))
+(<%2 float32>,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenfold.core.scalar_ir import UNSIGNED, Body, Element
+from tenfold.dtypes import BOOL, kind_of
+
+Parts = tuple[Element, ...]
+
+
+def _add(_: Body, left: Parts, right: Parts) -> Parts:
+    """The sum; of bools whether one of them is true."""
+    pairs = zip(left, right, strict=True)
+    return tuple(x | y if x.dtype == BOOL else x + y for x, y in pairs)
+
+
+def _multiply(_: Body, left: Parts, right: Parts) -> Parts:
+    if len(left) == 1:
+        return (left[0] * right[0],)
+    (a, b), (c, d) = left, right
+    return a * c - b * d, a * d + b * c
+
+
+def _maximum(k: Body, left: Parts, right: Parts) -> Parts:
+    """The larger: NaN if there is one, and -0.0 is below 0.0."""
+    (x,), (y,) = left, right
+    if kind_of(x.dtype) != "f":
+        return (x | y if x.dtype == BOOL else k.select(x < y, y, x),)
+    return (_nan_or(k, x, y, k.select(y < x, x, y), "and"),)
+
+
+def _minimum(k: Body, left: Parts, right: Parts) -> Parts:
+    """The smaller: NaN if there is one, and -0.0 is below 0.0."""
+    (x,), (y,) = left, right
+    if kind_of(x.dtype) != "f":
+        return (x & y if x.dtype == BOOL else k.select(y < x, y, x),)
+    return (_nan_or(k, x, y, k.select(x < y, x, y), "or"),)
+
+
+def _nan_or(k: Body, x: Element, y: Element, chosen: Element, operation: str) -> Element:
+    """`chosen`, which is `y` where one is NaN; of two zeros what the operation makes of
+    their signs. Processors have one instruction for `chosen`.
+    """
+    unsigned = UNSIGNED[x.dtype.itemsize]
+    merged = k.apply(operation, unsigned, k.bits(x, unsigned), k.bits(y, unsigned))
+    return k.select(x != x, x, k.select(x == y, k.bits(merged, x.dtype), chosen))  # x != x: NaN
+
+
+def _position_of(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
+    """The position of the largest or smallest value: the first of equals, the first NaN."""
+
+    def combine(k: Body, left: Parts, right: Parts) -> Parts:
+        (x, i), (y, j) = left, right
+        if x.dtype == BOOL:
+            beats = y & ~x if larger else x & ~y
+            ties = x == y
+        else:
+            beats = x < y if larger else y < x
+            ties = x == y
+            if kind_of(x.dtype) == "f":
+                x_nan, y_nan = x != x, y != y  # NaN alone differs
+                beats = (beats | y_nan) & ~x_nan
+                ties = ties | (x_nan & y_nan)
+        takes = beats | (ties & (j < i))
+        return k.select(takes, y, x), k.select(takes, j, i)
+
+    return combine
+
+
+def _position_in_order(larger: bool) -> Callable[[Body, Parts, Parts], Parts]:
+    """The same where every index on the left is below every one on the right: ties stay left."""
+
+    def combine(k: Body, left: Parts, right: Parts) -> Parts:
+        (x, i), (y, j) = left, right
+        if x.dtype == BOOL:
+            takes = y & ~x if larger else x & ~y
+        elif kind_of(x.dtype) == "f":  # not (y <= x): larger, or one of them is NaN
+            takes = ~(y <= x if larger else x <= y) & (x == x)  # NaN alone differs
+        else:
+            takes = x < y if larger else y < x
+        return k.select(takes, y, x), k.select(takes, j, i)
+
+    return combine
+
+
+def _or(_: Body, left: Parts, right: Parts) -> Parts:
+    return (left[0] | right[0],)
+
+
+def _and(_: Body, left: Parts, right: Parts) -> Parts:
+    return (left[0] & right[0],)
+
+
+def _moments(_: Body, left: Parts, right: Parts) -> Parts:
+    """Count, first element, distance of the mean from it, sum of squared distances from the mean:
+    Chan, Golub, LeVeque 1979 (ops/variance.py), for means instead of sums.
+    """
+    (n, first, drift, squares), (m, other_first, other_drift, other_squares) = left, right
+    count = n + m
+    distance = (other_first - first) - (drift - other_drift)
+    step = distance * (m / count)
+    return count, first, drift + step, (squares + other_squares) + distance * step * n
+
+
+COMBINE: dict[str, Callable[[Body, Parts, Parts], Parts]] = {
+    "add": _add,
+    "product": _multiply,
+    "largest": _maximum,
+    "smallest": _minimum,
+    "first largest": _position_of(larger=True),
+    "first smallest": _position_of(larger=False),
+    "or": _or,
+    "and": _and,
+    "moments": _moments,
+}
+IN_ORDER = COMBINE | {
+    "first largest": _position_in_order(larger=True),
+    "first smallest": _position_in_order(larger=False),
+}
+"""How they are combined where all that is on the left comes before all that is on the right."""

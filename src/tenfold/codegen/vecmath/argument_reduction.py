@@ -1,0 +1,142 @@
+"""Reduction of angles: x = quadrant * pi / 2 + remainder, for sines, cosines and tangents.
+
+Takes an element of radians, hands on the remainder, in [-pi / 4, pi / 4] but for its last bits, and
+the number of the quadrant, an integer of which the two lowest bits hold.
+
+Two ways. Up to `LIMITS` three parts of pi / 2 are taken off one after the other (W. J. Cody and
+W. Waite, Software Manual for the Elementary Functions, 1980, chapter 8). With fma the first
+difference is exact although the part fills the significand: it is a multiple of the part's last
+bit, and below 2. Above, x is multiplied with those bits of 2 / pi that decide its fraction (M. H.
+Payne and R. N. Hanek, Radian Reduction for Trigonometric Functions, SIGNUM Newsletter 18, 1983).
+Either remainder is within a unit in the last place, however near a multiple of pi / 2 x lies.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> body = Body()
+>>> remainder, quadrant = reduced(body, body.load(0, FLOAT32))
+>>> print(remainder.dtype, quadrant.dtype, len(body.instructions))
+float32 int32 12
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tenfold.core.scalar_ir import SIGNED, SIGNIFICAND, Body, Element
+from tenfold.dtypes import FLOAT32, FLOAT64, INT64
+
+LIMITS = {FLOAT32: 2.0**16, FLOAT64: 2.0**40}
+"""How large the angles of the usual way are: there the multiples of pi / 2 are found to 1%, and
+what is beyond the three parts is below 2^-28 of the least remainder."""
+
+# Cut off, not rounded: as all parts are positive, -0 stays -0. From
+# tools/coefficients/trigonometric.py.
+PARTS = {
+    FLOAT32: (1.570796251296997, 7.549789415861596e-08, 5.390302529957765e-15),
+    FLOAT64: (1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32),
+}
+
+TWO_OVER_PI = int(
+    "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561"
+    "B7246E3A424DD2E006492EEA09D1921CFE1DEB1CB129A73EE88235F52EBB4484"
+    "E99C7026B45F7E413991D639835339F49C845F8BBDF9283B1FF897FFDE05980F"
+    "EF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D7527BAC7EBE5F17B"
+    "3D0739F78A5292EA6BFB5FB11F8D5D08",
+    16,
+)
+TWO_OVER_PI_BITS = 1152
+"""What stands behind the binary point of 2 / pi (tools/coefficients/trigonometric.py prints it)."""
+WORD, STRIDE, ABOVE = 48, 16, 54
+"""A word has 48 of the bits, the next one begins 16 later, and a word's first bit counts 2^53."""
+LEAST = ABOVE - WORD
+"""A word of zeros is put first, so that word 0 belongs to angles from 2^6 on."""
+WORDS = tuple(
+    int(np.float64((TWO_OVER_PI >> shift) % 2**WORD * 2.0 ** (ABOVE - WORD)).view(np.int64))
+    for shift in range(TWO_OVER_PI_BITS, -1, -STRIDE)
+)
+
+
+def nearest(k: Body, x: Element) -> tuple[Element, Element]:
+    """Return the nearest whole float, and an integer with its lowest bits (|x| < 2^21, 2^50).
+
+    By the addition of 1.5 * 2^23 (2^52), whose last place counts 1: one instruction on every CPU.
+    """
+    return _whole(k, x + _shifter(x))
+
+
+def _shifter(x: Element) -> float:
+    return 1.5 * 2.0 ** SIGNIFICAND[x.dtype]
+
+
+def _whole(k: Body, shifted: Element) -> tuple[Element, Element]:
+    return shifted - _shifter(shifted), k.bits(shifted, SIGNED[shifted.dtype.itemsize])
+
+
+def reduced(k: Body, x: Element) -> tuple[Element, Element]:
+    """Return remainder and quadrant of an angle of at most `LIMITS`; of a larger one, anything."""
+    turns = k.constant(2 / math.pi, x.dtype)
+    whole, quadrant = _whole(k, k.fma(x, turns, _shifter(x)))
+    remainder = x
+    for part in PARTS[x.dtype]:
+        remainder = k.fma(whole, -part, remainder)
+    return remainder, quadrant
+
+
+def large(k: Body, x: Element) -> Element:
+    """Return whether an angle, or infinity, is past the usual way."""
+    return k.abs(x) > LIMITS[x.dtype]
+
+
+def reduced_large(k: Body, x: Element) -> tuple[Element, Element]:
+    """Return remainder and quadrant of a float64 of at least 2^6; of infinity, NaN.
+
+    The bits of 2 / pi that are taken begin where they and the last bit of x make multiples of 4 no
+    more: what is above does not count. The products with four words of them are exact sums of two
+    floats, of which multiples of 4 are taken off. What is left away is below 2^-122, and no float64
+    is nearer to a multiple of pi / 2 than 2^-61 (J.-M. Muller, Elementary Functions, 3rd edition,
+    chapter 11).
+    """
+    exponent = (k.bits(x, INT64) >> SIGNIFICAND[FLOAT64]) & 0x7FF
+    above = exponent - (1023 + LEAST)
+    word = k.select(above > 0, above >> 4, 0)
+    scale = k.bits(((1023 - LEAST) - (word << 4)) << SIGNIFICAND[FLOAT64], FLOAT64)
+    scaled = x * scale
+    products = []
+    for number in range(4):
+        factor = k.table(word + number * (WORD // STRIDE), WORDS, FLOAT64)
+        part = scaled * 2.0 ** (-WORD * number)
+        product = part * factor
+        products.append((product, k.fma(part, factor, -product)))
+    return _assembled(k, products)
+
+
+def _assembled(k: Body, products: list[tuple[Element, Element]]) -> tuple[Element, Element]:
+    (first, first_rest), (second, second_rest), (third, third_rest), (fourth, _) = products
+    high = _modulo_four(k, first) + _modulo_four(k, first_rest)  # exact: multiples of 2^-46
+    low = _modulo_four(k, second)
+    whole, quadrant = nearest(k, high + low)
+    head, head_rest = exact_sum(high - whole, low)
+    tail, tail_rest = exact_sum(second_rest, third)
+    head, rest = exact_sum(head, tail)
+    rest = ((tail_rest + rest) + head_rest) + (third_rest + fourth)
+    fraction = head + rest
+    fraction_rest = (head - fraction) + rest
+    half_pi, beyond, _ = PARTS[FLOAT64]
+    remainder = fraction * half_pi
+    missing = k.fma(fraction, half_pi, -remainder)
+    return remainder + k.fma(fraction, beyond, k.fma(fraction_rest, half_pi, missing)), quadrant
+
+
+def _modulo_four(k: Body, x: Element) -> Element:
+    return k.fma(k.rint(x * 0.25), -4.0, x)
+
+
+def exact_sum(x: Element, y: Element) -> tuple[Element, Element]:
+    """Return the rounded sum and what rounding lost.
+
+    D. E. Knuth, The Art of Computer Programming, volume 2, section 4.2.2, theorem B.
+    """
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)

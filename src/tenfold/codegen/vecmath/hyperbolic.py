@@ -1,0 +1,333 @@
+"""Hyperbolic functions and their inverses, as packets of float32 and float64.
+
+Takes a Body and its element, hands on the element of the result. The first three are made of an
+exponential whose argument may be a sum of two elements, the inverses of a logarithm of such a sum;
+sums of two are kept where one rounding would cost the result more than half a unit.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> k = Body()
+>>> tanh(k, k.load(0, FLOAT32)).dtype
+dtype('float32')
+
+The largest errors stand in the docstrings, in units in the last place of the exact result: float32
+of all numbers against float64, float64 of eight million numbers against 80-bit arithmetic.
+The coefficients are Remez' best approximations, made by `tools/coefficients/hyperbolic.py`; beside
+each table stands the largest error as a share of the function it is for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tenfold.codegen.vecmath.exponential import CONSTANTS
+from tenfold.codegen.vecmath.logarithm import LAYOUTS, factors, normal_offset, parted
+from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element
+from tenfold.dtypes import FLOAT32, FLOAT64
+
+# Table.
+SINH = {
+    FLOAT32: (  # 2**-26.1
+        0.1666654348373413,
+        0.008366573601961136,
+    ),
+    FLOAT64: (  # 2**-60.6
+        0.16666666666666677,
+        0.008333333333321627,
+        0.0001984126988614408,
+        2.755724418314929e-06,
+        2.5109048880319203e-08,
+    ),
+}
+"""P in sinh(r) = r + r**3 * P(r**2), |r| <= log(2) / 2."""
+COSH = {
+    FLOAT32: (  # 2**-29.9
+        0.5,
+        0.041666265577077866,
+        0.001394628663547337,
+    ),
+    FLOAT64: (  # 2**-56.9
+        0.5000000000000013,
+        0.04166666666651373,
+        0.0013888888947417243,
+        2.4801489552157058e-05,
+        2.7631413621131554e-07,
+    ),
+}
+"""P in cosh(r) = 1 + r**2 * P(r**2), |r| <= log(2) / 2."""
+ASINH = {
+    FLOAT32: (  # 2**-28.9
+        -0.1666664332151413,
+        0.0749865248799324,
+        -0.04438450559973717,
+        0.02816903032362461,
+        -0.01323732640594244,
+    ),
+    FLOAT64: (  # 2**-55.8
+        -0.16666666666665694,
+        0.0749999999977093,
+        -0.04464285695517142,
+        0.03038193675649834,
+        -0.022371975428210397,
+        0.017349989445459305,
+        -0.013937127070627565,
+        0.011364939555578482,
+        -0.008909047610239246,
+        0.005794602025258239,
+        -0.002184643512739008,
+    ),
+}
+"""P in asinh(x) = x + x**3 * P(x**2), |x| <= 1 / 2."""
+EXP = {dtype: constants.expm1 for dtype, constants in CONSTANTS.items()}
+"""P in exp(r) = 1 + r + r**2 * P(r), |r| <= log(2) / 2."""
+LOG2 = {
+    FLOAT32: (0.693145751953125, 1.4286068203094172e-06),
+    FLOAT64: (0.6931471805598903, 5.497923018708371e-14),
+}
+"""log(2) as a sum: the first has so many zeros at its end that whole multiples of it are exact."""
+BIAS = {FLOAT32: 127, FLOAT64: 1023}
+"""What the exponent field of a float holds above its exponent."""
+SCALED = {FLOAT32: (60.0, 64, 133.1), FLOAT64: (350.0, 512, 1065.0)}
+"""From the first on exponentials are made with exponents that much lower, up to the last, from
+which on they overflow all the same."""
+
+
+def field(k: Body, exponent: int, dtype: np.dtype) -> Element:
+    """Return the bits of 2**exponent, as an unsigned integer."""
+    value = (BIAS[dtype] + exponent) << SIGNIFICAND[dtype]
+    return k.constant(value, UNSIGNED[dtype.itemsize])
+
+
+def whole(k: Body, x: Element, factor: float, shift: int = 0) -> tuple[Element, Element]:
+    """Return x * factor + shift rounded to whole (ties to even): as a float, and as an unsigned
+    integer that added to the bits of a float multiplies it by that power of 2.
+
+    Adding 1.5 * 2**52 (float32: 2**23) leaves the whole number in the last bits of the sum.
+    """
+    stored = SIGNIFICAND[x.dtype]
+    magic = 1.5 * 2.0**stored
+    total = k.fma(x, factor, magic + shift)
+    return total - magic, k.bits(total, UNSIGNED[x.dtype.itemsize]) << stored
+
+
+def clamped(k: Body, x: Element, largest: float) -> Element:
+    """Return `x`, or `largest` where it is above; NaN stays."""
+    return k.select(x > largest, largest, x)
+
+
+def reduced(k: Body, x: Element, tail: Element | None = None) -> tuple[Element, ...]:
+    """Return r, its tail, n as an integer for exponents: x + tail = r + its tail + n * log(2).
+
+    n is whole and |r| at most log(2) / 2 (and what rounding adds). W. J. Cody and W. Waite,
+    Software Manual for the Elementary Functions, 1980, chapter 6.
+    """
+    high, low = LOG2[x.dtype]
+    n, exponent = whole(k, x, 1 / math.log(2))
+    first = k.fma(n, -high, x)  # exact
+    rest = n * -low if tail is None else k.fma(n, -low, tail)
+    r = first + rest
+    return r, rest - (r - first), exponent
+
+
+def tanh(k: Body, x: Element) -> Element:
+    """Return the hyperbolic tangent; errors up to 1.00 (float32) and 1.00 (float64).
+
+    With 2 * |x| = r + n * log(2), s = 2**-n and q = exp(r) - 1 it is (1 - s + q) / (1 + s + q).
+    What the sums and the division lose is made up for.
+    """
+    dtype = x.dtype
+    double = clamped(k, k.abs(x), 9.5 if dtype == FLOAT32 else 20.0) * 2.0
+    r, tail, exponent = reduced(k, double)
+    inverse = k.bits(field(k, 0, dtype) - exponent, dtype)
+    rest = k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
+    above, lost_above = _sum(1.0 - inverse, r, rest)
+    one = 1.0 + inverse
+    below, lost_below = _sum(one, r, rest)
+    lost_below = lost_below + (inverse - (one - 1.0))
+    reciprocal = 1.0 / below
+    made = above * reciprocal
+    remainder = k.fma(-made, below, above) + k.fma(-made, lost_below, lost_above)
+    return k.copysign(k.fma(remainder, reciprocal, made), x)
+
+
+def _sum(x: Element, y: Element, z: Element) -> tuple[Element, Element]:
+    """Return x + y + z and what it lost, for x = 0 or |x| >= |y|, |x + y| >= |z|.
+
+    T. J. Dekker, A floating-point technique for extending the available precision, Numerische
+    Mathematik 18, 1971.
+    """
+    first = x + y
+    second = first + z
+    return second, (z - (second - first)) + (y - (first - x))
+
+
+def _halves(k: Body, a: Element, base: Element) -> tuple[Element, ...]:
+    """Return (up + down), (up - down), sinh(r), cosh(r) - 1 for a = r + n * log(2), not below 0.
+
+    up is 2**n times the power of 2 whose bits are `base`, down is 2**-n times the same.
+    """
+    dtype = a.dtype
+    r, tail, exponent = reduced(k, a)
+    up = k.bits(base + exponent, dtype)
+    # Beyond some 40 the inverse plays no part, and its exponent would not fit.
+    down = k.select(a > 40.0, 0.0, k.bits(base - exponent, dtype))
+    z = r * r
+    odd = r + k.fma(r * z, k.polynomial(z, SINH[dtype]), tail)
+    return up + down, up - down, odd, z * k.polynomial(z, COSH[dtype])
+
+
+def _sinh(k: Body, x: Element, a: Element, base: Element) -> Element:
+    plus, minus, odd, even = _halves(k, a, base)
+    made = (minus + k.fma(minus, even, plus * odd)) * 2.0
+    # Below, x is its own sine; a quarter of a subnormal one would lose bits.
+    tiny = 2.0**-13 if x.dtype == FLOAT32 else 2.0**-28
+    return k.copysign(k.select(k.abs(x) < tiny, k.abs(x), made), x)
+
+
+def _cosh(k: Body, a: Element, base: Element) -> Element:
+    plus, minus, odd, even = _halves(k, a, base)
+    return (plus + k.fma(plus, even, minus * odd)) * 2.0
+
+
+def _not_infinite(k: Body, x: Element) -> tuple[Element, Element]:
+    """Return |x|, at most what has an infinite sine, and the bits of 1/4: no half overflows."""
+    return clamped(k, k.abs(x), 89.5 if x.dtype == FLOAT32 else 710.5), field(k, -2, x.dtype)
+
+
+def sinh(k: Body, x: Element) -> Element:
+    """Return the hyperbolic sine; errors up to 1.92 (float32) and 1.80 (float64).
+
+    With |x| = r + n * log(2), by sinh(r) and cosh(r): nothing is divided.
+    """
+    return _sinh(k, x, *_not_infinite(k, x))
+
+
+def cosh(k: Body, x: Element) -> Element:
+    """Return the hyperbolic cosine, as `sinh`; errors up to 2.00 (float32) and 1.68 (float64)."""
+    return _cosh(k, *_not_infinite(k, x))
+
+
+def exp_scale(k: Body, x: Element) -> Element:
+    """Return the power of 2 that `exp_scaled` leaves out: 1 for all but large arguments."""
+    limit, lift, _ = SCALED[x.dtype]
+    down = k.select(x < -limit, k.constant(2.0**-lift, x.dtype), 1.0)
+    return k.select(x > limit, 2.0**lift, down)
+
+
+def exp_scaled(k: Body, x: Element) -> Element:
+    """Return exp(x) / exp_scale(x), which is in range far beyond exp(x): for complex functions."""
+    dtype = x.dtype
+    limit, lift, last = SCALED[dtype]
+    inside = clamped(k, k.select(x < 5.0 - last, 5.0 - last, x), last)
+    r, tail, exponent = reduced(k, inside)
+    base = k.select(inside < -limit, field(k, lift, dtype), field(k, 0, dtype))
+    base = k.select(inside > limit, field(k, -lift, dtype), base)
+    q = r + k.fma(r * r, k.polynomial(r, EXP[dtype]), tail)
+    return (q + 1.0) * k.bits(base + exponent, dtype)
+
+
+def _scaled(k: Body, x: Element) -> tuple[Element, Element, Element]:
+    """Return whether |x| is past `exp_scaled`, |x| up to there, and the bits of 1/4 or far less."""
+    limit, lift, last = SCALED[x.dtype]
+    a = k.abs(x)
+    base = k.select(a > limit, field(k, -2 - lift, x.dtype), field(k, -2, x.dtype))
+    return a > last - 2.0, clamped(k, a, last - 2.0), base
+
+
+def sinh_scaled(k: Body, x: Element) -> Element:
+    """Return sinh(x) / exp_scale(|x|)."""
+    past, a, base = _scaled(k, x)
+    return k.select(past, k.copysign(k.constant(math.inf, x.dtype), x), _sinh(k, x, a, base))
+
+
+def cosh_scaled(k: Body, x: Element) -> Element:
+    """Return cosh(x) / exp_scale(|x|)."""
+    past, a, base = _scaled(k, x)
+    return k.select(past, math.inf, _cosh(k, a, base))
+
+
+def _log(k: Body, x: Element, tail: Element, more: Element | None = None) -> Element:
+    """Return log(x + tail) + more * log(2): x from 0.7 to half the largest number, small tail.
+
+    What it makes of numbers that are not finite means nothing.
+    """
+    constants, layout, stored = CONSTANTS[x.dtype], LAYOUTS[x.dtype], SIGNIFICAND[x.dtype]
+    n, first = parted(k, x, normal_offset(x))
+    n = n if more is None else n + more
+    bits = k.bits(x, UNSIGNED[x.dtype.itemsize]) + (layout.one - layout.low)
+    tail = tail * k.bits(2 * layout.one - (bits & (-1 << stored)), x.dtype)
+    f = first + tail
+    rest = k.fma(*factors(k, f), tail - (f - first))
+    return k.fma(n, constants.head, k.fma(n, constants.tail, f + rest))
+
+
+def _log_sum(k: Body, larger: Element, smaller: Element, x: Element) -> Element:
+    """Return the log of the sum of |x| and the root of x**2 + 1 or x**2 - 1, whichever is larger.
+
+    Where the square might overflow and the 1 plays no part it is log(2 * |x|).
+    """
+    dtype = x.dtype
+    big = x > (2.0**14 if dtype == FLOAT32 else 2.0**30)
+    total = larger + smaller
+    tail = smaller - (total - larger)  # exact
+    two = k.constant(2.0, dtype)
+    # Halved: the logarithm's tail is scaled by a power of 2 that has to fit.
+    total, tail = k.select(big, x * 0.5, total), k.select(big, 0.0, tail)
+    made = _log(k, total, tail, k.select(big, two, 0.0))
+    return k.select(x < math.inf, made, x)
+
+
+def asinh(k: Body, x: Element) -> Element:
+    """Return the inverse of the hyperbolic sine; errors up to 2.53 (float32) and 2.60 (float64).
+
+    A polynomial up to 1/2, log(|x| + sqrt(x**2 + 1)) above.
+    """
+    a = k.abs(x)
+    z = a * a
+    near = k.fma(a * z, k.polynomial(z, ASINH[x.dtype]), a)
+    far = _log_sum(k, k.sqrt(k.fma(a, a, 1.0)), a, a)
+    return k.copysign(k.select(a < 0.5, near, far), x)
+
+
+def acosh(k: Body, x: Element) -> Element:
+    """Return the inverse of the hyperbolic cosine; errors up to 1.82 (float32) and 1.86 (float64).
+
+    log(x + sqrt(x**2 - 1)) with x**2 - 1 = t**2 + 2 * t for t = x - 1.
+    """
+    t = x - 1.0
+    made = _log_sum(k, x, k.sqrt(k.fma(t, t, t + t)), x)
+    return k.select(x < 1.0, math.nan, made)
+
+
+def atanh(k: Body, x: Element) -> Element:
+    """Return the inverse of the hyperbolic tangent; errors up to 1.16 (float32) and 1.32 (float64).
+
+    Half the log of 1 + q for q = 2 * |x| / (1 - |x|), with 1 / (1 - |x|) = 1 + q / 2 for the
+    remainder of that division.
+    """
+    a = k.abs(x)
+    below = 1.0 - a
+    double = a + a
+    q = double / below
+    remainder = k.fma(-q, below, double) - q * ((1.0 - below) - a)
+    total = q + 1.0
+    tail = k.fma(remainder, k.fma(q, 0.5, 1.0), q - (total - 1.0))
+    made = _log(k, total, tail) * 0.5
+    edge = k.select(a == 1.0, k.constant(math.inf, x.dtype), math.nan)
+    return k.copysign(k.select(a < 1.0, made, edge), x)
+
+
+FORMULAS: dict[str, Callable[..., Element]] = {
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+    "asinh": asinh,
+    "acosh": acosh,
+    "atanh": atanh,
+    "exp_scale": exp_scale,
+    "exp_scaled": exp_scaled,
+    "sinh_scaled": sinh_scaled,
+    "cosh_scaled": cosh_scaled,
+}

@@ -1,0 +1,95 @@
+"""The canonical tree in which reductions are folded: it depends on the length alone.
+
+Takes an ndarray and a function that combines two, hands on the folded ndarray. Each reduced axis
+is folded by itself, the innermost first. Along an axis, element i stands in block i // 1024, in row
+i % 1024 // 32 and lane i % 32 of it. A lane is folded pairwise, neighbouring rows first; the lanes
+of a block are folded by halves (lane j with j + 16, then j + 8, ...); blocks are folded pairwise,
+neighbours first. What is missing at the end is skipped. Why this tree: docs/decisions/0001.
+
+>>> fold_axes(np.add, np.arange(6.0).reshape(2, 3), (0, 1), False, identity=0)
+array(15.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tenfold.core.shape_rules import MOST_AXES
+
+LANES = 32
+BLOCK = 1024
+MOST_UNSPLIT = MOST_AXES - 2
+"""Axes of an array that can be folded as it is: folding splits one of them in three."""
+
+Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def fold_axes(
+    combine: Combine, x: np.ndarray, axes: tuple[int, ...], keepdims: bool, identity: object
+) -> np.ndarray:
+    """Fold `axes` of `x`, given in rising order; an empty axis gives `identity`."""
+    for axis in reversed(axes):
+        folded = fold_last(combine, np.moveaxis(x, axis, -1), identity)
+        x = np.expand_dims(folded, axis)
+    return x if keepdims else np.squeeze(x, axes)
+
+
+def fold_last(combine: Combine, x: np.ndarray, identity: object) -> np.ndarray:
+    """Fold the last axis of `x`, (..., n), to (...)."""
+    length = x.shape[-1]
+    if length == 0:
+        return np.full(x.shape[:-1], identity, x.dtype)
+    if x.ndim > MOST_UNSPLIT:
+        rows = fold_last(combine, x.reshape(-1, length), identity)
+        return rows.reshape(x.shape[:-1])
+    whole = length - length % BLOCK
+    blocks = []
+    if whole:
+        rows = x[..., :whole].reshape(*x.shape[:-1], whole // BLOCK, BLOCK // LANES, LANES)
+        blocks.append(_fold_lanes(combine, _fold_rows(combine, rows)))
+    if whole < length:
+        lanes = _fold_ragged_rows(combine, x[..., whole:])
+        blocks.append(_fold_lanes(combine, lanes)[..., None])
+    if len(blocks) == 1 and blocks[0].shape[-1] == 1:
+        return blocks[0][..., 0]
+    return _fold_rows(combine, np.concatenate(blocks, axis=-1)[..., None])[..., 0]
+
+
+def _fold_rows(combine: Combine, x: np.ndarray) -> np.ndarray:
+    """Fold (..., rows, lanes) to (..., lanes), pairwise: rows 0 and 1, 2 and 3, ..."""
+    while (rows := x.shape[-2]) > 1:
+        pairs = combine(x[..., 0 : rows - 1 : 2, :], x[..., 1::2, :])
+        x = np.concatenate((pairs, x[..., -1:, :]), axis=-2) if rows % 2 else pairs
+    return x[..., 0, :]
+
+
+def _fold_ragged_rows(combine: Combine, x: np.ndarray) -> np.ndarray:
+    """Fold the rows of a block that is not full, (..., n), to (..., lanes).
+
+    The first n % 32 lanes have one row more than the others.
+    """
+    length = x.shape[-1]
+    rows, longer = divmod(length, LANES)
+    lanes = []
+    full = x[..., : rows * LANES].reshape(*x.shape[:-1], rows, LANES)
+    if longer:
+        last = x[..., None, rows * LANES :]
+        lanes.append(_fold_rows(combine, np.concatenate((full[..., :longer], last), axis=-2)))
+    if rows:
+        lanes.append(_fold_rows(combine, full[..., longer:]))
+    return lanes[0] if len(lanes) == 1 else np.concatenate(lanes, axis=-1)
+
+
+def _fold_lanes(combine: Combine, x: np.ndarray) -> np.ndarray:
+    """Fold (..., lanes) to (...), by halves: lane j with j + 16, then with j + 8, ..."""
+    half = LANES // 2
+    while half:
+        lanes = x.shape[-1]
+        if lanes > half:
+            pairs = combine(x[..., : lanes - half], x[..., half:])
+            alone = x[..., lanes - half : half]
+            x = np.concatenate((pairs, alone), axis=-1) if alone.shape[-1] else pairs
+        half //= 2
+    return x[..., 0]

@@ -1,0 +1,117 @@
+"""Where an operation finds the element it returns, in words that its declaration can use.
+
+Takes the index of an element of the result, hands on what stands at indices of the inputs: the rule
+`element_at(k, at, *sources, *params)` of an operation says with them which input is read where, and
+under which condition. Numbers that follow from shapes are taken by `at.number`, so that a kernel
+does not depend on them.
+
+>>> body = Body()
+>>> at = Position((body.index(0),), (5,), lambda n: body.constant(n, INT64))
+>>> x = Source((3,), INT64, lambda index, valid: body.gather(0, INT64, index[0], valid))
+>>> inside = at[0] < at.number(3)
+>>> element = either(body, inside, x.at(at, inside), body.constant(7, INT64))
+>>> print(body)
+%0 = index int64, 0
+%1 = constant int64, 3
+%2 = less bool %0 %1
+%3 = gather int64 %0 %2, 0
+%4 = constant int64, 7
+%5 = select int64 %2 %3 %4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.shape_rules import Shape
+from tenfold.dtypes import INT64, kind_of
+
+
+class Piece(NamedTuple):
+    """A block of a result: part of an input, or one value."""
+
+    start: tuple[int, ...]
+    """Where it begins in the result, on each axis."""
+    shape: Shape
+    source: int | None = None
+    """The number of the input; None: it holds `fill`."""
+    reads: tuple[tuple[int | None, int, int], ...] | None = None
+    """How the input is read, as a view's (`Op.reads`) of this shape; None: as it is."""
+    fill: complex = 0
+
+
+@dataclass(frozen=True)
+class Position:
+    """The index of an element of the result: an int64 element for each axis."""
+
+    axes: tuple[Element, ...]
+    shape: Shape
+    """Of the result."""
+    number: Callable[[int], Element]
+    """From a number to an int64 element that is given at the launch."""
+
+    def __getitem__(self, axis: int) -> Element:
+        return self.axes[axis]
+
+    def __iter__(self) -> Iterator[Element]:
+        return iter(self.axes)
+
+    def __len__(self) -> int:
+        return len(self.axes)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input: its shape, the dtype in which its elements come, and how one is read."""
+
+    shape: Shape
+    dtype: np.dtype
+    read: Callable[[Sequence[Element], Element | None], Operand]
+
+    def at(self, index: Position | Sequence[Element], valid: Element | None = None) -> Operand:
+        """Return the element at an index where `valid` (everywhere if None), else 0.
+
+        The index of an axis of length 1 is 0, whatever it says.
+        """
+        elements = tuple(index)
+        assert len(elements) == len(self.shape), "an index for each axis"
+        return self.read(elements, valid)
+
+
+def either(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
+    """Return `x` where a condition holds, else `y`: elements, or complex ones part by part."""
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return Pair(*(k.select(condition, a, b) for a, b in zip(x, y, strict=True)))
+    assert isinstance(x, Element), "both are real"
+    assert isinstance(y, Element), "or both complex"
+    return k.select(condition, x, y)
+
+
+def inside(at: Position, index: Element, length: int) -> Element:
+    """Return whether an index lies on an axis of this length."""
+    return (index >= 0) & (index < at.number(length))
+
+
+def moved(at: Position, axis: int, index: Element) -> tuple[Element, ...]:
+    """Return the index with that of one axis replaced."""
+    return (*at.axes[:axis], index, *at.axes[axis + 1 :])
+
+
+def counted_from_end(k: Body, at: Position, index: Operand, length: int) -> Element:
+    """Return a given index, a negative one from the end, as int64; out of bounds the launch fails
+    before anything is read there.
+    """
+    assert isinstance(index, Element), "indices are integers"
+    position, count = k.convert(index, INT64), at.number(length)
+    if kind_of(index.dtype) == "i":
+        position = k.select(position < 0, position + count, position)
+    k.fail((position < 0) | (position >= count))  # a large uint64 has wrapped
+    return position
+
+
+__all__ = ["Piece", "Position", "Source", "counted_from_end", "either", "inside", "moved"]

@@ -1,0 +1,357 @@
+"""The decorators that declare operations: `elementwise`, `movement`, `reduction`, `operation`,
+`derived`.
+
+Each takes the facts of an operation and decorates a function that carries the public signature and
+the public docstring, and hands on the registered Op (or Derived).
+
+- `elementwise` with `reference`: a primitive; the body is a docstring alone. `kernel` is its value
+  in instructions of a kernel (`core/scalar_ir.py`).
+- `elementwise` without: the body is the element rule, in other operations on Arrays.
+- `movement`, `operation`: the body binds the arguments: it returns `Call(inputs, params)`.
+- `reduction`: the family binds `axis` and `keepdims`; the body is a docstring alone.
+- `derived`: the body makes the nodes itself.
+
+>>> from tenfold.core.op import OPS
+>>> OPS["exp"].page
+'elementary'
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Derived, Inferred, Kind, Op, P, Params, register
+from tenfold.core.pattern import Pattern
+from tenfold.core.shape_rules import Axis, Shape, broadcast, normalize_axes, reduced
+from tenfold.dtypes import HALVES, canonical, kind_of, names, promote, wide
+from tenfold.errors import DTypeError, ShapeError
+
+DtypeRule = Callable[[Sequence[Type]], tuple[tuple[np.dtype, ...], np.dtype]]
+"""From the operands' Types to (each operand's dtype in the computation, the result's dtype)."""
+
+
+def array(value: Any) -> Array:
+    """Return an argument as an Array: ndarrays and numbers are imported, lists refused."""
+    if type(value) is Array:
+        return value
+    made = _converter(value, None)
+    if made is NotImplemented:
+        raise no_array(value)
+    imported: Array = made
+    return imported
+
+
+def no_array(value: object, operation: str = "exp") -> DTypeError:
+    """Return the error, to be raised, of an argument that is no array and no number; in a rule's
+    pattern `operation`, or one such as it, is written otherwise.
+    """
+    rule = f"{type(value).__name__} is no array and no number"
+    remedy = "make an array of it first, with tn.asarray(...)"
+    if isinstance(value, Pattern):
+        rule = f"{type(value).__name__} of a rule's pattern is no array"
+        remedy = f"write tn.rules.pattern.{operation.replace('.', '_')}(...) in a pattern"
+    return DTypeError("", rule, remedy=remedy)
+
+
+def as_stack(_: int, *params: Any) -> Params:
+    """The `batch_params` of an operation on stacks of what it works on: the same params."""
+    return params
+
+
+def along_next_axis(_: int, axis: int, *rest: Any) -> Params:
+    """The `batch_params` of an operation along an axis that its params begin with."""
+    return (axis + 1, *rest)
+
+
+FORMULA_COST = 20.0
+"""What an elementary function costs, in additions."""
+_converter: Callable[[Any, Any], Any]
+
+
+def set_converter(converter: Callable[[Any, Any], Any]) -> None:
+    """Say how foreign operands are imported; called by the array room, which knows."""
+    global _converter
+    _converter = converter
+
+
+def values(x: Array, operation: str) -> np.ndarray:
+    """Compute and return the values of `x`, read-only: a result's shape depends on them."""
+    return _reader(x, operation)
+
+
+_reader: Callable[[Array, str], np.ndarray]
+
+
+def set_reader(reader: Callable[[Array, str], np.ndarray]) -> None:
+    """Say how values are computed; called by the array room, which knows."""
+    global _reader
+    _reader = reader
+
+
+def _facts(
+    function: Callable[..., Any], facts: dict[str, Any], reference: Callable[..., Any] | None
+) -> dict[str, Any]:
+    """Fill in what is seen from the function itself."""
+    facts.setdefault("name", function.__name__)
+    if facts.get("formula"):
+        facts.setdefault("cost", FORMULA_COST)
+    facts.setdefault("page", (function.__module__ or "").rpartition(".")[2])
+    facts["samples"] = tuple(facts.get("samples", ()))
+    facts["numpy"] = tuple(facts.get("numpy", ()))
+    if isinstance(reference, np.ufunc) and reference not in facts["numpy"]:
+        facts["numpy"] = (reference, *facts["numpy"])
+    return facts
+
+
+def _finish(op: Op[P]) -> Op[P]:
+    if op.public:
+        register(op)
+    return op
+
+
+def binder(
+    function: Callable[..., Any],
+) -> Callable[[Sequence[Any], Mapping[str, Any]], inspect.BoundArguments]:
+    """Return what binds a call's arguments, with defaults; a wrong one is a TypeError naming it."""
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    named = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    required = {name for name, default in named.items() if default is inspect.Parameter.empty}
+    positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+    usual = None if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+
+    def bind(args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        if len(args) == usual and required <= kwargs.keys() <= named.keys():
+            # `Signature.bind` alone takes longer than all the rest of a call.
+            arguments = {**dict(zip(positional, args, strict=True)), **named, **kwargs}
+            return inspect.BoundArguments(signature, arguments)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            many = usual is not None and len(args) > usual and named
+            hint = f"; by name alone: {', '.join(f'{name}=' for name in named)}" if many else ""
+            raise TypeError(f"{function.__name__}() {error}{hint}") from None
+        bound.apply_defaults()
+        return bound
+
+    return bind
+
+
+def elementwise(
+    *, dtypes: DtypeRule | None = None, reference: Callable[..., Any] | None = None, **facts: Any
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare an operation on the elements at one index of broadcast operands.
+
+    `dtypes` may be left out for an element rule: its result is what the rule's expression has, and
+    half operands are computed in float32 and rounded once. `kernel(body, *operands)` is a
+    primitive's rule in instructions, on elements of the dtypes that `dtypes` names.
+    """
+
+    def declare(function: Callable[P, Array]) -> Op[P]:
+        arity = len(inspect.signature(function).parameters)
+        bound_arguments = binder(function)
+        element = function if reference is None else None
+
+        def rule(types: tuple[Type, ...]) -> Inferred:
+            shape = broadcast(*(type_.shape for type_ in types))
+            if element is not None:
+                return _traced(element, types, shape, dtypes or _promoted)
+            assert dtypes is not None, "a primitive states its dtype rule"
+            operands, result = dtypes(types)
+            return Inferred(((shape, result),), operands)
+
+        def bind(*args: Any, **kwargs: Any) -> Call:
+            if kwargs or len(args) != arity:
+                args = bound_arguments(args, kwargs).args
+            return Call(args)
+
+        bind.__name__ = function.__name__
+        return _finish(
+            Op(
+                function=function,
+                kind=Kind.MAP,
+                rule=rule,
+                bind=bind,
+                element=element,
+                reference=reference,
+                dtypes=dtypes or _promoted,
+                shapes="broadcast",
+                by_itself=True,
+                promotes=True,
+                **_facts(function, facts, reference),
+            )
+        )
+
+    return declare
+
+
+def _promoted(types: Sequence[Type]) -> tuple[tuple[np.dtype, ...], np.dtype]:
+    """The dtype rule of an element rule that states none: all operands in the common dtype."""
+    common = promote(types)
+    return (common,) * len(types), common
+
+
+def _traced(
+    element: Callable[..., Array], types: Sequence[Type], shape: Shape, dtypes: DtypeRule
+) -> Inferred:
+    """Infer by running the element rule on placeholders; half operands enter it as float32."""
+    operands = dtypes(types)[0]
+    device = next(type_.device for type_ in types if not type_.weak)
+    placeholders = (_native.placeholder(Type((), wide(dtype), device)) for dtype in operands)
+    result = element(*placeholders).dtype
+    halves = [dtype for dtype in operands if dtype in HALVES]
+    if halves and result == wide(halves[0]):
+        result = halves[0]
+    return Inferred(((shape, result),), tuple(wide(dtype) for dtype in operands))
+
+
+def movement(
+    *, shape: Callable[..., Shape], reference: Callable[..., Any], **facts: Any
+) -> Callable[[Callable[P, Call]], Op[P]]:
+    """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
+    facts.setdefault("follow", "types")
+    facts.setdefault("by_itself", True)
+
+    def declare(function: Callable[P, Call]) -> Op[P]:
+        def rule(types: tuple[Type, ...], *params: Any) -> Inferred:
+            (type_,) = types
+            return Inferred(((shape(type_.shape, *params), type_.dtype),), (type_.dtype,))
+
+        return _finish(
+            Op(
+                function=function,
+                kind=Kind.VIEW,
+                rule=rule,
+                bind=function,
+                reference=reference,
+                **_facts(function, facts, reference),
+            )
+        )
+
+    return declare
+
+
+def reduction(
+    *,
+    dtypes: Callable[..., tuple[np.dtype, np.dtype]],
+    reference: Callable[..., Any],
+    empty: bool = True,
+    axes_of: Callable[[Axis, int], tuple[int, ...]] = normalize_axes,
+    **facts: Any,
+) -> Callable[[Callable[P, Array]], Op[P]]:
+    """Declare a reduction over axes. The function's parameters after `x` are `axis`, then what the
+    dtype rule takes, then `keepdims`; params are (axes, keepdims, *the rest).
+
+    `dtypes(type, *rest)` gives (operand, result); `empty=False`: an empty axis has no answer;
+    `axes_of(axis, ndim)` gives the axes, in rising order.
+    """
+
+    def declare(function: Callable[P, Array]) -> Op[P]:
+        bound_arguments = binder(function)
+
+        def rule(
+            types: tuple[Type, ...], axes: tuple[int, ...], keepdims: bool, *rest: Any
+        ) -> Inferred:
+            (type_,) = types
+            if not empty:
+                _refuse_empty(type_, axes)
+            operand, result = dtypes(type_, *rest)
+            return Inferred(((reduced(type_.shape, axes, keepdims), result),), (operand,))
+
+        def bind(*args: Any, **kwargs: Any) -> Call:
+            bound = bound_arguments(args, kwargs)
+            x = array(bound.arguments.pop("x"))
+            axes = axes_of(bound.arguments.pop("axis"), x.ndim)
+            keepdims = bool(bound.arguments.pop("keepdims"))
+            rest = tuple(
+                canonical(value, function.__name__)
+                if name == "dtype" and value is not None
+                else value
+                for name, value in bound.arguments.items()
+            )
+            return Call((x,), (axes, keepdims, *rest))
+
+        return _finish(
+            Op(
+                function=function,
+                kind=Kind.COMPLEX,
+                rule=rule,
+                bind=bind,
+                reference=reference,
+                reduces=True,
+                shapes="reduced",
+                by_itself=True,
+                follow="ranks",
+                **_facts(function, facts, reference),
+            )
+        )
+
+    return declare
+
+
+def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:
+    if any(type_.shape[axis] == 0 for axis in axes):
+        raise ShapeError(
+            "",
+            f"axis {axes if len(axes) != 1 else axes[0]} of shape {type_.shape} is empty "
+            "and there is no identity",
+            remedy="test x.size first, or concat an identity of your own",
+        )
+
+
+def operation(
+    *,
+    rule: Callable[..., Inferred],
+    reference: Callable[..., Any],
+    kind: Kind = Kind.COMPLEX,
+    **facts: Any,
+) -> Callable[[Callable[P, Call]], Op[P]]:
+    """Declare an operation of any form: `rule(types, *params)`, `reference(*arrays, *params)`."""
+
+    def declare(function: Callable[P, Call]) -> Op[P]:
+        return _finish(
+            Op(
+                function=function,
+                kind=kind,
+                rule=rule,
+                bind=function,
+                reference=reference,
+                **_facts(function, facts, reference),
+            )
+        )
+
+    return declare
+
+
+def derived(
+    *, reference: Callable[..., Any] | None = None, **facts: Any
+) -> Callable[[Callable[P, Any]], Derived[P]]:
+    """Declare an operation that a call makes of others; `reference` is for the tests."""
+
+    def declare(function: Callable[P, Any]) -> Derived[P]:
+        made: Derived[P] = Derived(
+            function=function, reference=reference, **_facts(function, facts, reference)
+        )
+        register(made)
+        return made
+
+    return declare
+
+
+def refuse_dtype(rule: str, types: Sequence[Type], remedy: str) -> DTypeError:
+    """Return the error of a dtype rule, to be raised, with the dtypes it saw."""
+    return DTypeError("", f"{rule}, not {names([type_.dtype for type_ in types])}", remedy=remedy)
+
+
+def refuse_unordered(types: Sequence[Type]) -> None:
+    """Raise the DTypeError of an operation that needs an order, for complex numbers."""
+    if kind_of(promote(types)) == "c":
+        raise refuse_dtype(
+            "needs real numbers", types, "complex numbers have no order; take tn.abs"
+        )

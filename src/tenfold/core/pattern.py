@@ -1,0 +1,302 @@
+"""Patterns: rules as algebra. An expression of variables, numbers and operations, to be matched.
+
+Takes variables, Python's operators and the operations by name, hands on a Pattern, which says what
+it matches: a variable any operand (the same one wherever it stands), a number a Python scalar of
+that value and sign, an operation its node. `==` compares patterns; equality of elements is
+`pattern.equal(x, y)`.
+
+>>> import tenfold as tn
+>>> x, y = variables("x y")
+>>> print(pattern.exp(x) * (y + 1))
+multiply(exp(x), add(y, 1))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+from tenfold import _native
+from tenfold.core.op import OPS, Op, Params
+from tenfold.dtypes import PYTHON_TYPES
+from tenfold.errors import DTypeError
+
+Number = bool | int | float | complex
+
+
+class Pattern:
+    """What an operand may be; Python's operators make patterns of operations of it."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("+", self, other)
+
+    def __radd__(self, other: Number) -> Pattern:
+        return _symbol("+", other, self)
+
+    def __sub__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("-", self, other)
+
+    def __rsub__(self, other: Number) -> Pattern:
+        return _symbol("-", other, self)
+
+    def __mul__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("*", self, other)
+
+    def __rmul__(self, other: Number) -> Pattern:
+        return _symbol("*", other, self)
+
+    def __truediv__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("/", self, other)
+
+    def __rtruediv__(self, other: Number) -> Pattern:
+        return _symbol("/", other, self)
+
+    def __floordiv__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("//", self, other)
+
+    def __rfloordiv__(self, other: Number) -> Pattern:
+        return _symbol("//", other, self)
+
+    def __mod__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("%", self, other)
+
+    def __rmod__(self, other: Number) -> Pattern:
+        return _symbol("%", other, self)
+
+    def __pow__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("**", self, other)
+
+    def __rpow__(self, other: Number) -> Pattern:
+        return _symbol("**", other, self)
+
+    def __matmul__(self, other: Pattern) -> Pattern:
+        return _symbol("@", self, other)
+
+    def __and__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("&", self, other)
+
+    def __rand__(self, other: Number) -> Pattern:
+        return _symbol("&", other, self)
+
+    def __or__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("|", self, other)
+
+    def __ror__(self, other: Number) -> Pattern:
+        return _symbol("|", other, self)
+
+    def __xor__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("^", self, other)
+
+    def __rxor__(self, other: Number) -> Pattern:
+        return _symbol("^", other, self)
+
+    def __lshift__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("<<", self, other)
+
+    def __rlshift__(self, other: Number) -> Pattern:
+        return _symbol("<<", other, self)
+
+    def __rshift__(self, other: Pattern | Number) -> Pattern:
+        return _symbol(">>", self, other)
+
+    def __rrshift__(self, other: Number) -> Pattern:
+        return _symbol(">>", other, self)
+
+    def __lt__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("<", self, other)
+
+    def __le__(self, other: Pattern | Number) -> Pattern:
+        return _symbol("<=", self, other)
+
+    def __gt__(self, other: Pattern | Number) -> Pattern:
+        return _symbol(">", self, other)
+
+    def __ge__(self, other: Pattern | Number) -> Pattern:
+        return _symbol(">=", self, other)
+
+    def __neg__(self) -> Pattern:
+        return _symbol("neg", self)
+
+    def __pos__(self) -> Pattern:
+        return _symbol("pos", self)
+
+    def __abs__(self) -> Pattern:
+        return _symbol("abs", self)
+
+    def __invert__(self) -> Pattern:
+        return _symbol("~", self)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable(Pattern):
+    """Matches any operand: the same one wherever the name stands."""
+
+    name: str
+    ops: tuple[Op[...], ...] = ()
+    """The operations of which it may be a node; none for all, and for what is no operation."""
+
+    def of(self, *ops: Op[...]) -> Variable:
+        """Return the variable that matches nodes of these operations only: a rule is not asked
+        about others.
+
+        >>> from tenfold.ops.linalg import inv
+        >>> (x,) = variables("x")
+        >>> x.of(inv).ops
+        (<op inv>,)
+        """
+        return Variable(self.name, ops)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Pattern):
+    """Matches a Python scalar of this value; a zero of this sign only."""
+
+    value: Number
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+    @property
+    def notable(self) -> bool:
+        """Whether it is one of the numbers that keys of plans tell apart from all others."""
+        return _native.is_notable(self.value)
+
+    def equals(self, scalar: Number) -> bool:
+        """Whether an operand that is `scalar` enters a computation as the value does."""
+        value = self.value
+        if isinstance(scalar, complex) or isinstance(value, complex):
+            parts = isinstance(scalar, complex) and isinstance(value, complex)
+            return parts and repr(scalar) == repr(value)
+        if value == scalar:
+            return value != 0 or math.copysign(1, value) == math.copysign(1, scalar)
+        return value != value and scalar != scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Pattern):
+    """Matches the node of an operation whose operands match: any operands, where none is given."""
+
+    op: Op[...]
+    operands: tuple[Pattern, ...]
+    params: Params | None = None
+    """The parameters the node must have; None for any."""
+
+    def __str__(self) -> str:
+        params = () if self.params is None else self.params
+        inside = [str(operand) for operand in self.operands] + [repr(param) for param in params]
+        return f"{self.op.name}({', '.join(inside) if self.operands or params else '...'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Pattern):
+    """Matches the node of any operation that has an operand which matches."""
+
+    operand: Operation
+
+    def __str__(self) -> str:
+        return f"reading({self.operand})"
+
+
+class Patterns:
+    """The operations by name, for patterns: `pattern.exp(x)`, `pattern.linalg_inv(x)`.
+
+    Called without operands, as in `pattern.concat()`, one matches whatever its operands are.
+    `params=` gives the parameters the node must have (in a replacement: has), in canonical form.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        def made(*operands: Pattern | Number, params: Params | None = None) -> Pattern:
+            return self(_by_name(name), *operands, params=params)
+
+        _by_name(name)
+        return made
+
+    def __call__(
+        self, op: Op[...], *operands: Pattern | Number, params: Params | None = None
+    ) -> Pattern:
+        """Return the pattern of an operation that has no place in the table: a user's own."""
+        return Operation(op, tuple(pattern_of(operand) for operand in operands), params)
+
+    def reading(self, operand: Pattern) -> Pattern:
+        """Return the pattern of any operation of which an operand matches `operand`."""
+        if not isinstance(operand, Operation):
+            raise DTypeError("pattern", f"reading({operand}) reads no operation", remedy="name one")
+        return Reading(operand)
+
+
+pattern = Patterns()
+
+
+def variables(names: str) -> tuple[Variable, ...]:
+    """Return the pattern variables of these names, which spaces separate.
+
+    >>> x, y = variables("x y")
+    >>> str(x), str(y)
+    ('x', 'y')
+    """
+    return tuple(Variable(name) for name in names.split())
+
+
+def pattern_of(value: object) -> Pattern:
+    """Return a pattern as it is and a number as a Constant, or raise DTypeError."""
+    if isinstance(value, Pattern):
+        return value
+    if type(value) in PYTHON_TYPES:
+        return Constant(value)  # type: ignore[arg-type]  # the table's keys are the Numbers
+    rule = f"{type(value).__name__} is no pattern and no number"
+    remedy = "make variables with tn.rules.variables and operations with tn.rules.pattern"
+    raise DTypeError("pattern", rule, remedy=remedy)
+
+
+def names_in(tree: Pattern) -> set[str]:
+    """Return the names of the variables of a pattern."""
+    if isinstance(tree, Variable):
+        return {tree.name}
+    if isinstance(tree, Reading):
+        return names_in(tree.operand)
+    operands = tree.operands if isinstance(tree, Operation) else ()
+    return set().union(*(names_in(operand) for operand in operands))
+
+
+def orders(tree: Pattern) -> Iterator[Pattern]:
+    """Yield a pattern with the operands of its commutative operations in every order."""
+    if isinstance(tree, Reading):
+        for operand in orders(tree.operand):
+            assert isinstance(operand, Operation), "an order of an operation is one"
+            yield Reading(operand)
+        return
+    if not isinstance(tree, Operation):
+        yield tree
+        return
+    for operands in product(*(tuple(orders(operand)) for operand in tree.operands)):
+        yield Operation(tree.op, operands, tree.params)
+        if tree.op.commutes and len(operands) == 2 and operands[0] != operands[1]:
+            yield Operation(tree.op, operands[::-1], tree.params)
+
+
+def _symbol(symbol: str, *operands: object) -> Pattern:
+    return pattern(_by_symbol(symbol), *(pattern_of(operand) for operand in operands))
+
+
+@cache
+def _by_symbol(symbol: str) -> Op[...]:
+    return next(op for op in OPS.values() if isinstance(op, Op) and op.symbol == symbol)
+
+
+def _by_name(name: str) -> Op[...]:
+    found = OPS.get(name) or OPS.get(name.replace("_", ".", 1))
+    if found is None:
+        raise AttributeError(f"there is no operation {name!r}")
+    if not isinstance(found, Op):
+        rule = f"{name} is made of other operations and has no node of its own"
+        raise DTypeError("pattern", rule, remedy="match the operations it makes: x.explain()")
+    return found

@@ -1,1 +1,0 @@
-"""The devices: what computes. Each is a file that declares itself."""

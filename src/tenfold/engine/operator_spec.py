@@ -1,0 +1,189 @@
+"""Describing: what the core needs to know of an operator, and what batches with what.
+
+Takes an operator, hands on a record for native code; errors of what is none.
+
+>>> from tenfold.ops.arithmetic import add
+>>> describe(add, None)[:3]
+(<Kind.ELEMENTS: 1>, True, 'add')
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from itertools import count
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from tenfold._native import Handle
+from tenfold.core.op import MOST_OPERANDS, Op, Operation
+from tenfold.core.op import Kind as Composed
+from tenfold.engine.operands import holds
+from tenfold.engine.operators import (
+    BatchedOperator,
+    CumulativeOperator,
+    Deferred,
+    InPlaceOperator,
+    Operator,
+)
+from tenfold.engine.python_operators import Kind
+from tenfold.errors import message
+
+MOST = 255
+"""Inputs of what takes any number."""
+
+
+class Description(NamedTuple):
+    """What native code is told of an operator (native/bindings/engine.cpp)."""
+
+    kind: int
+    pure: bool
+    name: str
+    fewest: int
+    most: int
+    plain_run: bool
+    plain_add: bool
+    op: int
+
+
+def describe(operator: Any, params: Mapping[str, Any] | None) -> Description:
+    """Describe an operator; raise TypeError for what is none, and for a handle as a parameter."""
+    for name, value in (params or {}).items():
+        if isinstance(value, Handle) or (isinstance(value, (list, tuple)) and holds(value, Handle)):
+            rule = f"parameter {name!r} is a handle, or holds one"
+            remedy = "handles are inputs, given by position; parameters are values: handle.get()"
+            raise TypeError(message("push", rule, remedy=remedy))
+    if isinstance(operator, Operation):
+        return _of_tenfold(operator, params)
+    if isinstance(operator, Operator):
+        return _of_user(operator, params)
+    shown = operator.__name__ if isinstance(operator, type) else type(operator).__name__
+    rule = f"{shown!r} is no operator"
+    remedy = "push an instance of a tn.Operator, a @tn.function, or one of tn.operators"
+    if isinstance(operator, type) and issubclass(operator, Operator):
+        rule, remedy = f"{shown} is a class of operators", f"push an instance, {shown}(...)"
+    raise TypeError(message("push", rule, remedy=remedy))
+
+
+def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> Description:
+    kind, pure, number = Kind.GENERAL, True, 0
+    fewest, most = _arity(operation.function)
+    if params:
+        _check_names(operation.full_name, operation.function, params)
+        fewest = 0
+    if isinstance(operation, Op):
+        pure, number = operation.pure, operation.id
+        plain = operation.kind == Composed.MAP and operation.dtypes is not None
+        if not params and plain and fewest == most <= MOST_OPERANDS:
+            kind = Kind.ELEMENTS
+        elif not params and operation.symbol == "@":
+            kind = Kind.PRODUCT
+    return Description(kind, pure, operation.full_name, fewest, most, False, False, number)
+
+
+def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Description:
+    made = type(operator)
+    kind, fewest, most = _kind_of(made)
+    plain_run = plain_add = False
+    if isinstance(operator, CumulativeOperator):
+        plain_run = _is_plain(made) and not params
+        plain_add = type(operator).add is CumulativeOperator.add
+    if params:
+        _check_names(made.__name__, made.run, params)
+        fewest = min(fewest, 1)
+    pure = bool(operator.pure)
+    name = operator.name if isinstance(operator, Deferred) else made.__name__
+    return Description(kind, pure, name, fewest, most, plain_run, plain_add, 0)
+
+
+_kinds: WeakKeyDictionary[type[Operator], tuple[int, int, int]] = WeakKeyDictionary()
+"""What is noted of a class as long as it lives."""
+
+
+def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
+    """Return the kind of a class of operators, and how many inputs it takes."""
+    found = _kinds.get(made)
+    if found is None:
+        found = _kinds[made] = _looked_up(made)
+    return found
+
+
+def _looked_up(made: type[Operator]) -> tuple[int, int, int]:
+    if issubclass(made, CumulativeOperator):
+        if _is_plain(made):
+            return Kind.CUMULATIVE, 2, 2
+        fewest, most = _arity(made.run, 1)
+        return Kind.CUMULATIVE, fewest + 1, min(MOST, most + 1)
+    if issubclass(made, InPlaceOperator):
+        fewest, most = _arity(made.run, 1)
+        return Kind.IN_PLACE, max(1, fewest), most
+    if issubclass(made, BatchedOperator):
+        return Kind.BATCHED, 0, MOST
+    return Kind.USER, *_arity(made.run, 1)
+
+
+def _is_plain(made: type[Operator]) -> bool:
+    """Return whether an increment is the one input."""
+    return made.run is CumulativeOperator.run and not hasattr(made, "run_batch")
+
+
+def _arity(function: Callable[..., Any], skipped: int = 0) -> tuple[int, int]:
+    """Return the fewest and the most positional arguments, without the first `skipped`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[skipped:]
+    except (TypeError, ValueError):
+        return 0, MOST
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = MOST if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(positional)
+    return sum(p.default is p.empty for p in positional), most
+
+
+def _check_names(name: str, function: Callable[..., Any], params: Mapping[str, Any]) -> None:
+    """Raise TypeError for a parameter that the function does not have."""
+    known = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in known):
+        return
+    names = [p.name for p in known if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    for param in params:
+        if param not in names:
+            rule = f"{name} has no parameter {param!r}"
+            raise TypeError(message("push", rule, remedy=f"it has {', '.join(names) or 'none'}"))
+
+
+_numbers: dict[Hashable, int] = {}
+_next = count(1)
+MOST_SIGNATURES = 65_536
+"""Signatures that are remembered; then they are told apart anew."""
+
+
+def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any) -> int:
+    """Return a number for what batches with this push; raise TypeError for what has no hash."""
+    said = operator.signature(*inputs) if hasattr(operator, "signature") else None
+    named = _items(params)
+    key = (type(operator), _attributes(operator), object() if named is None else named, said)
+    try:
+        number = _numbers.get(key)
+    except TypeError:
+        rule = f"its signature, a {type(said).__name__}, has no hash"
+        remedy = "return a tuple of numbers and texts from signature()"
+        raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
+    if number is None:
+        if len(_numbers) >= MOST_SIGNATURES:
+            _numbers.clear()
+        number = _numbers[key] = next(_next)
+    return number
+
+
+def _attributes(operator: Operator) -> Hashable:
+    """Return what makes two operators of one class equal: their attributes, or themselves."""
+    items = _items(vars(operator))
+    return operator if items is None else items
+
+
+def _items(named: Mapping[str, Any] | None) -> Hashable:
+    try:
+        items = tuple(sorted((named or {}).items(), key=lambda item: item[0]))
+        hash(items)
+    except TypeError:
+        return None
+    return items

@@ -1,0 +1,1 @@
+"""Looking inside: `explain`, the profiler, and what they print."""

@@ -1,0 +1,150 @@
+"""Measured: a computation run and timed, each step beside what this machine can do.
+
+Takes arrays and what a Look has said of them, computes them, hands on text. What a step moves in
+a second is taken of the bytes that it must move; the limits are what `tenfold bench` has measured.
+
+>>> import tenfold as tn
+>>> text = (tn.asarray([1.0, 2.0]) + 1).explain(analyze=True)
+>>> "GB/s" in text
+True
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tenfold import _native, pipeline
+from tenfold._native import Array
+from tenfold.core.graph import Graph
+from tenfold.inspect import machine_limits
+from tenfold.inspect.graph_text import bytes_of, operations_of
+from tenfold.inspect.memory_traffic import must_move
+from tenfold.inspect.product_text import compiled_by
+from tenfold.inspect.snapshot import Look
+from tenfold.inspect.text_format import counted, ends, in_time, operations, shortened, with_gap
+from tenfold.jit.program import program_of
+from tenfold.runtime.timeline import Event, recording
+
+
+class Expected(NamedTuple):
+    """A step that will be timed: its number in the plan, its operations, and what it must do."""
+
+    number: int
+    names: tuple[str, ...]
+    nbytes: int
+    multiply_adds: int = 0
+    dtype: str = ""
+    """Of the multiply-adds."""
+
+
+class Prepared(NamedTuple):
+    """What is to be measured, and what was said of compiling it."""
+
+    expected: list[Expected] | None
+    """None where there is no one plan to compare with."""
+    compiled: str = ""
+
+
+def prepared(look: Look) -> Prepared:
+    """Compile the kernels, so that the times will be those of running."""
+    if look.plans and look.operations and look.pieces > 1:
+        return Prepared(None)
+    return Prepared(_expected(look), _compiled(look))
+
+
+def measured_text(arrays: Sequence[Array], prepared: Prepared) -> str:
+    """Compute the arrays and return what each step took. Raises what computing raises.
+
+    No Look at them may be left: it holds every node, which would all be computed to be kept.
+    """
+    expected, compiled = prepared
+    with recording() as record:
+        failure = pipeline.evaluate(arrays, planned=True)
+    if failure is not None:
+        raise failure
+    own = [event for event in record.events if event.thread == threading.get_ident()]
+    if expected is None:
+        return _times(own)
+    steps = _matched(expected, own)
+    rates = machine_limits.known()
+    total = sum(event.end - event.begin for _, event in steps)
+    head = f"measured: {in_time(total)} in {counted(len(steps), 'step')}{compiled}"
+    lines = [f"  {step.number}. {_line(step, event, rates)}" for step, event in steps]
+    if steps and not rates:
+        lines.append("  `tenfold bench` measures what this machine can do; then shares are shown")
+    return "\n".join([head, *shortened(lines)])
+
+
+def _times(events: list[Event]) -> str:
+    """What each launch took, where what it must move is not known."""
+    total = in_time(sum(event.end - event.begin for event in events))
+    lines = [
+        f"  {number}. {operations(events[number - 1].name.split('+'), '+')}: "
+        f"{in_time(events[number - 1].end - events[number - 1].begin)}"
+        for number in ends(range(1, len(events) + 1))
+    ]
+    head = f"measured: {total} in {counted(len(events), 'launch')}"
+    return "\n".join([head, *with_gap(lines, len(events), "launch")])
+
+
+def _expected(look: Look) -> list[Expected]:
+    graph = look.optimised
+    if not look.operations:
+        return []
+    if not look.plans:
+        return [_operation(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
+    return [
+        Expected(number, step.names, must_move(look.plan, step.launch))
+        if step.launch
+        else _operation(graph, number, step.position)
+        for number, step in enumerate(look.plan.steps, 1)
+        if step.kind not in ("window", "part", "empty")
+    ]
+
+
+def _operation(graph: Graph, number: int, position: int) -> Expected:
+    node, work = graph.nodes[position], graph.multiply_adds(position)
+    dtype = str(node.type.dtype)
+    return Expected(number, (node.name,), bytes_of(graph, position), work, dtype)
+
+
+def _compiled(look: Look) -> str:
+    """Compile what is not compiled, and say how long that took."""
+    if not look.operations or not look.plans:
+        return ""
+    before, begun = _native.read_counters()["compiles"], time.perf_counter_ns()
+    for step in look.plan.steps:
+        if (found := compiled_by(look, step)) is not None:
+            program_of(*found)
+    count = _native.read_counters()["compiles"] - before  # others may lie on disk
+    took = in_time(time.perf_counter_ns() - begun)
+    return f", after compiling {counted(count, 'kernel')} in {took}" if count else ""
+
+
+def _matched(expected: list[Expected], events: list[Event]) -> list[tuple[Expected, Event]]:
+    """Pair steps with events: functions inside a call have events of their own."""
+    own, found = iter(events), []
+    for step in expected:
+        event = next((event for event in own if event.name == "+".join(step.names)), None)
+        if event is not None:
+            found.append((step, event))
+    return found
+
+
+def _line(step: Expected, event: Event, rates: dict[str, float]) -> str:
+    nanoseconds = max(event.end - event.begin, 1)
+    if step.multiply_adds:
+        limit = rates.get(f"multiply-add {step.dtype}")
+        rate = _rate("GFLOP/s", 2 * step.multiply_adds, nanoseconds, limit and 2 * limit)
+    else:
+        rate = _rate("GB/s", step.nbytes, nanoseconds, rates.get("copy"))
+    return f"{operations(step.names, '+')}: {in_time(nanoseconds)}, {rate}"
+
+
+def _rate(unit: str, amount: int, nanoseconds: int, limit: float | None) -> str:
+    rate = amount / nanoseconds  # a thousand million in a second is one in a nanosecond
+    share = f" ({rate * 1e9 / limit:.0%} of the limit)" if limit else ""
+    return f"{rate:.2f} {unit}{share}"

@@ -1,0 +1,99 @@
+"""Apart: why two batches of one operation or function were not one.
+
+Takes what two batches computed, hands on the reason in words.
+
+>>> import numpy as np
+>>> one = Batch(None, (), ((np.dtype("f4"), (128,)),), (None,))
+>>> other = Batch(None, (), ((np.dtype("f8"), (128,)),), (None,))
+>>> str(reason(one, other))
+'of another dtype, float64'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold._native import Type
+from tenfold.core.op import Op, Params
+
+SHARED = 1 << 10
+"""Elements of a leaf that several read that make it part of what a group is, as in groups.cpp."""
+
+
+class Batch(NamedTuple):
+    """What members of one group have in common."""
+
+    op: Op[...] | None
+    params: Params
+    types: tuple[tuple[np.dtype, tuple[int, ...]], ...]
+    """Dtype and shape of each operand of a member."""
+    shared: tuple[Hashable, ...]
+    """Which array all members share as an operand, None where each has its own."""
+
+
+class Reason(NamedTuple):
+    """Why a batch is not one with another: the kind of difference, and what is different."""
+
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.detail}" if self.detail else self.kind
+
+
+LATER = Reason("whose inputs are ready later")
+"""Of the same group."""
+CUT = Reason("beyond what is computed at once")
+"""Of the same group and ready, but for a limit."""
+OTHERS = {
+    "of another dtype": "of other dtypes",
+    "of another shape": "of other shapes",
+    "with another parameter": "with other parameters",
+    "with other arguments beside arrays": "with other arguments beside arrays",
+    "that share another operand": "that share other operands",
+}
+"""The kinds of differences, the greatest first, and what several of a kind are called."""
+
+
+def reason(one: Batch, other: Batch) -> Reason:
+    """Return why `other` is not one batch with `one`; LATER where nothing tells them apart."""
+    pairs = list(zip(one.types, other.types, strict=False))
+    dtypes = [str(b[0]) for a, b in pairs if a[0] != b[0]]
+    shapes = [str(b[1]) for a, b in pairs if a[1] != b[1]]
+    if dtypes:
+        return Reason("of another dtype", ", ".join(dict.fromkeys(dtypes)))
+    if shapes:
+        return Reason("of another shape", ", ".join(dict.fromkeys(shapes)))
+    if one.params != other.params:
+        return Reason("with another parameter", ", ".join(map(repr, other.params)))
+    if one.op is not other.op:
+        return Reason("with other arguments beside arrays")
+    for at, (a, b) in enumerate(zip(one.shared, other.shared, strict=True)):
+        if a != b:
+            dtype, shape = other.types[at]
+            lengths = ", ".join(map(str, shape))
+            return Reason("that share another operand", f"operand {at + 1}: {dtype}[{lengths}]")
+    return LATER
+
+
+def nearest(earlier: Sequence[Batch], batch: Batch) -> str:
+    """Say why a batch is not one with that of the earlier ones that is most like it."""
+    reasons = [reason(one, batch) for one in earlier]
+    kinds = list(OTHERS)
+    found = max(
+        reasons, key=lambda why: kinds.index(why.kind) if why.kind in kinds else -1, default=""
+    )
+    return str(found)
+
+
+def form(type_: Type, stacked: bool = False) -> tuple[np.dtype, tuple[int, ...]]:
+    """Return dtype and shape of an operand, of a stack of them those of each."""
+    return type_.dtype, type_.shape[1:] if stacked else type_.shape
+
+
+def family(op: Op[...]) -> Hashable:
+    """Return what batches that might have been one have in common: an operation, or a function."""
+    return op.family or op.full_name

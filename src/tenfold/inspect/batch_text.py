@@ -1,0 +1,187 @@
+"""Groups: which nodes of a large graph would be computed together, and why others would not.
+
+Takes a Look, hands on the text of the stage "groups".
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> rows = [tn.asarray([float(i), 1.0]) + 1 for i in range(600)]
+>>> print(groups_text(Look(pipeline.expression(rows))))
+groups: 600 nodes in 1 group, 1 launch
+  add: 600 members, (float64[2], a number)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tenfold import _native, pipeline
+from tenfold._native import Node
+from tenfold.core.graph import Graph, type_text
+from tenfold.inspect import batch_split_reasons
+from tenfold.inspect.snapshot import Look
+from tenfold.inspect.text_format import counted, shortened
+from tenfold.settings import batch_limit, get, unusual
+
+FEW = 3
+"""Groups of one kind that are listed; more are counted."""
+
+
+class Group(NamedTuple):
+    """Nodes that are alike: by launch, those that are computed together."""
+
+    batch: batch_split_reasons.Batch
+    like: int
+    launches: list[list[int]]
+    cut: int
+    """Launches that would have been one with that before, but for a limit."""
+    alone: list[int]
+    """Nodes that are ready when too few others are."""
+
+    @property
+    def members(self) -> int:
+        """How many are computed together with others."""
+        return sum(map(len, self.launches))
+
+
+def groups_text(look: Look) -> str:
+    """Return how many groups there are, what their members are, and why they are apart."""
+    graph = look.graph
+    groups = groups_of(look)
+    if groups is None:
+        return f"groups: none, {_none_because(look)}"
+    told = [group for group in groups if group.launches]
+    members, launches = sum(g.members for g in told), sum(len(g.launches) for g in told)
+    head = (
+        f"groups: {members:,} nodes in {counted(len(told), 'group')}, {counted(launches, 'launch')}"
+    )
+    families: dict[Any, list[Group]] = {}
+    for group in told:
+        op = graph.nodes[group.like].op
+        families.setdefault(batch_split_reasons.family(op), []).append(group)
+    lines = [line for each in families.values() for line in _family(graph, each)]
+    return "\n".join([head, *shortened(lines), *_by_themselves(graph, groups)])
+
+
+def groups_of(look: Look) -> list[Group] | None:
+    """Return the groups of a graph, in the order of their first launch; None: it has none."""
+    graph = look.graph
+    outputs = [graph.nodes[at] for at in graph.outputs]
+    told = _native.groups_of(outputs, pipeline.options_key())
+    if told is None:
+        return None
+    groups: dict[int, Group] = {}
+    for number, positions, together, rest in told:
+        first = positions[0]
+        if number not in groups:
+            groups[number] = Group(_batch(graph, first), first, [], 0, [])
+        group = groups[number]
+        if together:
+            group.launches.append(positions)
+            groups[number] = group._replace(cut=group.cut + rest)
+        else:
+            group.alone.extend(positions)
+    return list(groups.values())
+
+
+def _batch(graph: Graph, position: int) -> batch_split_reasons.Batch:
+    node, inputs = graph.nodes[position], graph.inputs[position]
+    nodes = [graph.nodes[at] for at in inputs]
+    types = tuple([batch_split_reasons.form(each.type) for each in nodes])
+    shared = tuple([at if _is_common(graph, at) else None for at in inputs])
+    return batch_split_reasons.Batch(node.op, node.params, types, shared)
+
+
+def _is_common(graph: Graph, position: int) -> bool:
+    node = graph.nodes[position]
+    leaf = not node.is_scalar and not node.pending
+    return leaf and graph.uses[position] > 1 and node.type.size >= batch_split_reasons.SHARED
+
+
+def _family(graph: Graph, groups: Sequence[Group]) -> Iterator[str]:
+    """The largest group of an operation or function, and why the others are not one with it."""
+    largest = max(groups, key=lambda group: group.members)
+    node = graph.nodes[largest.like]
+    inputs = ", ".join(_operand(graph.nodes[at]) for at in graph.inputs[largest.like])
+    yield f"  {node.name}: {_size(largest)}, ({inputs}){_launches(largest)}"
+    kinds: dict[str, list[tuple[Group, batch_split_reasons.Reason]]] = {}
+    for group in sorted(groups, key=lambda group: -group.members):
+        if group is not largest:
+            why = batch_split_reasons.reason(largest.batch, group.batch)
+            kinds.setdefault(why.kind, []).append((group, why))
+    for kind, several in kinds.items():
+        if len(several) > FEW:
+            members = sum(group.members for group, _ in several)
+            total = f"{members:,} members in {len(several)} groups"
+            yield f"  {node.name}: {total} {batch_split_reasons.OTHERS.get(kind, kind)}"
+            continue
+        for group, why in several:
+            yield f"  {node.name}: {_size(group)} {why}{_launches(group)}"
+
+
+def _operand(node: Node) -> str:
+    return "a number" if node.is_scalar else type_text(node.type)
+
+
+def _size(group: Group) -> str:
+    return f"{group.members:,} members"
+
+
+def _launches(group: Group) -> str:
+    """How often a group is launched, and why not once."""
+    count = len(group.launches)
+    if count == 1:
+        return ""
+    times, why = count - group.cut, []
+    if times > 1:
+        why.append(f"their inputs are ready at {times} times")
+    if group.cut:
+        limit = batch_limit()
+        most = max(map(len, group.launches))
+        why.append(f"batch_limit is {limit}" if limit == most else f"{most} fill the memory")
+    return f"; {count} launches, as {' and '.join(why)}"
+
+
+def _by_themselves(graph: Graph, groups: Sequence[Group]) -> Iterator[str]:
+    """What is computed alone: views and parts are no work."""
+    inside = {at for group in groups for launch in group.launches for at in launch}
+    few = {at for group in groups for at in group.alone}
+    alone = [
+        at
+        for at, node in enumerate(graph.nodes)
+        if at not in inside and node.pending and node.op is not None and not node.op.view
+    ]
+    if not alone:
+        return
+    names = Counter(graph.nodes[at].name for at in alone)
+    shown = ", ".join(f"{times} {name}" for name, times in names.most_common(8))
+    more = f", and {counted(len(names) - 8, 'more operation')}" if len(names) > 8 else ""
+    ready = sum(at in few for at in alone)
+    why = f"; for {ready:,} of them too few others are ready" if ready else ""
+    yield f"  by themselves: {shown}{more}{why}"
+
+
+def _none_because(look: Look) -> str:
+    """Why a graph does not go in groups."""
+    graph = look.graph
+    devices = {node.type.device for node in graph.nodes if not node.is_scalar}
+    weight = sum(node.op.cost if node.op.body else 1 for node in graph.nodes if node.op is not None)
+    if batch_limit() == 1:
+        option = "batch_limit is 1" if get("batch") else "batch is off"
+        return f"the option {option}"
+    if len(devices) > 1:
+        return f"it has arrays on several devices: {', '.join(sorted(devices))}"
+    if weight <= _native.LONG:
+        return f"it has no more than {_native.LONG} operations"
+    if changed := [name for name in unusual() if name != "verify"]:
+        return f"the option {changed[0]} is {get(changed[0])}"
+    return "too few nodes that are alike are ready at once, or arrays are large"
+
+
+def go(look: Look) -> bool:
+    """Whether there is something to say of groups: a graph is large, or has several calls."""
+    if not look.plans or not look.operations:
+        return False
+    calls = sum(node.op is not None and node.op.body is not None for node in look.graph.nodes)
+    return len(look.graph) > _native.LONG or calls > 1

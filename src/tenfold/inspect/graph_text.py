@@ -1,0 +1,99 @@
+"""Graphs as text: the nodes as written, what rules made of them, and the graph in DOT.
+
+Takes a Look, hands on the text of the stages "expression" and "optimised", and of what a device
+without plans runs.
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> y = -(-tn.asarray([1.0, 2.0])) + 1
+>>> print(optimised_text(Look(pipeline.expression([y]))))
+optimised: 3 nodes, 1 rewrite: negative-twice 1
+  negative-twice at %2: negative(negative(%0)) => %0
+  %0 = leaf float64[2]
+  %1 = scalar 1
+  %2 = add(%0, %1) float64[2]
+"""
+
+from __future__ import annotations
+
+from tenfold._native import Node
+from tenfold.core.graph import Graph, type_text
+from tenfold.core.op import Kind
+from tenfold.inspect.snapshot import Look
+from tenfold.inspect.text_format import counted, ends, in_bytes, shortened, with_gap
+
+
+def expression_text(look: Look) -> str:
+    """Return the nodes as they were written."""
+    graph, kind = look.graph, Kind(0)
+    for output in graph.outputs:
+        kind |= Kind(graph.nodes[output].kind)
+    head = (
+        f"expression: {counted(len(graph), 'node')}, {counted(look.operations, 'operation')}, "
+        f"kind {kind.name}, device {look.device}"
+    )
+    lines = [f"  {graph.line(i)}" for i in ends(range(len(graph)))]
+    return "\n".join([head, *with_gap(lines, len(graph), "node")])
+
+
+def optimised_text(look: Look) -> str:
+    """Return which rules fired, how often and where, and the graph that they leave."""
+    if look.as_written:
+        return f"optimised: not at all, {look.as_written}"
+    after, report = look.rewritten
+    if not report.firings:
+        return "optimised: no rule fires"
+    fired = ", ".join(f"{name} {times}" for name, times in report.counts.items())
+    rewrites = counted(len(report.firings), "rewrite")
+    head = f"optimised: {counted(len(after), 'node')}, {rewrites}: {fired}"
+    lines = [f"  {after.line(i)}" for i in ends(range(len(after)))]
+    return "\n".join([head, *shortened(report.lines()), *with_gap(lines, len(after), "node")])
+
+
+def one_by_one_text(look: Look) -> str:
+    """Return the steps of a device that takes one operation at a time, with the bytes of each."""
+    graph = look.optimised
+    steps = operations_of(graph)
+    if not steps:
+        return f"executed: nothing is left to run on {look.device}, the values are there"
+    head = f"executed: {counted(len(steps), 'step')} on {look.device}, one operation each"
+    lines = [_step(graph, i) for i in ends(steps)]
+    return "\n".join([head, *with_gap(lines, len(steps), "step")])
+
+
+def operations_of(graph: Graph) -> list[int]:
+    """Return the positions of the nodes that are to be computed."""
+    return [i for i, node in enumerate(graph.nodes) if node.pending and node.op is not None]
+
+
+def _step(graph: Graph, position: int) -> str:
+    node = graph.nodes[position]
+    results = ", ".join(type_text(type_) for type_ in node.types)
+    work = graph.multiply_adds(position)
+    told = f", {counted(work, 'multiply-add')}" if work else ""
+    return f"  {node.name} -> {results}: {in_bytes(bytes_of(graph, position))}{told}"
+
+
+def bytes_of(graph: Graph, position: int) -> int:
+    """Return what an operation must read and write when it runs by itself."""
+    node = graph.nodes[position]
+    wrote = _bytes(node)
+    moves = node.op.kind is Kind.VIEW  # reads what it writes, be its input as large as it may
+    return wrote + (wrote if moves else sum(_bytes(graph.nodes[i]) for i in graph.inputs[position]))
+
+
+def _bytes(node: Node) -> int:
+    if node.is_scalar:
+        return 0
+    return sum(type_.size * type_.dtype.itemsize for type_ in node.types)
+
+
+def dot(graph: Graph) -> str:
+    """Return the graph in DOT, Graphviz' language: a box for each node, an edge for each use."""
+    lines = ["digraph tenfold {", "  rankdir=BT;", "  node [shape=box, fontname=monospace];"]
+    for position, node in enumerate(graph.nodes):
+        label = graph.line(position).replace("\\", "\\\\").replace('"', '\\"')
+        style = "" if node.pending else ", style=filled"
+        lines.append(f'  n{position} [label="{label}"{style}];')
+        lines.extend(f"  n{i} -> n{position};" for i in graph.inputs[position])
+    return "\n".join([*lines, "}"])

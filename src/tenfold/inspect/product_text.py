@@ -1,0 +1,90 @@
+"""Products: how a product of a plan is to be computed, and why so.
+
+Takes a Look and a step that multiplies, hands on the ProductStep that the device would take: the
+same decision, from the shapes, strides and dtype of the operands that the plan foresees.
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> look = Look(pipeline.expression([x @ x]))
+>>> product_of(look, look.plan.steps[0]).kind
+'packet code'
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tenfold._native import Node
+from tenfold.core.shape_rules import row_major
+from tenfold.inspect.snapshot import Look
+from tenfold.jit.program import Source
+from tenfold.runtime.blas.accumulate import turned_factor, update_of
+from tenfold.runtime.blas.multiply import register_bytes
+from tenfold.runtime.blas.product_dispatch import ProductStep, product_step, update_step
+from tenfold.runtime.blas.product_forms import Factor, copy_order
+from tenfold.schedule.schedule import Step
+
+
+def product_of(look: Look, step: Step) -> ProductStep | None:
+    """Return how a step multiplies two arrays; None where it does not."""
+    graph = look.optimised
+    node = graph.nodes[step.position]
+    if node.op is None or (node.op.contraction or node.op.accumulates) is None:
+        return None
+    x1, x2 = (_factor(look, item, node.type.dtype) for item in step.reads[:2])
+    if node.op.accumulates is not None:
+        return _updated(node, x1, x2)
+    types = tuple(graph.nodes[i].type for i in graph.inputs[step.position])
+    contraction = node.op.contraction(types, *node.params)
+    x2 = _copied(x2, copy_order(contraction, x1, x2))
+    return product_step(contraction, x1, x2, width=register_bytes())
+
+
+def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
+    """How a gemm is computed, with what it adds row by row."""
+    shape, dtype = node.type.shape, node.type.dtype
+    strides = tuple(dtype.itemsize * stride for stride in row_major(shape))
+    x3 = Factor(shape, strides, dtype) if node.params[-1] else None
+    update = update_of(node.params, dtype, x3)
+    x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
+    found = update._replace(half=update.half.replace("either", "lower"))
+    step = update_step(x1, x2, found, width=register_bytes())
+    if found == update:
+        return step
+    reason = step.reason.replace("triangle", "triangle, or the upper, as is found when it runs")
+    return replace(step, reason=reason)
+
+
+def compiled_by(look: Look, step: Step) -> tuple[Source, int] | None:
+    """Return what a step has LLVM compile, and for how much work; None where it is a call alone."""
+    if step.launch is not None:
+        return step.launch.kernel, step.launch.elements
+    if step.position >= 0 and (product := product_of(look, step)) is not None:
+        return product.kernel, product.multiply_adds
+    return None
+
+
+def _factor(look: Look, item: int, dtype: np.dtype) -> Factor:
+    """An operand as the plan lays it out; one of another dtype is converted, row by row."""
+    found = look.plan.items[item]
+    node = look.optimised.nodes[found.position]
+    strides = next(
+        (made.strides for step in look.plan.steps for made in step.makes if made.item == item), None
+    )
+    if strides is None and (value := node.value()) is not None:
+        strides = value.strides or None  # none: row by row
+    if strides is None or found.dtype != dtype:
+        strides = tuple(dtype.itemsize * stride for stride in row_major(found.shape))
+    return Factor(found.shape, strides, dtype)
+
+
+def _copied(x: Factor, order: tuple[int, ...] | None) -> Factor:
+    """An operand as it lies when its axes have been copied in an order."""
+    if order is None:
+        return x
+    lengths = tuple(x.shape[axis] for axis in order)
+    strides = dict(zip(order, row_major(lengths), strict=True))
+    return x._replace(strides=tuple(x.dtype.itemsize * strides[i] for i in range(len(order))))

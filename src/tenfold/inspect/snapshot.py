@@ -1,0 +1,92 @@
+"""Look: what there is to explain of some arrays; each part is made when it is asked for.
+
+Takes a Graph as it was written, hands on what the pipeline makes of it. A look computes nothing and
+notes nothing: the next evaluation finds everything as it would have without it, once the look is
+gone. (Whoever holds a node counts as somebody who wants its value.)
+
+>>> import tenfold as tn
+>>> from tenfold import pipeline
+>>> look = Look(pipeline.expression([tn.asarray([1.0, 2.0]) + 1]))
+>>> look.device, look.operations
+('cpu', 1)
+>>> print(look.plan)
+kernel linear: add -> float64[2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tenfold.core.cached_property import cached
+from tenfold.core.graph import Graph
+from tenfold.pipeline import MOST_NODES
+from tenfold.rewrite import registry
+from tenfold.rewrite.driver import Report
+from tenfold.runtime.cpu import LONGEST, PIECE, Cpu
+from tenfold.runtime.device import DEVICES
+from tenfold.schedule.schedule import Plan
+from tenfold.settings import get
+
+
+class Look:
+    """The stages of a graph.
+
+    `holders` says of assignments, by position in what the rules leave, who holds the old value.
+    """
+
+    def __init__(self, graph: Graph, holders: Mapping[int, str] = MappingProxyType({})) -> None:
+        self.graph, self.holders = graph, holders
+        self.device = graph.nodes[graph.outputs[0]].type.device
+
+    @cached
+    def operations(self) -> int:
+        """How many nodes are still to be computed."""
+        return sum(node.pending for node in self.graph.nodes)
+
+    @property
+    def as_written(self) -> str:
+        """Why rules are not asked, where they are not."""
+        if not DEVICES[self.device].rewrites:
+            return f"device {self.device} computes what was written"
+        if not get("optimise"):
+            return "the option optimise is off"
+        if len(self.graph) > MOST_NODES:
+            return f"it has more than {MOST_NODES} nodes"
+        return ""
+
+    @cached
+    def rewritten(self) -> tuple[Graph, Report]:
+        """The graph that the rules in force leave, and what they did."""
+        if self.as_written:
+            return self.graph, Report()
+        return registry.optimised(self.graph, describe=True)
+
+    @property
+    def optimised(self) -> Graph:
+        """The graph that the rules in force leave."""
+        return self.rewritten[0]
+
+    @property
+    def plans(self) -> bool:
+        """Whether the device computes by a plan."""
+        return isinstance(DEVICES[self.device], Cpu)
+
+    @property
+    def singly(self) -> bool:
+        """Whether it would be computed node by node now, without its plan."""
+        structure = self.graph.structure
+        return structure is not None and structure.singly
+
+    @property
+    def pieces(self) -> int:
+        """In how many pieces, each with a plan of its own, a device that plans computes it."""
+        nodes = len(self.optimised)
+        return 1 if nodes <= LONGEST else -(-nodes // PIECE)
+
+    @cached
+    def plan(self) -> Plan:
+        """The plan by which the device computes the graph."""
+        device = DEVICES[self.device]
+        assert isinstance(device, Cpu), "asked of a device that plans"
+        return device.plan(self.optimised)

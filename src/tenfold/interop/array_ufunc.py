@@ -1,0 +1,132 @@
+"""`__array_ufunc__`: NumPy's universal functions and the operators of ndarrays meet Arrays.
+
+Takes a ufunc, the method of it that was called, and its arguments; hands on an Array, lazily. Only
+what names an ndarray as its target, as `ndarray += x` does, computes at once, into that ndarray.
+
+>>> from tenfold.interop.asarray import asarray
+>>> np.add(np.float32(0.5), asarray([1, 2], dtype="float32")).dtype
+dtype('float32')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.dtypes import same_kind
+from tenfold.errors import DTypeError, ShapeError, UnsupportedError
+from tenfold.interop.array_function import array_like, call
+from tenfold.interop.asarray import asarray
+from tenfold.interop.materialize import value_of
+from tenfold.interop.numpy_dispatch import answer, lacking, numpy_name
+from tenfold.ops.reshaping import reshape
+
+# The functions of NumPy that the methods of a ufunc are, where there is one.
+FOLDS: dict[str, dict[np.ufunc, Callable[..., Any]]] = {
+    "reduce": {
+        np.add: np.sum,
+        np.multiply: np.prod,
+        np.maximum: np.max,
+        np.minimum: np.min,
+        np.logical_and: np.all,
+        np.logical_or: np.any,
+    },
+    "accumulate": {np.add: np.cumulative_sum, np.multiply: np.cumulative_prod},
+}
+
+SUBSTITUTES = {
+    "where": "choose with tn.where(condition, {name}(x), other)",
+    "dtype": "convert first with tn.astype",
+    "at": "use tn.add_at, which makes a new array",
+    "reduceat": "use tn.segment_sum, or convert with np.asarray(x)",
+}
+NO_MATTER = {"order": "K", "subok": True, "casting": "same_kind", "where": True, "dtype": None}
+"""Arguments of a ufunc and the value at which they ask for nothing."""
+
+
+def array_ufunc(_self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """Answer for a ufunc, or leave it to the other library whose arrays it mixes with ours."""
+    out = kwargs.pop("out", ())
+    if any(_is_foreign(value) for value in (*inputs, *out)):
+        return NotImplemented
+    if any(isinstance(target, Array) for target in out):
+        raise UnsupportedError(
+            numpy_name(ufunc),
+            "an Array names an immutable value and cannot be the target of out=",
+            [target for target in out if isinstance(target, Array)],
+            remedy=f"assign the result instead, as in y = {numpy_name(ufunc)}(x)",
+        )
+    if method == "__call__":
+        result = _called(ufunc, inputs, kwargs)
+    elif method == "outer":
+        result = _outer(ufunc, inputs, kwargs)
+    else:
+        result = _folded(ufunc, method, inputs, kwargs)
+    if not out:
+        return result
+    results = result if isinstance(result, tuple) else (result,)
+    for target, array in zip(out, results, strict=True):
+        if target is not None:
+            _store(ufunc, array, target)
+    return out if len(out) > 1 else out[0]
+
+
+def _is_foreign(value: object) -> bool:
+    """Whether it brings an answer of its own to NumPy's ufuncs."""
+    own = getattr(type(value), "__array_ufunc__", None)
+    return own is not None and not isinstance(value, (Array, np.ndarray, np.generic))
+
+
+def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    operation = answer(ufunc)
+    if operation is None:
+        raise lacking(ufunc)
+    for name, value in kwargs.items():
+        if name not in NO_MATTER or not _is_same(value, NO_MATTER[name]):
+            raise _unsupported(ufunc, f"argument {name}=", name)
+    return operation(*map(array_like, inputs))
+
+
+def _is_same(value: object, other: object) -> bool:
+    return value is other or (isinstance(value, str) and value == other)
+
+
+def _folded(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    function = FOLDS.get(method, {}).get(ufunc)
+    if function is None or answer(function) is None:
+        raise _unsupported(ufunc, f"method {method}", method)
+    given = {"axis": 0, **kwargs}
+    if given.get("where") is True:
+        del given["where"]
+    return call(function, inputs, given)
+
+
+def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    x, y = (asarray(value) for value in inputs)
+    return _called(ufunc, (reshape(x, (*x.shape, *(1,) * y.ndim)), y), kwargs)
+
+
+def _unsupported(ufunc: np.ufunc, what: str, name: str) -> UnsupportedError:
+    shown = numpy_name(ufunc)
+    remedy = SUBSTITUTES.get(name, "convert with np.asarray(x), which waits").format(name=shown)
+    return UnsupportedError(shown, f"tenfold has no {what} of it", remedy=remedy)
+
+
+def _store(ufunc: np.ufunc, array: Array, target: np.ndarray[Any, Any]) -> None:
+    """Compute a result and copy it into the ndarray that was named as the target."""
+    name = f"{numpy_name(ufunc)}(..., out=)"
+    if not np.issubdtype(target.dtype, np.generic) or not same_kind(array.dtype, target.dtype):
+        rule = f"a result of {array.dtype} cannot be written into {target.dtype} (same-kind rule)"
+        raise DTypeError(name, rule, [array], "convert with tn.astype, or leave out= and += out")
+    if len(target.shape) < array.ndim or any(
+        length not in (1, there)
+        for length, there in zip(array.shape[::-1], target.shape[::-1], strict=False)
+    ):
+        rule = f"a result of shape {array.shape} cannot be written into shape {target.shape}"
+        raise ShapeError(name, rule, [array], "make a new array: y = y + x")
+    _native.count("copies")
+    np.copyto(target, value_of(array, name), casting="unsafe")

@@ -1,0 +1,134 @@
+"""Reading: have an Array computed, and hand on its values.
+
+Takes an Array, hands on a read-only ndarray or Python numbers. What waits without being
+told to names itself, so that `tn.options(strict_sync=True)` can refuse it.
+
+>>> from tenfold.interop.asarray import asarray
+>>> value_of(asarray([1, 2]) + 1)
+array([2, 3])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native, pipeline, settings
+from tenfold._native import Array, Value
+from tenfold.core.trace_state import note_wait
+from tenfold.dtypes import DTYPES, kind_of
+from tenfold.errors import RunError, ShapeError, UnsupportedError, message
+from tenfold.ops.cast import cast_values
+from tenfold.runtime.reference import TRACED
+from tenfold.storage import dense
+
+
+def value_of(array: Array, operation: str | None = None) -> np.ndarray[Any, Any]:
+    """Compute an Array and return its values, read-only; `operation` names an implicit wait."""
+    return dense.handed_out(_computed(array, operation))
+
+
+def _computed(array: Array, operation: str | None = None) -> Value:
+    """Compute an Array and return its Value."""
+    node = _native.node_of(array)
+    if node.pending:
+        if operation is not None:
+            _refuse_sync(operation, array)
+        _native.count("syncs")
+        failure = pipeline.compute([node])  # not the array: a thread may rebind it meanwhile
+        if failure is not None:
+            raise failure
+    value = node.value()
+    if value is None:
+        note_wait()
+        raise UnsupportedError(
+            operation or "wait",
+            TRACED,
+            [array],
+            remedy="choose by values with tn.where, not with Python's if",
+        )
+    return value
+
+
+def _refuse_sync(operation: str, array: Array) -> None:
+    if settings.get("strict_sync"):
+        raise RunError(
+            operation,
+            "strict_sync refuses an implicit wait",
+            [array],
+            remedy="call x.wait() or tn.eval(x) first",
+        )
+
+
+def wait(self: Array) -> Array:
+    """Compute the values and return the array itself. Raises what the computation raises.
+
+    >>> import tenfold as tn
+    >>> (tn.asarray([1, 2]) + 1).wait()
+    Array([2, 3], dtype=int64)
+    """
+    _computed(self)
+    return self
+
+
+def item(self: Array) -> Any:
+    """Return the only element as a Python number. Raises ShapeError when there is not exactly one.
+
+    >>> import tenfold as tn
+    >>> tn.asarray([1.5]).item()
+    1.5
+    """
+    if self.size != 1:
+        raise ShapeError("item", f"{self.size} elements are not one", [self], "index one first")
+    return value_of(self, "item").item()
+
+
+def tolist(self: Array) -> Any:
+    """Return the values as nested lists of Python numbers; one number for an array of no axes.
+
+    >>> import tenfold as tn
+    >>> tn.asarray([[1, 2]]).tolist()
+    [[1, 2]]
+    """
+    return value_of(self, "tolist").tolist()
+
+
+SCALAR_FORMS = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}
+
+
+def scalar_of(array: Array, form: str) -> Any:
+    """Return the only element as a Python bool, int, float, complex, or index."""
+    if array.size != 1 or (form == "index" and array.ndim):
+        hint = "use tn.any(x) or tn.all(x)" if form == "bool" and array.size else "index one first"
+        rule = f"an array of shape {array.shape} is no single number"
+        raise ShapeError(form, rule, [array], hint)
+    if form == "index" and kind_of(array.dtype) not in "iu":
+        raise TypeError(message("index", f"{array.dtype} is no integer", [array], "use int(x)"))
+    if form in ("int", "float") and kind_of(array.dtype) == "c":
+        raise TypeError(message(form, "complex numbers have two parts", [array], "take tn.real(x)"))
+    return SCALAR_FORMS[form](value_of(array, form).item())
+
+
+def to_complex(self: Array) -> complex:
+    """Return the only element as a Python complex number."""
+    number: complex = scalar_of(self, "complex")
+    return number
+
+
+def to_ndarray(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    """Return the values as an ndarray: read-only, or a writeable copy for `copy=True`.
+
+    In another `dtype` they are converted as tn.astype does; ValueError for `copy=False` then.
+    """
+    values = value_of(self, "np.asarray")
+    if dtype is None or values.dtype == dtype:
+        return values.copy() if copy else values
+    if copy is False:
+        rule = f"{values.dtype} cannot become {np.dtype(dtype)} without a copy"
+        raise ValueError(message("np.asarray", rule, [self], "leave copy=False out"))
+    dtype = np.dtype(dtype)
+    known = dtype in DTYPES.values() and not (
+        values.dtype.kind == "c" and kind_of(dtype) not in "cb"
+    )
+    return cast_values(values, dtype) if known else values.astype(dtype)

@@ -1,0 +1,107 @@
+"""Which operation answers for which function of NumPy, and what to say when none does.
+
+Takes a NumPy function, hands on the operation whose declaration names it in its `numpy` field.
+
+>>> import numpy as np
+>>> answer(np.exp)
+<op exp>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenfold.core.op import OPS, Operation
+from tenfold.errors import UnsupportedError
+
+# What NumPy has a name for and tenfold writes with others. Table.
+WRITTEN = {
+    "append": "tn.concat([x, y])",
+    "array": "tn.asarray(...)",
+    "average": "tn.mean(x), or tn.sum(x * w) / tn.sum(w)",
+    "block": "tn.concat([tn.concat([A, B], axis=1), tn.concat([C, D], axis=1)])",
+    "bool_": "tn.bool",
+    "cho_solve": "tn.linalg.solve(A, b)",
+    "column_stack": "tn.stack([x, y], axis=1)",
+    "copy": "copy.copy(x)",
+    "cov": "d @ d.T / (n - 1) with d = x - tn.mean(x, axis=1, keepdims=True)",
+    "cumprod": "tn.cumulative_prod(x, axis=...)",
+    "cumsum": "tn.cumulative_sum(x, axis=...)",
+    "divmod": "divmod(x, y)",
+    "dot": "x @ y",
+    "expm": "tn.asarray(scipy.linalg.expm(np.asarray(x))), which waits",
+    "fabs": "abs(x)",
+    "hstack": "tn.concat([x, y], axis=...)",
+    "identity": "tn.eye(n)",
+    "inner": "tn.vecdot(x, y)",
+    "isclose": "abs(x - y) <= tolerance",
+    "load": "tn.asarray(np.load(path))",
+    "lu_factor": "tn.linalg.lu(A), or tn.linalg.solve(A, b), which shares factors",
+    "matvec": "(A @ x[..., None])[..., 0]",
+    "multi_dot": "A @ B @ C, which is multiplied in the cheapest order",
+    "nan_to_num": "tn.where(tn.isnan(x), 0, x)",
+    "nanmean": "tn.sum(tn.where(tn.isnan(x), 0, x)) / tn.sum(~tn.isnan(x))",
+    "nansum": "tn.sum(tn.where(tn.isnan(x), 0, x))",
+    "ptp": "tn.max(x) - tn.min(x)",
+    "ravel": "tn.reshape(x, (-1,))",
+    "row_stack": "tn.concat([x, y], axis=0)",
+    "save": "np.save(path, x)",
+    "savez": "np.savez(path, name=x)",
+    "solve_triangular": "tn.linalg.triangular_solve(A, b)",
+    "vdot": "tn.vecdot(x, y)",
+    "vstack": "tn.concat([x, y], axis=0)",
+}
+
+_answers: dict[Callable[..., Any], Operation[...]] = {}
+_seen: list[Operation[...]] = []
+
+
+def answer(function: Callable[..., Any]) -> Operation[...] | None:
+    """Return the operation that answers for a NumPy function, or None."""
+    found = _answers.get(function)
+    if found is None and len(_seen) != len(OPS):
+        _read_table()
+        found = _answers.get(function)
+    return found
+
+
+def _read_table() -> None:
+    """Read what was declared since; whoever declares first answers."""
+    _seen[:] = OPS.values()
+    for operation in _seen:
+        for function in operation.numpy:
+            _answers.setdefault(function, operation)
+
+
+def public_name(operation: Operation[...]) -> str:
+    """Return the name a user writes, as in `tn.linalg.inv`."""
+    return f"tn.{operation.full_name}"
+
+
+def numpy_name(function: Callable[..., Any]) -> str:
+    """Return the name a user writes of a NumPy function, as in `np.linalg.inv`."""
+    module = (getattr(function, "__module__", None) or "numpy").removeprefix("numpy").lstrip(".")
+    public = module if module in ("linalg", "fft") else ""
+    return ".".join(filter(None, ("np", public, getattr(function, "__name__", repr(function)))))
+
+
+def lacking(function: Callable[..., Any]) -> UnsupportedError:
+    """Return the error, to be raised, for a NumPy function that no operation answers for."""
+    name = numpy_name(function)
+    remedy = f"convert first, as in {name}(np.asarray(x)), which waits"
+    own = name.rpartition(".")[2]
+    like = OPS.get(name.removeprefix("np.")) or OPS.get(f"linalg.{own}")
+    written = f"{public_name(like)}(...)" if like is not None else WRITTEN.get(own)
+    if written:
+        remedy = f"write {written}, or {remedy}"
+    return UnsupportedError(name, "tenfold has no operation for it", remedy=remedy)
+
+
+def similar(name: str) -> list[str]:
+    """Return the public names of operations that are spelled nearly like `name`, best first."""
+    import difflib  # only a mistake pays for it
+
+    plain = {key.rpartition(".")[2]: key for key in reversed(OPS)}
+    found = difflib.get_close_matches(name, plain, n=3, cutoff=0.75)
+    return [public_name(OPS[plain[key]]) for key in found]

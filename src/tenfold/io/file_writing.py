@@ -1,0 +1,152 @@
+"""From arrays or bytes to a file which is either wholly new or wholly as it was.
+
+Takes: a path and what to write. Hands on: nothing; the file is there, complete and on the disk.
+
+    write_arrays("out.npz", {"sum": a + b, "difference": a - b})
+
+Everything goes to a temporary file in the same directory, is synchronised to the disk and then
+renamed over the old file, which is one step for every reader. On any failure, a full disk or an
+interrupt included, the temporary is removed and the old output is untouched.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from tenfold.io.input_errors import OutputError, because
+
+SUFFIXES = (".npy", ".npz")
+OLDEST_DATE = (1980, 1, 1, 0, 0, 0)
+"""The date of entries in an archive: always the same, so equal arrays give equal files."""
+
+Written = Callable[[int], None]
+"""Called with the number of bytes just written."""
+
+
+def _silent(count: int) -> None:
+    """No progress shown."""
+
+
+def check_output(path: str) -> Path:
+    """The file that will be written, links followed; raises `OutputError` if it cannot be.
+
+    Called before computing anything: an hour's work should not end at a closed door.
+    """
+    try:
+        target = Path(path).resolve()
+        _check_target(path, target)
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that go in circles
+        raise OutputError(f"{path}: cannot be written: {because(error)}") from error
+    return target
+
+
+def _check_target(path: str, target: Path) -> None:
+    folder = target.parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: cannot be written: there is no directory {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: cannot be written: the directory {folder} is closed to writing")
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise OutputError(f"{path}: cannot be written: it is there and is not a regular file")
+    if not os.access(target, os.W_OK):
+        raise OutputError(f"{path}: cannot be written: the file there is read-only")
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of `path` when the block ends without an error."""
+    target = check_output(path)
+    # Not made from the name, which may already be as long as a name can be.
+    temporary = target.parent / f".tenfold-{secrets.token_hex(8)}.tmp"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+            _keep_mode(file, target)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        _synchronise(target.parent)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {because(error)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _keep_mode(file: IO[bytes], target: Path) -> None:
+    """An old file's permissions stay; a new one has those which the user's umask gives."""
+    try:
+        mode = stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        return
+    os.fchmod(file.fileno(), mode & 0o777)
+
+
+def _synchronise(folder: Path) -> None:
+    """Make the renaming itself last; some file systems cannot, and the file is whole either way."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _Counted:
+    """A file that reports how much was written; NumPy then writes in pieces, not all at once."""
+
+    def __init__(self, file: IO[bytes], written: Written) -> None:
+        self.file = file
+        self.written = written
+
+    def write(self, data: bytes) -> int:
+        """Write all of the bytes and report them."""
+        count = self.file.write(data)
+        self.written(len(data))
+        return count
+
+
+def write_arrays(
+    path: str, arrays: Mapping[str, NDArray[np.generic]], written: Written = _silent
+) -> None:
+    """Write one array as `.npy`, or any number as `.npz` under their names, atomically.
+
+    Raises `OutputError`; the file at `path` is then what it was before.
+    """
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biufc":
+            raise OutputError(
+                f"{path}: {name} is {array.dtype}, which .npy files have no name for; "
+                "add --dtype float32"
+            )
+    with replacing(path) as file:
+        if path.endswith(".npz"):
+            _write_archive(file, arrays, written)
+        else:
+            (array,) = arrays.values()
+            npy.write_array(_Counted(file, written), array, allow_pickle=False)
+
+
+def _write_archive(
+    file: IO[bytes], arrays: Mapping[str, NDArray[np.generic]], written: Written
+) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", OLDEST_DATE)
+            with archive.open(entry, "w", force_zip64=True) as member:
+                npy.write_array(_Counted(member, written), array, allow_pickle=False)

@@ -1,0 +1,160 @@
+"""Timelines read from files: what ran, where and when, as `tn.profile().save` writes it.
+
+Takes the path of a file of Chrome trace events (JSON), hands on a frozen `Timeline`, times in
+microseconds. Complete events become slices, counter events levels, instant events of the category
+`ready` slices without a length: from then on an operator could run. What else a file may have is
+left alone. Of a slice's `args` these are read: `operators` (numbers of the pushed operators that it
+ran, or that it pushed), `batch` (how many those are, or nodes), `inputs` (operators whose results a
+push takes), `running` (it had not ended), and `apart` (why it was not one with an earlier batch).
+Raises InputError, one line, where a file is no timeline.
+
+    read_timeline("t.json").slices[0].name
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tenfold.io.input_errors import InputError, because
+
+PUSH = "push"
+"""The category of slices that hand work to an engine and do none themselves."""
+
+READY = "ready"
+"""The category of moments from which on an operator could run."""
+
+T = TypeVar("T")
+Track = tuple[str, str]
+"""Process and thread, as text: files say them as numbers or as names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Work from `begin` to `end` on a track; the operators that it ran or pushed, by number."""
+
+    name: str
+    category: str
+    begin: float
+    end: float
+    track: Track
+    operators: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()
+    batch: int | None = None
+    running: bool = False
+    apart: str = ""
+
+    @property
+    def duration(self) -> float:
+        """Microseconds that it took."""
+        return self.end - self.begin
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Slices in order of their begin, the names of tracks, and the highest of each counter."""
+
+    slices: tuple[Slice, ...]
+    names: Mapping[Track, str]
+    peaks: Mapping[str, float]
+
+
+def read_timeline(path: str | os.PathLike[str]) -> Timeline:
+    """Return the timeline of a file. Raises InputError where it cannot be read or is none."""
+    name = str(path)
+    try:
+        content = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(f"{name}: {because(error)}") from error
+    except (ValueError, RecursionError) as error:  # bad UTF-8, too
+        raise InputError(f"{name}: no timeline, since it is no JSON: {because(error)}") from error
+    events = content.get("traceEvents") if isinstance(content, dict) else content
+    if not isinstance(events, list):
+        raise InputError(f"{name}: no timeline, since it has no list traceEvents")
+    slices, names, peaks = [], {}, dict[str, float]()
+    for number, event in enumerate(events):
+        try:
+            match _field(event, "ph", str):
+                case "X":
+                    slices.append(_slice(event, _number(event, "dur")))
+                case "i" if event.get("cat") == READY:
+                    slices.append(_slice(event, 0.0))
+                case "M" if event.get("name") == "thread_name":
+                    names[_track(event)] = _field(_arguments(event), "name", str)
+                case "C":
+                    _raise_peaks(peaks, event)
+        except ValueError as error:
+            raise InputError(f"{name}: event {number} {error}") from error
+    slices.sort(key=lambda each: (each.begin, each.end))
+    return Timeline(tuple(slices), names, peaks)
+
+
+def _slice(event: dict[str, object], duration: float) -> Slice:
+    begin = _number(event, "ts")
+    arguments = _arguments(event)
+    operators = _numbers(arguments, "operators")
+    return Slice(
+        _field(event, "name", str),
+        str(event.get("cat", "")),
+        begin,
+        begin + max(duration, 0.0),
+        _track(event),
+        operators,
+        _numbers(arguments, "inputs"),
+        _count(arguments.get("batch")) or len(operators) or None,
+        arguments.get("running") is True,
+        _field(arguments, "apart", str) if "apart" in arguments else "",
+    )
+
+
+def _count(value: object) -> int:
+    """Return a count of 1 or more, or 0 for none."""
+    if value is None:
+        return 0
+    if not isinstance(value, int) or value < 1:
+        raise ValueError("has a batch that is no count")
+    return int(value)
+
+
+def _raise_peaks(peaks: dict[str, float], event: dict[str, object]) -> None:
+    for series in _arguments(event):
+        name = f"{_field(event, 'name', str)}, {series}"
+        peaks[name] = max(peaks.get(name, -math.inf), _number(_arguments(event), series))
+
+
+def _track(event: dict[str, object]) -> Track:
+    return str(event.get("pid", "")), str(event.get("tid", ""))
+
+
+def _arguments(event: dict[str, object]) -> dict[str, object]:
+    return _field(event, "args", dict) if "args" in event else {}
+
+
+def _numbers(arguments: dict[str, object], name: str) -> tuple[int, ...]:
+    found = arguments.get(name, [])
+    if not (isinstance(found, list) and all(_whole(each) for each in found)):
+        raise ValueError(f"has {name} that are no list of whole numbers")
+    return tuple(found)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(event: dict[str, object], name: str) -> float:
+    value = event.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"has no number {name}")
+    return float(value)
+
+
+def _field(event: object, name: str, kind: type[T]) -> T:
+    value = event.get(name) if isinstance(event, dict) else None
+    if not isinstance(value, kind):
+        raise ValueError(f"has no {name}")
+    return value

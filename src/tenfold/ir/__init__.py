@@ -1,1 +1,0 @@
-"""What an operation is, what a graph is: the nouns that every later stage hands on."""

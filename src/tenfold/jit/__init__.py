@@ -1,0 +1,1 @@
+"""JIT compilation: programs, object images, the disk cache of kernels, the compile thread."""

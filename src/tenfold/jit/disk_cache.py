@@ -1,0 +1,204 @@
+r"""Store: compiled kernels on disk, for processes to come.
+
+Takes entries, loads those of a key. One file each, named by its key, in a directory that nobody
+else can write to. A file is written elsewhere and renamed when it is whole, so others see the old
+one or the new one, and who writes the same at once does no harm. Whatever is not as we would have
+left it is a miss and one line in the log: no computation fails because of what is on disk.
+
+What a writer that was killed has left is removed by the next process. A writer holds a lock on its
+file, which the system takes back when it dies, so nobody else's number of a process is trusted.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> with tempfile.TemporaryDirectory() as name:
+...     store = Store(Path(name), 1 << 20)
+...     store.put(Entry(bytes(32), bytes(32), b"\xc3", (0,), level=2))
+...     len(store.load(bytes(32), bytes(32), functions=1))
+True
+1
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from tenfold import _native
+from tenfold._native import EntryPoint
+from tenfold.jit.atomic_write import tidy, written
+from tenfold.jit.cache_entry import LARGEST, Doubt, Entry, packed
+from tenfold.jit.log_once import complain
+
+ROOM = "kernels"
+"""The directory of entries."""
+HEXADECIMAL = set("0123456789abcdef")
+SWEPT = 16
+"""Of 256 entries so many, by their keys, have their writer look how much there is in all."""
+LEFT = 0.75
+"""How much of the limit is left when what is old has been removed."""
+REFUSING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
+"""Why nothing can be kept in some places, such as containers, and nothing is wrong."""
+
+
+class Unusable(Exception):
+    """The directory cannot be used; the text says why."""
+
+
+class File(NamedTuple):
+    """An entry's file: its name, the bytes that it takes, and when it was used."""
+
+    name: str
+    size: int
+    used: float
+
+
+# Directories in which this process has looked for what dead writers have left.
+_tidied: set[Path] = set()
+
+
+@dataclass(frozen=True)
+class Store:
+    """The entries below a directory, which may take so many bytes."""
+
+    base: Path
+    limit: int
+
+    @cached_property
+    def place(self) -> Path:
+        """The directory of the entries."""
+        return self.base / ROOM
+
+    def load(self, key: bytes, environment: bytes, functions: int) -> list[EntryPoint] | None:
+        """Return the functions of a key's entry, so many, copied to where they can be run: none
+        where the system refuses that; None where there is no entry to be trusted.
+        """
+        try:
+            with self._directory() as directory:
+                if self.place not in _tidied:
+                    _tidied.add(self.place)
+                    tidy(directory)
+                user = os.geteuid()
+                return _native.load_entry(directory, key, environment, functions, user)
+        except FileNotFoundError:
+            pass
+        except Unusable as error:
+            complain(str(error), once=True)
+        except Doubt as doubt:
+            complain(f"{self.place / key.hex()} is not used: {doubt}")
+        except OSError as error:
+            complain(f"{self.place / key.hex()} is not used: {error.strerror}")
+        return None
+
+    def has(self, key: bytes) -> bool:
+        """Whether there is a file of a key, whatever it is."""
+        return (self.place / key.hex()).is_file()
+
+    def put(self, entry: Entry) -> bool:
+        """Keep an entry; False where that is not possible."""
+        data = packed(entry)
+        if len(data) > min(LARGEST, self.limit):
+            return False
+        try:
+            self._make()
+            with self._directory() as directory:
+                if not written(directory, entry.key.hex(), data):
+                    return False
+                if entry.key[0] < SWEPT:
+                    self._sweep(directory)
+        except Unusable as error:
+            complain(str(error), once=True)
+            return False
+        except OSError as error:
+            text = f"kernels cannot be kept in {self.place}: {error.strerror}"
+            complain(text, once=True, expected=error.errno in REFUSING)
+            return False
+        return True
+
+    def files(self) -> list[File]:
+        """Return what there is, last used first. Raises Unusable, OSError."""
+        try:
+            with self._directory() as directory:
+                return sorted(_files(directory), key=lambda file: -file.used)
+        except FileNotFoundError:
+            return []
+
+    def read(self, name: str) -> Entry:
+        """Return the entry in a file, whatever it was made for. Raises Doubt, Unusable, OSError."""
+        with self._directory() as directory:
+            return Entry(*_native.read_entry(directory, name, os.geteuid()))
+
+    def remove(self, names: list[str]) -> int:
+        """Remove files; return how many were there. Raises Unusable, OSError."""
+        removed = 0
+        with self._directory() as directory:
+            for name in names:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=directory)
+                    removed += 1
+        return removed
+
+    def clear(self) -> int:
+        """Remove every entry; return how many there were. Raises Unusable, OSError."""
+        removed = self.remove([file.name for file in self.files()])
+        with suppress(FileNotFoundError), self._directory() as directory:
+            tidy(directory)
+        return removed
+
+    def _make(self) -> None:
+        """Make the directory where there is none, in one that is ours."""
+        if self.place.is_dir():
+            return
+        self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.base.stat().st_uid != os.geteuid():
+            raise Unusable(f"kernels are not kept in {self.base}: it belongs to another user")
+        self.place.mkdir(mode=0o700, exist_ok=True)
+
+    @contextmanager
+    def _directory(self) -> Iterator[int]:
+        """Open the directory. Raises Unusable, FileNotFoundError."""
+        try:
+            directory = _native.open_directory(os.fsencode(self.place), os.geteuid())
+        except FileNotFoundError:
+            raise
+        except (Doubt, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise Unusable(f"kernels in {self.place} are not used: {why}") from error
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+    def _sweep(self, directory: int) -> None:
+        """Remove what was used longest ago where there is too much."""
+        found = _files(directory)
+        total = sum(file.size for file in found)
+        if total <= self.limit:
+            return
+        for file in sorted(found, key=lambda file: file.used):
+            with suppress(FileNotFoundError):
+                os.unlink(file.name, dir_fd=directory)
+            total -= file.size
+            if total <= self.limit * LEFT:
+                return
+
+
+def _files(directory: int) -> list[File]:
+    """The entries, by their names."""
+    found: list[File] = []
+    with os.scandir(directory) as listed:
+        for each in listed:
+            if len(each.name) != 64 or not set(each.name) <= HEXADECIMAL:
+                continue
+            if each.is_dir(follow_symlinks=False):
+                continue
+            with suppress(FileNotFoundError):
+                facts = each.stat(follow_symlinks=False)
+                size = max(facts.st_size, facts.st_blocks * 512)
+                found.append(File(each.name, size, facts.st_mtime))
+    return found

@@ -1,0 +1,1 @@
+"""Rewriting of linear algebra: matrix polynomials, chain order, structure, solves."""

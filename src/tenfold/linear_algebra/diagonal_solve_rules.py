@@ -1,0 +1,44 @@
+"""Solves with diagonal matrices are divisions. Class linear-algebra.
+
+Takes a substitution with a matrix that is seen, or was promised, to be diagonal
+(`linear_algebra/structure_inference.py`), hands on the division by its diagonal: the matrix is not
+made, and the division goes into the kernel around it.
+
+>>> import tenfold as tn
+>>> x = tn.linalg.solve(tn.diag(tn.asarray([2.0, 4.0])), tn.asarray([1.0, 1.0]))
+>>> x.tolist()
+[0.5, 0.25]
+"""
+
+from __future__ import annotations
+
+from tenfold.core.pattern import pattern, variables
+from tenfold.dtypes import FLOAT32, FLOAT64
+from tenfold.ops.diagonal_solve import solve_diagonal
+from tenfold.ops.diagonal_tril_triu import diagonal
+from tenfold.ops.lu_and_triangular import triangular_solve
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.views import with_new
+
+x, y = variables("x y")
+
+
+def _division(match: Match) -> Term | None:
+    """The right side by the diagonal; nothing where there are no equations to fail."""
+    root, matrix, right = match.root, match["x"], match["y"]
+    if root.params != ("diagonal", False) or root.dtype not in (FLOAT32, FLOAT64) or not root.size:
+        return None
+    if matrix.dtype != root.dtype or right.dtype != root.dtype:
+        return None
+    last = len(matrix.shape) - 2
+    on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
+    if len(right.shape) > 1:
+        on_it = with_new(match, on_it, (last + 1,))
+    made = match.make(solve_diagonal, right, on_it)
+    return made if made.type == root.type else None
+
+
+DIAGONAL_SOLVES = (
+    Rule("solve-diagonal", pattern(triangular_solve, x, y), _division, exactness="linear-algebra"),
+)

@@ -1,0 +1,214 @@
+"""Words: products of matrices with a coefficient, of which a sum is a tuple. No arrays, no graph.
+
+A letter is known by its number and its form: "N" as it is, "T" transposed, "J" conjugated, "C"
+both; or it is a sum of words itself. Hands on words transposed and conjugated, and which of them
+are such of each other.
+
+>>> a = (Word(ONE, (Letter((0, "N"), 2, 3), Letter((1, "T"), 3, 4))),)
+>>> [letter[:3] for letter in turned(a, "T", real=True)[0].letters]
+[((1, 'N'), 4, 3), ((0, 'T'), 3, 2)]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tenfold.linear_algebra.chain_order import NONE, Halves
+
+Name = tuple[int, str]
+"""A number that nothing else has, and a form, in which alone letters may differ."""
+
+
+class Coefficient(NamedTuple):
+    """What a word is multiplied by: a sign, and scalars by number, in order."""
+
+    sign: int = 1
+    scalars: tuple[int, ...] = ()
+
+    def times(self, other: Coefficient) -> Coefficient:
+        """Return the product of two."""
+        if not other.scalars:
+            return Coefficient(self.sign * other.sign, self.scalars)
+        scalars = tuple(sorted((*self.scalars, *other.scalars)))
+        return Coefficient(self.sign * other.sign, scalars)
+
+    def without(self, other: Coefficient) -> Coefficient:
+        """Return what is left when the scalars of another are taken out; all of them are here."""
+        if not other.scalars:
+            return Coefficient(self.sign * other.sign, self.scalars)
+        left = list(self.scalars)
+        for scalar in other.scalars:
+            left.remove(scalar)
+        return Coefficient(self.sign * other.sign, tuple(left))
+
+
+ONE = Coefficient()
+"""What changes nothing."""
+
+
+class Letter(NamedTuple):
+    """A matrix that is multiplied: one with a name, or the sum of some words."""
+
+    name: Name | None
+    rows: int
+    columns: int
+    words: tuple[Word, ...] = ()
+    triangular: bool = False
+    """Whether a triangle holds it that is large enough to be worth it."""
+
+
+class Word(NamedTuple):
+    """A product of letters with a coefficient."""
+
+    coefficient: Coefficient
+    letters: tuple[Letter, ...]
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The lengths of the chain."""
+        return (self.letters[0].rows, *[letter.columns for letter in self.letters])
+
+    @property
+    def halves(self) -> Halves:
+        """Of which products of the chain half is known."""
+        letters = self.letters
+        triangular = [at for at, letter in enumerate(letters) if letter.triangular]
+        mirrored = list(_mirrored(letters))
+        if not (triangular or mirrored):
+            return NONE
+        return Halves(frozenset(mirrored), frozenset(triangular))
+
+
+def sum_of(words: tuple[Word, ...]) -> Letter:
+    """Return the letter that is a sum of words; they are of one shape."""
+    return Letter(None, words[0].letters[0].rows, words[0].letters[-1].columns, words)
+
+
+_FLAGS = {"N": (0, 0), "T": (1, 0), "J": (0, 1), "C": (1, 1)}
+_FORMS = {flags: form for form, flags in _FLAGS.items()}
+
+
+def turned(words: tuple[Word, ...], form: str, *, real: bool) -> tuple[Word, ...]:
+    """Return the words of the transpose, the conjugate, or both."""
+    if form == "N":
+        return words
+    step = -1 if _FLAGS[form][0] else 1
+    return tuple(
+        [
+            Word(coefficient, tuple([_turned_letter(each, form, real) for each in letters[::step]]))
+            for coefficient, letters in words
+        ]
+    )
+
+
+def _turned_letter(letter: Letter, form: str, real: bool) -> Letter:
+    rows, columns = letter.rows, letter.columns
+    if _FLAGS[form][0]:
+        rows, columns = columns, rows
+    if letter.words:
+        return Letter(None, rows, columns, turned(letter.words, form, real=real))
+    assert letter.name is not None, "what is no sum has a name"
+    at, before = letter.name
+    (one, conjugated), (other, again) = _FLAGS[before], _FLAGS[form]
+    form = _FORMS[one ^ other, 0 if real else conjugated ^ again]
+    return Letter((at, form), rows, columns, (), letter.triangular)
+
+
+def opposite(one: Letter, other: Letter) -> str:
+    """Return "T" where a letter is the transpose of another, "C" where it is the adjoint; nothing
+    where it is neither. Of a letter of real numbers it says "T".
+
+    >>> opposite(Letter((0, "N"), 2, 3), Letter((0, "C"), 3, 2))
+    'C'
+    """
+    if not _alike(one, other):
+        return ""
+    forms = "T" if _has_scalars(one.words) else "TC"  # it may have an imaginary part
+    for form in forms:
+        turned_one = _turned_letter(one, form, real=False)
+        if turned_one == other or (one.words and _equal(turned_one.words, other.words)):
+            return form
+    return ""
+
+
+def _equal(one: tuple[Word, ...], other: tuple[Word, ...]) -> bool:
+    """Whether two sums are equal, in whatever order."""
+    return Counter(one) == Counter(other)
+
+
+def _alike(one: Letter, other: Letter) -> bool:
+    """Whether two letters may be transposes of each other, at first sight."""
+    if one.name is None or other.name is None:
+        return one.name is other.name and len(one.words) == len(other.words)
+    return one.name[0] == other.name[0] and one.name != other.name
+
+
+def _has_scalars(words: tuple[Word, ...]) -> bool:
+    return any(
+        word.coefficient.scalars or any(_has_scalars(letter.words) for letter in word.letters)
+        for word in words
+    )
+
+
+def _mirrored(letters: Sequence[Letter]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a chain, from a place to one beyond, that are a product with its own
+    transpose or adjoint.
+    """
+    for middle in range(1, len(letters)):
+        form = opposite(letters[middle - 1], letters[middle])
+        first, last = middle - 1, middle
+        while form:
+            yield first, last + 1
+            first, last = first - 1, last + 1
+            within = first >= 0 and last < len(letters)
+            if not within or opposite(letters[first], letters[last]) != form:
+                break
+
+
+def paired(words: Sequence[Word], *, halves: bool = True) -> list[tuple[Word, str]]:
+    """Return words, each with the form of itself that is another word of the sum, which is left
+    out: "T" for the transpose, "C" for the adjoint, nothing for most, and for all without `halves`.
+
+    >>> a, b = Letter((0, "N"), 8, 9), Letter((1, "T"), 9, 8)
+    >>> words = (Word(ONE, (a, b)), *turned((Word(ONE, (a, b)),), "T", real=True))
+    >>> [(len(word.letters), form) for word, form in paired(words)]
+    [(2, 'T')]
+    """
+    if not halves or len({_likeness(word) for word in words}) == len(words):
+        return [(word, "") for word in words]
+    forms = dict.fromkeys(range(len(words)), "")
+    waiting: dict[_Likeness, dict[Word, list[int]]] = {}
+    for place, word in enumerate(words):
+        others = waiting.setdefault(_likeness(word), {})
+        for other, places in others.items():
+            if form := _opposite_words(other, word):
+                forms[places.pop(0)] = form
+                del forms[place]
+                if not places:
+                    del others[other]
+                break
+        else:
+            others.setdefault(word, []).append(place)
+    return [(words[place], form) for place, form in forms.items()]
+
+
+_Likeness = tuple[Coefficient, tuple[int, ...]]
+
+
+def _likeness(word: Word) -> _Likeness:
+    """Return what a word has in common with its transpose and its adjoint."""
+    numbers = tuple([each.name[0] if each.name else -len(each.words) for each in word.letters])
+    return word.coefficient, min(numbers, numbers[::-1])
+
+
+def _opposite_words(one: Word, other: Word) -> str:
+    """As opposite, for words of one likeness; nothing of a word that is its own transpose, nor of
+    one letter.
+    """
+    if one == other or len(one.letters) == 1:
+        return ""
+    forms = {opposite(*pair) for pair in zip(one.letters, other.letters[::-1], strict=True)}
+    (form, *others) = forms
+    return "" if others or (form == "C" and one.coefficient.scalars) else form

@@ -1,0 +1,203 @@
+"""Products: sums of products of matrices with the fewest multiply-adds. Class linear-algebra.
+
+Takes the largest expression around a node that is made of products, sums, scales, transposes and
+conjugates which nobody else needs, in one floating dtype; reads it as words
+(`linear_algebra/cost_search.py`), hands on the cheapest sum of them: chains in the best order, what
+is alike factored out, the rest distributed. Scales, signs, transposes and conjugates go into the
+flags of `gemm`, and what is added is where the next product is accumulated. Where half of a product
+is known, as of `x @ x.T` and `tril(x) @ y`, half is computed.
+
+>>> import tenfold as tn
+>>> x, u = tn.ones((8, 8)), tn.ones((8,))
+>>> with tn.profile() as p:
+...     y = (x @ x @ u).wait()
+>>> p.multiply_adds
+128
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from tenfold.core.op import Kind
+from tenfold.core.pattern import pattern, variables
+from tenfold.linear_algebra.cost_search import best
+from tenfold.linear_algebra.normal_form import (
+    DTYPES,
+    UPDATES,
+    Expression,
+    alike,
+    belongs,
+    joins,
+    score,
+    triangle_for_half,
+    untransposed,
+)
+from tenfold.linear_algebra.polynomial_lowering import least_operations, made
+from tenfold.ops.arithmetic import add, multiply, negative, subtract
+from tenfold.ops.complex import conj
+from tenfold.ops.contract import matmul
+from tenfold.ops.diagonal_tril_triu import diagonal
+from tenfold.ops.gemm import gemm
+from tenfold.ops.indexing import index
+from tenfold.ops.movement import permute_dims
+from tenfold.ops.reduce import sum as sum_over
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rewrite_graph import Operator, Rewriting
+from tenfold.rewrite.rule import Match, Rule
+
+_OPERATIONS = frozenset((matmul, *UPDATES))
+
+
+class _Known:
+    """What is known of a graph while it is rewritten."""
+
+    def __init__(self) -> None:
+        self.products = False
+        self.seen = 0
+        """The nodes among which products have been looked for."""
+        self.letters: dict[int, frozenset[int]] = {}
+        """For the top of each expression that has been read or made, what it was made of then: as
+        long as it is the same, nothing is to be gained."""
+
+    def has_products(self, ops: Sequence[Operator]) -> bool:
+        """Whether there is a product anywhere, written or made by a rule."""
+        if not self.products and self.seen < len(ops):
+            self.products = not _OPERATIONS.isdisjoint(ops[self.seen :])
+            self.seen = len(ops)
+        return self.products
+
+
+def _known(work: Rewriting) -> _Known:
+    found: _Known | None = work.notes.get(_Known)
+    if found is None:
+        found = work.notes[_Known] = _Known()
+    return found
+
+
+def whole(match: Match) -> bool:
+    """Whether the root is the top of an expression that may have a product in it."""
+    root = match.root
+    if not _known(root.work).has_products(root.work.ops) or not belongs(root):
+        return False
+    reader = _reader(root)
+    return reader is None or not (belongs(reader) and root.shape)
+
+
+def _reader(term: Term) -> Term | None:
+    """The one node that reads a term."""
+    if not term.alone:
+        return None
+    readers = list(islice(term.work.readers(term.at), 2))
+    return Term(term.work, readers[0]) if len(readers) == 1 else None
+
+
+def _mapped(root: Term) -> bool:
+    """Whether a kernel reads a term, element by element: what is added costs nothing there."""
+    reader = _reader(root)
+    return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
+
+
+def _read_in_part(root: Term) -> bool:
+    """Whether what reads a term may do with a part of it: a half of the whole would be more."""
+    reader = _reader(root)
+    return reader is not None and reader.op in (index, diagonal, sum_over)
+
+
+def _cheaper(match: Match) -> Term | None:
+    root = match.root
+    letters = _known(root.work).letters
+    expression = Expression(root)
+    if not expression.is_whole:
+        return None
+    made_of = expression.made_of
+    if letters.get(root.at) == made_of:
+        return None
+    letters[root.at] = made_of
+    if not expression.has_product or _is_least(root):
+        return None
+    words = expression.words()
+    if words is None:
+        return None
+    halves = len(root.shape) == 2 and not _read_in_part(root)  # of stacks all is made
+    cost, found = best(words, halves=halves)
+    accumulated, written = not _mapped(root), expression.score()
+    operations = least_operations(cost, found, accumulated=accumulated)
+    if (cost.multiply_adds, 4 * operations) >= written:
+        return None
+    looked = root.work.looked
+    by = made(match, found, expression.terms, accumulated=accumulated, halves=halves)
+    root.work.looked = looked  # numbers are operands before and after: any may stand there
+    if score(by) >= written:
+        return None
+    letters[by.at] = made_of
+    return by
+
+
+def _is_least(root: Term) -> bool:
+    """Whether it is seen at once that nothing takes less than what is written: one product of two
+    matrices that have nothing to do with each other, and what a kernel adds to it.
+    """
+    if root.op in (add, subtract) and _mapped(root):
+        one, other = root.inputs
+        if joins(other):
+            one, other = other, one
+        return joins(one) and not joins(other) and _is_plain(one)
+    return _is_plain(root)
+
+
+def _is_plain(term: Term) -> bool:
+    """Whether a term is a product of two matrices, of which nothing is known."""
+    if term.op is not matmul or any(map(joins, term.inputs)):
+        return False
+    first, second = map(untransposed, term.inputs)
+    return first != second and triangle_for_half(first) is triangle_for_half(second) is None
+
+
+def _begins_with_rows(match: Match) -> bool:
+    """Whether rows that are repeated, or a stack that is made of another, are added to a product
+    that nobody else needs, and no kernel passes by.
+    """
+    root, rows, factors = match.root, match["z"], (match["x"], match["y"])
+    shape = root.shape
+    if rows.is_scalar or (rows.shape == shape and alike(*factors)):
+        return False
+    if rows.shape[-1:] != shape[-1:] or min(len(each.shape) for each in factors) < 2:
+        return False
+    product = next(each for each in root.inputs if each.op is matmul and each.inputs == factors)
+    fits = product.shape == shape and min(shape[-2:]) > 1
+    same = {each.dtype for each in (*factors, rows, root)} == {root.dtype}
+    return fits and same and root.dtype in DTYPES and product.alone and not _mapped(root)
+
+
+def _with_rows(match: Match) -> Term:
+    return match.make(gemm, match["x"], match["y"], match["z"], params=("N", "N", 1, 0, 1))
+
+
+x, y, z = variables("x y z")
+ROWS = Rule(
+    "products-rows",
+    x @ y + z,
+    _with_rows,
+    when=_begins_with_rows,
+    exactness="linear-algebra",
+)
+"""A row that is added to every row of a product is what the product begins with; and so is what is
+added to a product of stacks that are not alike, which is not read as words."""
+
+PRODUCTS = (
+    ROWS,
+    *tuple(
+        Rule(f"products-{name}", pattern(op), _cheaper, when=whole, exactness="linear-algebra")
+        for name, op in (
+            ("chain", matmul),
+            ("sum", add),
+            ("difference", subtract),
+            ("scale", multiply),
+            ("negative", negative),
+            ("transpose", permute_dims),
+            ("conjugate", conj),
+        )
+    ),
+)

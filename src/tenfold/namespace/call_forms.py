@@ -1,0 +1,88 @@
+"""Calls with wrong arguments: what the TypeError says beside Python's own sentence.
+
+Takes an operation and the arguments that do not fit its signature, hands on the error: how the
+argument is called here, or how the call is written.
+
+>>> from tenfold.core.op import OPS
+>>> print(hint(OPS["std"], (None,), {"ddof": 1}))
+write correction=
+>>> print(hint(OPS["reshape"], (None, 2, -1), {}))
+give the shape as one tuple, as in (2, -1)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from inspect import Parameter
+from typing import Any
+
+from tenfold.core.op import Operation
+from tenfold.interop.array_function import RENAMED, SUBSTITUTES
+from tenfold.interop.numpy_dispatch import public_name
+
+# What other libraries call an argument. Table.
+NAMES = {**RENAMED, "dim": "axis", "keepdim": "keepdims", "dims": "axis"}
+
+# What has no argument at all. Table.
+WRITTEN = {"round": "for n decimals write tn.round(x * 10**n) / 10**n"}
+
+SEQUENCES = ("shape", "axes", "repetitions")
+"""Arguments that are one tuple, where NumPy's methods take its elements one by one."""
+
+
+def fits(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the arguments are such as the operation takes: then the error is another one."""
+    try:
+        operation.signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def wrong_call(
+    operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, Any], error: TypeError
+) -> TypeError:
+    """Return the error of a call, to be raised: what it said, and what to write."""
+    text = str(error)
+    added = "" if ";" in text and operation.name not in WRITTEN else hint(operation, args, kwargs)
+    return TypeError("; ".join(filter(None, (text, added))))
+
+
+def hint(operation: Operation[...], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """Return what to write instead of a call that does not fit; "" where nothing is known."""
+    parameters = operation.signature.parameters
+    unknown = [name for name in kwargs if name not in parameters]
+    if unknown:
+        return _unknown(operation, unknown[0])
+    by_place = [p for p in parameters.values() if p.kind <= Parameter.POSITIONAL_OR_KEYWORD]
+    if len(args) <= len(by_place):
+        return ""
+    if operation.name in WRITTEN:
+        return WRITTEN[operation.name]
+    last = len(by_place) - 1
+    if by_place[last].name in SEQUENCES and all(type(each) is int for each in args[last:]):
+        return f"give the {by_place[last].name} as one tuple, as in {tuple(args[last:])}"
+    named = _named(operation)
+    return f"by name alone: {', '.join(named)}" if named else ""
+
+
+def _named(operation: Operation[...]) -> list[str]:
+    """The arguments that are given by name alone."""
+    parameters = operation.signature.parameters.values()
+    return [f"{p.name}=" for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+
+
+def _unknown(operation: Operation[...], name: str) -> str:
+    """What to write for an argument of a name that the operation has not."""
+    parameters = operation.signature.parameters
+    ours = NAMES.get(name, "")
+    if ours in parameters:
+        return f"write {ours}="
+    near = difflib.get_close_matches(name, parameters, n=1, cutoff=0.7)
+    if near:
+        return f"did you mean {near[0]}=?"
+    if name in SUBSTITUTES:
+        return SUBSTITUTES[name].format(call=public_name(operation))
+    shown = ", ".join(_named(operation))
+    return f"it takes {shown}" if shown else ""

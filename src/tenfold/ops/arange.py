@@ -1,0 +1,251 @@
+"""Ranges: numbers at equal distances, and the grids made of them. Bit for bit NumPy's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.gather_rules import Position
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.scalar_ir import Body, Element
+from tenfold.core.shape_rules import checked_shape, normalize_count
+from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, canonical, kind_of
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.ops.create import default_dtype, number, number_of
+from tenfold.ops.indexing import captured
+from tenfold.ops.reshaping import broadcast_to
+from tenfold.settings import checked_device
+
+
+def _counted(types: tuple[Type, ...], *params: Any) -> Inferred:
+    *_, length, dtype, _ = params
+    return Inferred((((length,), dtype),), ())
+
+
+def _arange(
+    start: Any, stop: Any, step: Any, repeat: int, length: int, dtype: np.dtype, device: str
+) -> np.ndarray:
+    return np.repeat(np.arange(start, stop, step, dtype=dtype), repeat)
+
+
+def _arange_at(
+    k: Body, at: Position, start: Any, stop: Any, step: Any, repeat: int, *rest: Any
+) -> Any:
+    """NumPy's own way: the first two as they are, the others by the distance of these."""
+    length, dtype, _ = rest
+    if repeat != 1 or length < 3 or dtype not in (FLOAT32, FLOAT64, DTYPES["int32"], INT64):
+        return NotImplemented
+    two = np.arange(start, start + 3 * step, step, dtype=dtype)[:2]
+    if two.size < 2:
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        distance = two[1] - two[0]
+    first, second, each = (_given(k, at, value) for value in (*two, distance))
+    found = first + k.convert(at[0], dtype) * each
+    return k.select(at[0] < 2, k.select(at[0] == 0, first, second), found)
+
+
+def _given(k: Body, at: Position, value: np.generic) -> Element:
+    """A number, given at the launch."""
+    if value.dtype.kind == "i":
+        return k.convert(at.number(int(value)), value.dtype)
+    bits = int(np.float64(value).view(np.int64))
+    return k.convert(k.bits(at.number(bits), FLOAT64), value.dtype)
+
+
+@operation(
+    by_itself=True,
+    follow="options",
+    rule=_counted,
+    reference=_arange,
+    element_at=_arange_at,
+    kind=Kind.VALUE,
+    samples=[
+        Sample((), positional=(5,)),
+        Sample((), positional=(5, 0, -1)),
+        Sample((), positional=(0.0, 1.0, 0.1)),
+        Sample((), {"dtype": "float32"}, (2, 2)),
+    ],
+)
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    repeat: int = 1,
+    dtype: Any = None,
+    device: str | None = None,
+) -> Call:
+    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,
+    each `repeat` times; without a dtype int64 for ints and float64 for floats.
+
+    Length ceil((stop - start) / step), element i being start + i * d for the difference d of the
+    first two as the dtype has them: NumPy's values, bit for bit. Raises OverflowError when an
+    integer dtype cannot hold the first two numbers.
+
+    >>> import tenfold as tn
+    >>> tn.arange(5, 0, -1).tolist()
+    [5, 4, 3, 2, 1]
+    >>> tn.arange(3, repeat=2).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    first, last = (0, start) if stop is None else (start, stop)
+    bounds = tuple(_real(value, "arange") for value in (first, last, step))
+    made = default_dtype(bounds) if dtype is None else canonical(dtype, "arange")
+    if kind_of(made) == "b":
+        raise DTypeError("", "bool does not count", remedy="name a dtype of numbers")
+    length = _length(*bounds)
+    _refuse_beyond(bounds, length, made)
+    times = normalize_count(repeat, "repeat")
+    (total,) = checked_shape((length * times,), made.itemsize)
+    each = times if length else 0  # NumPy refuses to count to 2**63 even where nothing is
+    return Call((), (*bounds, each, total, made, checked_device(device)))
+
+
+def _bound(value: Any, operation: str) -> Any:
+    """Return a bound as a Python number; a 0-d Array gives its value."""
+    if isinstance(value, Array) and value.ndim == 0:
+        value = value.item()
+    found = number(value, operation)
+    return int(found) if isinstance(found, bool) else found
+
+
+def _real(value: Any, operation: str) -> Any:
+    found = _bound(value, operation)
+    if isinstance(found, complex):
+        raise DTypeError(operation, f"{value} is no real number", remedy="give ints or floats")
+    return found
+
+
+def _length(start: Any, stop: Any, step: Any) -> int:
+    if step == 0:
+        raise ShapeError("", "a step of 0 never arrives", remedy="give a step that is not 0")
+    if all(isinstance(value, int) for value in (start, stop, step)):
+        return max(0, -((start - stop) // step))
+    steps = (stop - start) / step
+    if not math.isfinite(steps):
+        raise ShapeError(
+            "", f"from {start} to {stop} by {step} has no length", remedy="use finite numbers"
+        )
+    return max(0, math.ceil(steps))
+
+
+def _refuse_beyond(bounds: tuple[Any, ...], length: int, dtype: np.dtype) -> None:
+    """The first two numbers must fit an integer dtype; the rest is counted in it, as in NumPy."""
+    if kind_of(dtype) not in "iu":
+        return
+    start, _, step = bounds
+    limits = np.iinfo(dtype)
+    for value in (start, start + step)[:length]:
+        if not int(limits.min) <= int(value) <= int(limits.max):
+            rule = f"Python integer {int(value)} is out of bounds for {dtype}"
+            raise OverflowError(message("arange", rule, (), "name a dtype that can hold it"))
+
+
+def _linspace(
+    start: Any, stop: Any, endpoint: bool, length: int, dtype: np.dtype, device: str
+) -> np.ndarray:
+    return np.linspace(start, stop, length, endpoint=endpoint, dtype=dtype)
+
+
+def _linspace_at(k: Body, at: Position, start: Any, stop: Any, endpoint: bool, *rest: Any) -> Any:
+    length, dtype, _ = rest
+    if length < 2 or dtype not in (FLOAT32, FLOAT64):
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        step = (np.float64(stop) - np.float64(start)) / (length - 1 if endpoint else length)
+    if step == 0:
+        return NotImplemented  # NumPy divides first, for distances that are too small
+    first, last, each = (_given(k, at, np.float64(value)) for value in (start, stop, step))
+    found = k.convert(at[0], FLOAT64) * each + first
+    if endpoint:
+        found = k.select(at[0] == at.number(length - 1), last, found)
+    return k.convert(found, dtype)
+
+
+@operation(
+    by_itself=True,
+    follow="options",
+    rule=_counted,
+    reference=_linspace,
+    element_at=_linspace_at,
+    kind=Kind.VALUE,
+    samples=[
+        Sample((), positional=(0, 1, 5)),
+        Sample((), {"endpoint": False, "dtype": "float32"}, (1.5, -2, 7)),
+        Sample((), positional=(0, 1j, 3)),
+        Sample((), positional=(2, 3, 1)),
+    ],
+)
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: str | None = None,
+    endpoint: bool = True,
+) -> Call:
+    """Return `num` numbers at equal distances from `start` to `stop`, the last one included unless
+    `endpoint` is False; without a dtype float64, or complex128 for complex bounds.
+
+    Computed in float64 or complex128 and converted at the end: NumPy's values, bit for bit.
+
+    >>> import tenfold as tn
+    >>> tn.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    bounds = [_bound(value, "linspace") for value in (start, stop)]
+    given = default_dtype((*bounds, 1.0))
+    made = given if dtype is None else canonical(dtype, "linspace")
+    if kind_of(made) == "b" or (kind_of(given) == "c" and kind_of(made) != "c"):
+        raise DTypeError(
+            "",
+            f"{made} cannot hold numbers from {start} to {stop}",
+            remedy="name a dtype that can hold them",
+        )
+    (length,) = checked_shape((normalize_count(num, "num"),), made.itemsize)
+    ends = (number_of(value, given, "linspace") for value in bounds)
+    return Call((), (*ends, bool(endpoint), length, made, checked_device(device)))
+
+
+@derived(
+    reference=np.meshgrid,
+    numpy=(np.meshgrid,),
+    samples=[Sample(((2,), (3,))), Sample(((2,), (3,), (1,)), {"indexing": "ij"})],
+)
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span,
+    with the vector's own value at each point. `indexing="xy"` puts the second axis first: (n2, n1,
+    ...).
+
+    Raises ShapeError for arrays of more than one axis.
+
+    >>> import tenfold as tn
+    >>> [grid.tolist() for grid in tn.meshgrid(tn.asarray([1, 2]), tn.asarray([3, 4]))]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(
+            "", f"indexing {indexing!r} is neither 'xy' nor 'ij'", remedy="use one of them"
+        )
+    vectors = [array(x) for x in arrays]
+    for x in vectors:
+        if x.ndim > 1:
+            raise ShapeError(
+                "", f"an array of {x.ndim} axes is no vector", remedy="flatten it first"
+            )
+    order = list(range(len(vectors)))
+    if indexing == "xy":
+        order[:2] = reversed(order[:2])
+    lengths = tuple(vectors[position].size for position in order)
+    return tuple(
+        captured(broadcast_to(x, lengths, axis=order.index(position) if x.ndim else None))
+        for position, x in enumerate(vectors)
+    )

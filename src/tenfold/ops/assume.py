@@ -1,0 +1,174 @@
+"""Promises: what a matrix is, said by who knows it, for rules to use. The values stay as they are.
+
+Takes an array and the name of a structure, hands on an array of the same values; under
+`tn.options(verify=True)` one that is looked at before it is used.
+
+>>> import tenfold as tn
+>>> declare(tn.eye(2), "diagonal").tolist()
+[[1.0, 0.0], [0.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.dtypes import real_part
+from tenfold.errors import ShapeError
+from tenfold.ops.linalg import square
+from tenfold.settings import get
+
+ROUNDING = 100
+"""By how many roundings of n terms a product may differ from what was promised."""
+
+
+def _differs(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return ~((x == y) | ((x != x) & (y != y)))
+
+
+def _near(x: np.ndarray, scale: Any) -> Any:
+    """What rounding may do to sums of as many terms as there are rows, of that size."""
+    dtype = real_part(x.dtype)
+    unit = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
+    return ROUNDING * x.shape[-1] * unit * scale
+
+
+def _asymmetric(x: np.ndarray) -> np.ndarray:
+    return _differs(x, x.swapaxes(-1, -2))
+
+
+def _beside_diagonal(x: np.ndarray) -> np.ndarray:
+    return (x != 0) & ~np.eye(x.shape[-1], dtype=bool)
+
+
+def _beside_triangle(x: np.ndarray) -> np.ndarray:
+    """What is not 0 in that triangle of a matrix that has fewer such."""
+    upper, lower = np.triu(x, 1) != 0, np.tril(x, -1) != 0
+    of_lower = np.count_nonzero(upper, (-1, -2)) <= np.count_nonzero(lower, (-1, -2))
+    return np.where(of_lower[..., None, None], upper, lower)
+
+
+def _not_orthogonal(x: np.ndarray) -> np.ndarray:
+    product = np.conj(x.swapaxes(-1, -2)) @ x
+    return ~(np.abs(product - np.eye(x.shape[-1])) <= _near(x, 1))
+
+
+def _not_definite(x: np.ndarray) -> np.ndarray:
+    """Where it is not Hermitian up to rounding; else the diagonal element of a pivot below 0."""
+    scale = np.abs(x).max((-1, -2), keepdims=True, initial=0)
+    found = ~(np.abs(x - np.conj(x.swapaxes(-1, -2))) <= _near(x, scale))
+    for at in np.ndindex(x.shape[:-2]):
+        if not found[at].any():
+            failed = _failing_pivot(x[at])
+            if failed is not None:
+                found[at][failed, failed] = True
+    return np.asarray(found)
+
+
+def _failing_pivot(x: np.ndarray) -> int | None:
+    """The order, less one, of the first leading part that is not positive definite."""
+    try:
+        np.linalg.cholesky(x)
+    except np.linalg.LinAlgError:
+        low, high = 0, len(x)  # the part of order low is, that of order high is not
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                np.linalg.cholesky(x[:middle, :middle])
+                low = middle
+            except np.linalg.LinAlgError:
+                high = middle
+        return low
+    return None
+
+
+# What a promise says, and where it is broken. Table.
+PROMISES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "symmetric": ("x[i, j] equals x[j, i]", _asymmetric),
+    "triangular": ("all elements above the diagonal are 0, or all below it", _beside_triangle),
+    "positive-definite": ("conj(x.T) equals x, and every pivot is positive", _not_definite),
+    "orthogonal": ("conj(x.T) @ x is the identity, up to rounding", _not_orthogonal),
+    "diagonal": ("all elements beside the diagonal are 0", _beside_diagonal),
+}
+
+
+def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
+    square(types[0].shape)
+    return Inferred(((types[0].shape, types[0].dtype),), (types[0].dtype,))
+
+
+@operation(
+    rule=_rule,
+    reference=lambda x, _: x,
+    kind=Kind.VIEW,
+    promise=True,
+    strides=lambda _, strides, __: strides,
+    reads=lambda shape, _: tuple((axis, 1, 0) for axis in range(len(shape))),
+    public=False,
+    batch_params=as_stack,
+)
+def declared(x: Array, /, structure: str) -> Call:
+    """Return what `x` holds, of which something is promised."""
+    return Call((x,), (structure,))
+
+
+def _verified(x: np.ndarray, structure: str) -> np.ndarray:
+    says, broken = PROMISES[structure]
+    found = broken(x)
+    if found.any():
+        at = tuple(int(i) for i in np.argwhere(found)[0])
+        value = x[at].item()
+        raise ValueError(
+            f"the promise {structure!r} is false at {at}, where x is {value!r}: {says}"
+        )
+    return x.copy()
+
+
+@operation(
+    rule=_rule,
+    reference=_verified,
+    can_fail=True,
+    remedy="declare what holds, or leave the declaration out",
+    name="declare",
+    public=False,
+    batch_params=as_stack,
+)
+def verified(x: Array, /, structure: str) -> Call:
+    """Return what `x` holds, once it is known to keep the promise."""
+    return Call((x,), (structure,))
+
+
+@derived(
+    reference=lambda x, _: x,
+    samples=[Sample(((2, 2),), positional=("symmetric",))],
+)
+def declare(x: Array, structure: str, /) -> Array:
+    """Return an array of the same values with the promise that its matrices, (..., n, n), have a
+    structure: "symmetric", "triangular" (either way), "positive-definite" (and Hermitian),
+    "orthogonal" (or unitary) or "diagonal".
+
+    Rules of class linear-algebra rely on it, and compute nothing that follows from it: a solve with
+    a triangular matrix is a substitution, the inverse of an orthogonal one its transpose. Where the
+    promise is false, so may the results be. Under `tn.options(verify=True)` where it is declared,
+    who waits for the array gets a ValueError that names the promise, the first index where it
+    fails and the line; "orthogonal" and "positive-definite" hold up to rounding.
+
+    Raises ShapeError for another structure and for matrices that are not square.
+
+    >>> import tenfold as tn
+    >>> x = tn.declare(tn.asarray([[2.0, 0.0], [1.0, 4.0]]), "triangular")
+    >>> tn.linalg.solve(x, tn.asarray([2.0, 5.0])).tolist()
+    [1.0, 1.0]
+    """
+    x = array(x)
+    if structure not in PROMISES:
+        known = ", ".join(repr(each) for each in PROMISES)
+        raise ShapeError("", f"{structure!r} is no structure", remedy=f"use one of {known}")
+    square(x.shape)
+    made = declared(x, structure)
+    return verified(made, structure) if get("verify") else made

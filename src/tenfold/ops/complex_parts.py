@@ -1,0 +1,106 @@
+"""Kernel rules of complex elements, by their parts, and what joins them to the rules of real ones.
+
+Takes rules on elements, hands on rules on operands, which are elements or Pairs.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> body = Body()
+>>> z = Pair(body.load(0, FLOAT32), body.load(1, FLOAT32))
+>>> each_part(lambda k, x: -x)(body, z)
+Pair(real=<%2 float32>, imaginary=<%3 float32>)
+>>> real_alone(lambda k, x: -x)(body, z)
+NotImplemented
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold.core.scalar_ir import Body, Element, Pair
+
+Real = Callable[..., Element]
+"""A rule of real elements."""
+
+
+def each_part(rule: Real) -> Callable[..., Any]:
+    """Return a rule that makes the real part of real parts, the imaginary one of imaginary ones."""
+
+    def on_parts(k: Body, *operands: Pair) -> Pair:
+        real, imaginary = zip(*operands, strict=True)
+        return Pair(rule(k, *real), rule(k, *imaginary))
+
+    return real_or_complex(rule, on_parts)
+
+
+def real_or_complex(real: Real, of_pairs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule that is one of two: for real operands, or for complex ones, which are Pairs."""
+
+    def rule(k: Body, *operands: Any) -> Any:
+        return (of_pairs if isinstance(operands[0], Pair) else real)(k, *operands)
+
+    return rule
+
+
+def real_alone(rule: Real) -> Callable[..., Any]:
+    """Return a rule that refuses complex elements: a call computes them."""
+    return real_or_complex(rule, lambda *_: NotImplemented)
+
+
+def product(_: Body, x: Pair, y: Pair) -> Pair:
+    """Return `x * y`, each product and each sum rounded."""
+    return Pair(
+        x.real * y.real - x.imaginary * y.imaginary,
+        x.real * y.imaginary + x.imaginary * y.real,
+    )
+
+
+def quotient(k: Body, x: Pair, y: Pair) -> Pair:
+    """Return `x / y` by way of the larger part of `y`, as NumPy does; by zero each part alone.
+
+    Smith 1962, "Algorithm 116: Complex division", Communications of the ACM 5(8), page 435.
+    """
+    by_real = k.abs(y.real) >= k.abs(y.imaginary)
+    large = k.select(by_real, y.real, y.imaginary)
+    small = k.select(by_real, y.imaginary, y.real)
+    ratio = small / large
+    scale = 1.0 / (large + small * ratio)
+    near = k.select(by_real, x.real, x.imaginary), k.select(by_real, x.imaginary, x.real)
+    real = near[0] + near[1] * ratio
+    imaginary = k.select(by_real, x.imaginary - x.real * ratio, x.imaginary * ratio - x.real)
+    by_zero, zero = (large == 0) & (small == 0), k.abs(large)
+    return Pair(
+        k.select(by_zero, x.real / zero, real * scale),
+        k.select(by_zero, x.imaginary / zero, imaginary * scale),
+    )
+
+
+def reciprocal(k: Body, x: Pair) -> Pair:
+    """Return `1 / x`, by way of its larger part, as NumPy does (see `quotient`)."""
+    by_real = k.abs(x.imaginary) <= k.abs(x.real)
+    large = k.select(by_real, x.real, x.imaginary)
+    small = k.select(by_real, x.imaginary, x.real)
+    ratio = small / large
+    divisor = large + small * ratio
+    near, far = 1.0 / divisor, ratio / divisor
+    return Pair(k.select(by_real, near, far), k.select(by_real, -far, -near))
+
+
+def modulus(k: Body, x: Pair) -> Element:
+    """Return the distance of `x` from 0, without overflow."""
+    return k.call("hypot", x.real, x.imaginary)
+
+
+def direction(k: Body, x: Pair) -> Pair:
+    """Return `x / abs(x)`, 0 for 0. Of an infinite number the one infinite part counts alone."""
+    length = modulus(k, x)
+
+    def part(own: Element, other: Element) -> Element:
+        one = k.copysign(k.constant(1.0, own.dtype), own)
+        limit = k.select(k.abs(own) == np.inf, one, 0.0)
+        limit = k.select(k.abs(own) == k.abs(other), np.nan, limit)
+        found = k.select(length == np.inf, limit, own / length)
+        return k.select(length == 0, 0.0, found)
+
+    return Pair(part(x.real, x.imaginary), part(x.imaginary, x.real))

@@ -1,0 +1,223 @@
+"""Scans: running sums and products along one axis, and differences.
+
+Within a block of 1,024 the scan is sequential, so the first 1,024 results have NumPy's bits. The
+carry into a block is the sequential sum of the totals of the blocks before; it is combined with
+each result of the block. So the blocks of one axis are independent but for their carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.canonical_reduction import BLOCK, Combine
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, derived, operation
+from tenfold.core.shape_rules import normalize_axis, normalize_count
+from tenfold.dtypes import BOOL, canonical
+from tenfold.errors import ShapeError
+from tenfold.ops.arithmetic import multiplied, subtract
+from tenfold.ops.comparison import not_equal
+from tenfold.ops.indexing import index
+from tenfold.ops.joining import concat
+from tenfold.ops.reduce import accumulating
+
+_SAMPLES = (
+    Sample(((5,),)),
+    Sample(((2, 3),), {"axis": 1, "include_initial": True}),
+    Sample(((2, 3),), {"axis": 0, "exclusive": True}),
+    Sample(((0, 3),), {"axis": 0, "include_initial": True}),
+    Sample(((2, 0),), {"axis": -1, "dtype": "float32"}),
+)
+
+
+def _scan(combine: Combine, x: np.ndarray) -> np.ndarray:
+    """Scan the last axis of `x`, (..., n)."""
+    length = x.shape[-1]
+    whole = length - length % BLOCK
+    scanned = np.empty(x.shape, x.dtype)
+    blocked = (*x.shape[:-1], whole // BLOCK, BLOCK)
+    scanned[..., :whole].reshape(blocked)[...] = _sequential(
+        combine, x[..., :whole].reshape(blocked)
+    )
+    scanned[..., whole:] = _sequential(combine, x[..., whole:])
+    carries = _sequential(combine, scanned[..., BLOCK - 1 : whole : BLOCK].copy())
+    for block, start in enumerate(range(BLOCK, length, BLOCK)):
+        part = scanned[..., start : start + BLOCK]
+        part[...] = combine(carries[..., block, None], part)
+    return scanned
+
+
+def _sequential(combine: Combine, x: np.ndarray) -> np.ndarray:
+    if isinstance(combine, np.ufunc):
+        return combine.accumulate(x, axis=-1, dtype=x.dtype)
+    scanned = x.copy()
+    for i in range(1, x.shape[-1]):
+        scanned[..., i] = combine(scanned[..., i - 1], x[..., i])
+    return scanned
+
+
+def _reference(ufunc: np.ufunc, identity: int) -> Callable[..., np.ndarray]:
+    def reference(
+        x: np.ndarray, axis: int, dtype: Any, include_initial: bool, exclusive: bool
+    ) -> np.ndarray:
+        rows = np.moveaxis(x, axis, -1)
+        combine = multiplied if ufunc is np.multiply and x.dtype.kind == "c" else ufunc
+        scanned = _scan(combine, rows)
+        if include_initial or exclusive:
+            first = np.full((*rows.shape[:-1], 1), identity, x.dtype)
+            scanned = np.concatenate((first, scanned), axis=-1)
+        if exclusive:
+            scanned = scanned[..., : rows.shape[-1]]
+        return np.moveaxis(scanned, -1, axis)
+
+    return reference
+
+
+def _rule(
+    types: tuple[Type, ...], axis: int, dtype: Any, include_initial: bool, exclusive: bool
+) -> Inferred:
+    (type_,) = types
+    operand, result = accumulating(type_, dtype)
+    shape = list(type_.shape)
+    shape[axis] += include_initial
+    return Inferred(((tuple(shape), result),), (operand,))
+
+
+def _bound(x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusive: bool) -> Call:
+    x = array(x)
+    if axis is None and x.ndim != 1:
+        raise ShapeError(
+            "",
+            f"an array of {x.ndim} axes has no one axis to scan",
+            remedy="name it, as in axis=-1",
+        )
+    if include_initial and exclusive:
+        raise ShapeError(
+            "",
+            "include_initial and exclusive both put the identity first",
+            remedy="include_initial keeps the total and has one element more; exclusive drops it",
+        )
+    return Call(
+        (x,),
+        (
+            normalize_axis(0 if axis is None else axis, x.ndim),
+            None if dtype is None else canonical(dtype, ""),
+            bool(include_initial),
+            bool(exclusive),
+        ),
+    )
+
+
+@operation(
+    by_itself=True,
+    follow="types",
+    rule=_rule,
+    reference=_reference(np.add, 0),
+    scanning="add",
+    numpy=(np.cumulative_sum,),
+    samples=_SAMPLES,
+)
+def cumulative_sum(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+    exclusive: bool = False,
+) -> Call:
+    """Running sum along `axis`, which may be left out for one axis; the shape of `x`.
+
+    `include_initial` puts 0 first and makes n + 1 elements; `exclusive` puts 0 first and leaves
+    the total out. Dtypes are those of `tn.sum`: integers in int64 or uint64, halves accumulate in
+    float32. Sequential in blocks of 1,024; a block is added to the sum of the totals before it.
+
+    Raises ShapeError for an axis out of range or left out of several, and for both options at once.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([[0, 1, 2], [3, 4, 5]])
+    >>> tn.cumulative_sum(x, axis=1).tolist()
+    [[0, 1, 3], [3, 7, 12]]
+    >>> tn.cumulative_sum(x, axis=1, exclusive=True).tolist()
+    [[0, 0, 1], [0, 3, 7]]
+    """
+    return _bound(x, axis, dtype, include_initial, exclusive)
+
+
+@operation(
+    by_itself=True,
+    follow="types",
+    rule=_rule,
+    reference=_reference(np.multiply, 1),
+    scanning="product",
+    numpy=(np.cumulative_prod,),
+    samples=_SAMPLES,
+)
+def cumulative_prod(
+    x: Array,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: bool = False,
+    exclusive: bool = False,
+) -> Call:
+    """Running product along `axis`, which may be left out for one axis; the shape of `x`.
+
+    `include_initial` puts 1 first and makes n + 1 elements; `exclusive` puts 1 first and leaves
+    the total out. Dtypes, order and errors are those of `tn.cumulative_sum`.
+
+    >>> import tenfold as tn
+    >>> tn.cumulative_prod(tn.asarray([2, 3, 4]), include_initial=True).tolist()
+    [1, 2, 6, 24]
+    """
+    return _bound(x, axis, dtype, include_initial, exclusive)
+
+
+@derived(
+    reference=np.diff,
+    numpy=(np.diff,),
+    samples=[
+        Sample(((5,),)),
+        Sample(((3, 4),), {"axis": 0, "n": 2}),
+        Sample(((0, 2),), {"axis": 0}),
+        Sample(((2, 1),), {"n": 3}),
+    ],
+)
+def diff(
+    x: Array,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: Array | None = None,
+    append: Array | None = None,
+) -> Array:
+    """Differences of neighbours along `axis`, each minus the one before it, taken `n` times.
+
+    `prepend` and `append` are joined to `x` first, so the axis has their length less `n`, and 0 at
+    least. The dtype of `x`: unsigned integers wrap; for bool, whether neighbours differ.
+
+    Raises ShapeError for an axis out of range, for a negative `n`, and for what cannot be joined.
+
+    >>> import tenfold as tn
+    >>> tn.diff(tn.asarray([1, 4, 9, 16]), prepend=tn.asarray([0])).tolist()
+    [1, 3, 5, 7]
+    >>> tn.diff(tn.asarray([1, 4, 9, 16]), n=2).tolist()
+    [2, 2]
+    """
+    x = array(x)
+    position = normalize_axis(axis, x.ndim)
+    order = normalize_count(n, "n")
+    parts = [array(part) for part in (prepend, x, append) if part is not None]
+    values = concat(parts, axis=position) if len(parts) > 1 else x
+    before = (slice(None),) * position
+    apart = not_equal if values.dtype == BOOL else subtract
+    for _ in range(min(order, values.shape[position])):
+        later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
+        values = apart(index(values, later), index(values, earlier))
+    return values

@@ -1,0 +1,226 @@
+"""Diagonals and triangles of matrices (..., m, n). Lazy; a diagonal is a view."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core.gather_rules import Position, Source, inside
+from tenfold.core.op import Call, Sample
+from tenfold.core.op_decorators import array, as_stack, derived, movement
+from tenfold.core.scalar_ir import Body, Operand
+from tenfold.core.shape_rules import Shape, normalize_axis
+from tenfold.errors import ShapeError
+
+MAIN = (0, 0, 1)
+"""The parameters of the main diagonal of one matrix; told by identity, as 0.0 is no offset."""
+
+
+def _offset(value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ShapeError(
+            "",
+            f"diagonal {value!r} is no int",
+            remedy="give an int, as in 1 for the one above the main one",
+        ) from None
+
+
+def _diagonal_shape(shape: Shape, offset: int, first: int, second: int) -> Shape:
+    rows, columns = shape[first], shape[second]
+    length = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+    rest = tuple(n for axis, n in enumerate(shape) if axis not in (first, second))
+    return (*rest, max(length, 0))
+
+
+def _diagonal_strides(
+    shape: Shape, strides: Shape, offset: int, first: int, second: int
+) -> tuple[int, ...]:
+    rest = tuple(n for axis, n in enumerate(strides) if axis not in (first, second))
+    return (*rest, strides[first] + strides[second])
+
+
+def _diagonal_reads(
+    shape: Shape, offset: int, first: int, second: int
+) -> tuple[tuple[int | None, int, int], ...]:
+    rest = iter(range(len(shape) - 2))
+    last = len(shape) - 2
+    starts = {first: max(-offset, 0), second: max(offset, 0)}
+    return tuple(
+        (last, 1, starts[axis]) if axis in starts else (next(rest), 1, 0)
+        for axis in range(len(shape))
+    )
+
+
+@movement(
+    shape=_diagonal_shape,
+    reference=np.diagonal,
+    view=True,
+    strides=_diagonal_strides,
+    reads=_diagonal_reads,
+    numpy=(np.diagonal,),
+    batch_params=lambda _, offset, first, second: (offset, first + 1, second + 1),
+    samples=[
+        Sample(((3, 4),)),
+        Sample(((3, 4),), {"offset": -1}),
+        Sample(((2, 3, 4),), {"offset": 1, "axis1": 2, "axis2": 0}),
+        Sample(((3, 4),), {"offset": 9}),
+        Sample(((0, 4),)),
+    ],
+)
+def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Call:
+    """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the
+    two axes are gone, that of the diagonal is the last.
+
+    >>> import tenfold as tn
+    >>> tn.diagonal(tn.asarray([[1, 2], [3, 4]])).tolist()
+    [1, 4]
+    """
+    x = array(x)
+    ndim = x.ndim
+    if ndim == 2 and offset is MAIN[0] and axis1 is MAIN[1] and axis2 is MAIN[2]:
+        return Call((x,), MAIN)  # nothing to normalise: half the time of a call
+    if ndim < 2:
+        raise ShapeError("", f"an array of {ndim} axes has no diagonal", remedy="use two at least")
+    first, second = normalize_axis(axis1, ndim), normalize_axis(axis2, ndim)
+    if first == second:
+        raise ShapeError("", f"axes {axis1} and {axis2} are the same", remedy="name two")
+    # Beyond the corners every diagonal is empty, and NumPy counts in 32 bits.
+    within = max(-x.shape[first], min(_offset(offset), x.shape[second]))
+    return Call((x,), (within, first, second))
+
+
+def _square(shape: Shape, offset: int) -> Shape:
+    return (*shape[:-1], shape[-1] + abs(offset), shape[-1] + abs(offset))
+
+
+def _on_diagonal(x: np.ndarray, offset: int) -> np.ndarray:
+    result = np.zeros(_square(x.shape, offset), x.dtype)
+    positions = np.arange(x.shape[-1])
+    result[..., positions + max(-offset, 0), positions + max(offset, 0)] = x
+    return result
+
+
+def _on_diagonal_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+    row, column = at.axes[-2:]
+    place = row - at.number(max(-offset, 0))
+    on = (column - row == at.number(offset)) & inside(at, place, x.shape[-1])
+    return x.at((*at.axes[:-2], place), on)
+
+
+@movement(
+    shape=_square,
+    reference=_on_diagonal,
+    element_at=_on_diagonal_at,
+    batch_params=as_stack,
+    samples=[
+        Sample(((3,),)),
+        Sample(((2, 3),), {"offset": -2}),
+        Sample(((0,),), {"offset": 1}),
+    ],
+)
+def diagonal_matrix(x: Array, /, *, offset: int = 0) -> Call:
+    """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on
+    the diagonal `offset` (above the main one if positive) and 0 elsewhere.
+
+    >>> import tenfold as tn
+    >>> tn.diagonal_matrix(tn.asarray([1, 2]), offset=1).tolist()
+    [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    """
+    x = array(x)
+    if x.ndim == 0:
+        raise ShapeError("", "an array without axes is no vector", remedy="reshape it to (1,)")
+    return Call((x,), (_offset(offset),))
+
+
+@derived(
+    reference=np.diag,
+    numpy=(np.diag,),
+    samples=[Sample(((3,),), positional=(1,)), Sample(((3, 4),), positional=(-1,))],
+)
+def diag(x: Array, /, k: int = 0) -> Array:
+    """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th
+    diagonal, a view. Diagonals above the main one have k > 0. Raises ShapeError for other arrays.
+
+    >>> import tenfold as tn
+    >>> tn.diag(tn.asarray([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
+    x = array(x)
+    if x.ndim not in (1, 2):
+        raise ShapeError(
+            "",
+            f"an array of {x.ndim} axes is no vector and no matrix",
+            remedy="use tn.diagonal or tn.diagonal_matrix for many of them",
+        )
+    return diagonal(x, k) if x.ndim == 2 else diagonal_matrix(x, offset=k)
+
+
+def _same(shape: Shape, k: int) -> Shape:
+    return shape
+
+
+def _matrices(x: Any, k: Any) -> Call:
+    x, offset = array(x), _offset(k)
+    if x.ndim < 2:
+        raise ShapeError("", f"an array of {x.ndim} axes is no matrix", remedy="use two at least")
+    rows, columns = x.shape[-2:]
+    return Call((x,), (max(-rows - 1, min(offset, columns + 1)),))
+
+
+TRIANGLES = [
+    Sample(((3, 4),)),
+    Sample(((2, 3, 3),), {"k": -1}),
+    Sample(((2, 4),), {"k": 9}),
+    Sample(((0, 3),), {"k": 1}),
+]
+
+
+def _lower_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+    row, column = at.axes[-2:]
+    return x.at(at, column - row <= at.number(offset))
+
+
+def _upper_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+    row, column = at.axes[-2:]
+    return x.at(at, column - row >= at.number(offset))
+
+
+@movement(
+    shape=_same,
+    reference=np.tril,
+    element_at=_lower_at,
+    numpy=(np.tril,),
+    samples=TRIANGLES,
+    batch_params=as_stack,
+)
+def tril(x: Array, /, k: int = 0) -> Call:
+    """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
+
+    >>> import tenfold as tn
+    >>> tn.tril(tn.asarray([[1, 2], [3, 4]])).tolist()
+    [[1, 0], [3, 4]]
+    """
+    return _matrices(x, k)
+
+
+@movement(
+    shape=_same,
+    reference=np.triu,
+    element_at=_upper_at,
+    numpy=(np.triu,),
+    samples=TRIANGLES,
+    batch_params=as_stack,
+)
+def triu(x: Array, /, k: int = 0) -> Call:
+    """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.
+
+    >>> import tenfold as tn
+    >>> tn.triu(tn.asarray([[1, 2], [3, 4]])).tolist()
+    [[1, 2], [0, 4]]
+    """
+    return _matrices(x, k)

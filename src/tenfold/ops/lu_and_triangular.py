@@ -1,0 +1,161 @@
+"""Triangular matrices: equations with them, and the factors that Gauss's elimination finds.
+
+Takes stacks of matrices, hands on solutions and factors: library calls as in `ops/linalg.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, as_stack, operation
+from tenfold.core.shape_rules import product
+from tenfold.ops.batched_solve import solves_as_one
+from tenfold.ops.linalg import computed_in, matrices, refuse_singular, solve_rule, solve_shapes
+
+
+class LUResult(NamedTuple):
+    """What `linalg.lu` returns."""
+
+    P: Array
+    L: Array
+    U: Array
+
+
+SIDES = ("lower", "upper", "either", "diagonal")
+"""Which part of a matrix holds it; of "either" the computation finds the one that is not 0."""
+
+
+def side_of(x: np.ndarray) -> str:
+    """Return the side that holds all matrices of a stack; "mixed" where no one does."""
+    if not np.triu(x, 1).any():
+        return "lower"
+    return "mixed" if np.tril(x, -1).any() else "upper"
+
+
+def _solve_triangles(x1: np.ndarray, x2: np.ndarray, side: str, unit_diagonal: bool) -> np.ndarray:
+    """SciPy's substitution, matrix by matrix."""
+    from scipy import linalg  # imported only where it is used
+
+    n, right = x1.shape[-1], x2[:, None] if x2.ndim == 1 else x2
+    singular = (np.einsum("...ii->...i", x1) == 0).any(-1)
+    if not unit_diagonal and singular.any():
+        raise refuse_singular("x1", x1.shape, x1.dtype, singular)
+    stack = np.broadcast_shapes(x1.shape[:-2], right.shape[:-2])
+    left = np.broadcast_to(x1, (*stack, n, n))
+    solutions = np.array(np.broadcast_to(right, (*stack, n, right.shape[-1])))
+    for at in np.ndindex(*stack) if solutions.size else ():
+        if side == "diagonal":
+            solutions[at] /= np.diagonal(left[at])[:, None]
+            continue
+        lower = side == "lower" or (side == "either" and side_of(left[at]) == "lower")
+        solutions[at] = linalg.solve_triangular(
+            left[at],
+            solutions[at],
+            lower=lower,
+            unit_diagonal=unit_diagonal,
+            check_finite=False,
+        )
+    return solutions[..., 0] if x2.ndim == 1 else solutions
+
+
+def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> int:
+    """By substitution n (n + 1) / 2 for each column: Golub and Van Loan 2013, 3.1.1."""
+    stack, order, right = solve_shapes(types)
+    columns = product(stack) * product(right[1:])
+    return columns * (order if side == "diagonal" else order * (order + 1) // 2)
+
+
+@operation(
+    follow="types",
+    rule=solve_rule,
+    reference=_solve_triangles,
+    promotes=True,
+    can_fail=True,
+    remedy="a triangular matrix with 0 on its diagonal has no inverse: drop that row",
+    multiply_adds=_multiply_adds,
+    namespace="linalg",
+    batch=solves_as_one,
+    samples=[
+        Sample(((3, 3), (3,))),
+        Sample(((3, 3), (3, 2)), {"upper": True}),
+        Sample(((4, 1, 3, 3), (5, 3, 2)), {"unit_diagonal": True}),
+        Sample(((0, 0), (0, 2))),
+    ],
+)
+def triangular_solve(
+    x1: Array, x2: Array, /, *, upper: bool = False, unit_diagonal: bool = False
+) -> Call:
+    """Solve `x1 @ x = x2` for triangular matrices: (..., n, n) and (n,) or (..., n, k), floating
+    dtypes.
+
+    Only the lower triangle of `x1` is read, or with `upper` the upper one; with `unit_diagonal`
+    ones are taken for its diagonal, too. `x2` is a vector when it has exactly one axis; stacks
+    broadcast. Raises ShapeError for matrices that are not square or a right side that does not
+    fit, DTypeError for halves, and LinAlgError at the wait for a 0 on the diagonal. By
+    substitution: Golub and Van Loan 2013, "Matrix Computations", 4th edition, 3.1.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([[2.0, 9.0], [1.0, 4.0]])  # the 9 is not read
+    >>> tn.linalg.triangular_solve(x, tn.asarray([2.0, 5.0])).tolist()
+    [1.0, 1.0]
+    """
+    return Call((array(x1), array(x2)), ("upper" if upper else "lower", bool(unit_diagonal)))
+
+
+def _lu_rule(types: tuple[Type, ...]) -> Inferred:
+    stack, rows, columns = matrices(types[0].shape)
+    dtype, short = computed_in(types), min(rows, columns)
+    shapes = ((*stack, rows, rows), (*stack, rows, short), (*stack, short, columns))
+    return Inferred(tuple((shape, dtype) for shape in shapes), (dtype,))
+
+
+def _lu(x: np.ndarray) -> tuple[np.ndarray, ...]:
+    """SciPy's, matrix by matrix."""
+    from scipy import linalg  # imported only where it is used
+
+    *stack, m, n = x.shape
+    short = min(m, n)
+    shapes = ((m, m), (m, short), (short, n))
+    p, lower, upper = results = tuple(np.zeros((*stack, *shape), x.dtype) for shape in shapes)
+    if not short:
+        p[...] = np.eye(m)
+        return results
+    for at in np.ndindex(*stack):
+        p[at], lower[at], upper[at] = linalg.lu(x[at], check_finite=False)
+    return results
+
+
+def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
+    """Each column is eliminated from those after it: n^2 (m - n/3) / 2 for the shorter n."""
+    stack, rows, columns = matrices(types[0].shape)
+    m, n = max(rows, columns), min(rows, columns)
+    return product(stack) * (n * n * (3 * m - n) // 6)
+
+
+@operation(
+    rule=_lu_rule,
+    reference=_lu,
+    multiply_adds=_lu_multiply_adds,
+    result_type=LUResult,
+    namespace="linalg",
+    batch_params=as_stack,
+    samples=[Sample(((3, 3),)), Sample(((3, 2),)), Sample(((2, 2, 3),)), Sample(((0, 3),))],
+)
+def lu(x: Array, /) -> Call:
+    """LU decomposition of (..., m, n) with row exchanges: x = P @ L @ U, floating dtypes.
+
+    P is a permutation matrix (..., m, m), L (..., m, k) lower triangular with ones on its diagonal,
+    U (..., k, n) upper triangular, where k is min(m, n). Returns a named tuple. A singular matrix
+    is factored, too: U then has a 0 on its diagonal. Raises ShapeError for fewer than two axes,
+    DTypeError for halves. Golub and Van Loan 2013, 3.4.
+
+    >>> import tenfold as tn
+    >>> p, l, u = tn.linalg.lu(tn.asarray([[1.0, 2.0], [4.0, 4.0]]))
+    >>> p.tolist(), l.tolist(), u.tolist()
+    ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]])
+    """
+    return Call((array(x),))

@@ -1,0 +1,217 @@
+"""Padding and cropping: more elements around an array, or fewer. `crop` takes off what `pad` puts
+on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array
+from tenfold.core.gather_rules import Piece
+from tenfold.core.op import Call, Sample
+from tenfold.core.op_decorators import array, derived, movement
+from tenfold.core.shape_rules import Shape, checked_shape, normalize_slice
+from tenfold.dtypes import kind_of
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.create import default_dtype, number, number_of
+from tenfold.ops.indexing import viewed
+
+Widths = tuple[tuple[int, int], ...]
+MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def _padded(shape: Shape, widths: Widths, mode: str, value: Any) -> Shape:
+    for axis, (length, pair) in enumerate(zip(shape, widths, strict=True)):
+        if mode != "constant" and length == 0 and pair != (0, 0):
+            raise ShapeError(
+                "",
+                f"axis {axis} of shape {shape} is empty: there is nothing to pad {mode!r} from",
+                remedy='use mode="constant"',
+            )
+    return tuple(
+        before + length + after for length, (before, after) in zip(shape, widths, strict=True)
+    )
+
+
+def _pad(x: np.ndarray, widths: Widths, mode: Any, value: Any) -> np.ndarray:
+    options = {"constant_values": value} if mode == "constant" else {}
+    # NumPy refuses the empty widths of an array without axes.
+    return np.pad(x, widths, mode, **options) if widths else x
+
+
+MOST_PIECES = 9
+"""Blocks that are computed by kernels of their own each: two axes with both edges."""
+
+
+def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) -> Any:
+    """The input, and around it blocks of it, or two slabs of a value for each axis."""
+    (inner,) = shapes
+    if mode == "constant":
+        return _slabs(inner, widths, value)
+    farthest = {"edge": math.inf, "reflect": -1, "symmetric": 0, "wrap": 0}[mode]
+    if any(max(pair) > n + farthest for pair, n in zip(widths, inner, strict=True)):
+        return NotImplemented  # more than once around
+    edges = [_edges(pair, n, mode) for pair, n in zip(widths, inner, strict=True)]
+    if math.prod(map(len, edges)) > MOST_PIECES:
+        return NotImplemented
+    return [
+        Piece(
+            tuple(start for start, *_ in blocks),
+            tuple(length for _, length, *_ in blocks),
+            0,
+            tuple((axis if by else None, by, begin) for axis, (*_, by, begin) in enumerate(blocks)),
+        )
+        for blocks in itertools.product(*edges)
+    ]
+
+
+def _slabs(inner: Shape, widths: Widths, value: Any) -> list[Piece]:
+    pieces = [Piece(tuple(before for before, _ in widths), inner, 0)]
+    start, shape = [0] * len(inner), list(_padded(inner, widths, "constant", value))
+    for axis, (before, after) in enumerate(widths):
+        for width, begin in ((before, 0), (after, before + inner[axis])):
+            slab = (*shape[:axis], width, *shape[axis + 1 :])
+            pieces.append(Piece((*start[:axis], begin, *start[axis + 1 :]), slab, fill=value))
+        start[axis], shape[axis] = before, inner[axis]
+    return pieces
+
+
+def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int, int]]:
+    """Blocks of an axis: where each begins in the result, its length, and how the input is read:
+    so many positions further for each, from which on.
+    """
+    before, after = pair
+    by, first, last = {
+        "edge": (0, 0, n - 1),
+        "reflect": (-1, before, n - 2),
+        "symmetric": (-1, before - 1, n - 1),
+        "wrap": (1, n - before, 0),
+    }[mode]
+    blocks = [(0, before, by, first), (before, n, 1, 0), (before + n, after, by, last)]
+    return [block for block in blocks if block[1]]
+
+
+@movement(
+    shape=_padded,
+    reference=_pad,
+    pieces=_pad_pieces,
+    numpy=(np.pad,),
+    batch_params=lambda _, widths, *rest: (((0, 0), *widths), *rest),
+    samples=[
+        Sample(((2, 3),), positional=(1,)),
+        Sample(((2, 3),), {"constant_values": 1}, (((0, 2), (1, 0)),)),
+        Sample(((4,),), {"mode": "reflect"}, (2,)),
+        Sample(((2, 3),), {"mode": "edge"}, ((1, 2),)),
+        Sample(((3,),), {"mode": "wrap"}, (5,)),
+        Sample(((3,),), {"mode": "symmetric"}, (5,)),
+        Sample(((0, 2),), positional=(1,)),
+    ],
+)
+def pad(
+    x: Array,
+    /,
+    pad_width: int | Sequence[int] | Sequence[Sequence[int]],
+    mode: str = "constant",
+    *,
+    constant_values: complex = 0,
+) -> Call:
+    """Return `x` with more positions before and after on each axis: `pad_width` is one number of
+    them for all, a pair (before, after) for all, or a pair for each axis.
+
+    `mode` says what stands there: "constant" (`constant_values`), "edge" (the first, the last
+    element), "reflect" and "symmetric" (`x` mirrored without and with its edge), "wrap" (`x`
+    again).
+
+    >>> import tenfold as tn
+    >>> tn.pad(tn.asarray([1, 2, 3]), (2, 1)).tolist()
+    [0, 0, 1, 2, 3, 0]
+    >>> tn.pad(tn.asarray([1, 2, 3]), 2, "reflect").tolist()
+    [3, 2, 1, 2, 3, 2, 1]
+    """
+    x = array(x)
+    if mode not in MODES:
+        raise ShapeError(
+            "", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}", remedy="use one of them"
+        )
+    if mode != "constant":
+        return Call((x,), (_widths(pad_width, x.ndim), mode, None))
+    value = number(constant_values, "pad")
+    if _RANKS[default_dtype((value,)).kind] > _RANKS[kind_of(x.dtype)]:
+        rule = f"{value!r} is no value of {x.dtype}"
+        raise DTypeError("", rule, [x], "convert the array with tn.astype first")
+    return Call((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
+
+
+_RANKS = {"b": 0, "i": 0, "u": 0, "f": 1, "c": 2}
+
+
+def _widths(given: Any, ndim: int) -> Widths:
+    """Widths in every form that NumPy takes as a pair for each axis."""
+    try:
+        pairs = np.broadcast_to(np.asarray(given), (ndim, 2)).tolist()
+        widths = tuple((operator.index(before), operator.index(after)) for before, after in pairs)
+    except (ValueError, TypeError):
+        raise ShapeError(
+            "",
+            f"pad_width {given!r} does not fit {ndim} axes",
+            remedy="give an int, a pair (before, after), or a pair for each axis",
+        ) from None
+    if any(width < 0 for pair in widths for width in pair):
+        raise ShapeError("", f"pad_width {given!r} is negative", remedy="use tn.crop")
+    return widths
+
+
+def _cropped(x: np.ndarray, shape: Shape, *, start: Sequence[int] | None = None) -> np.ndarray:
+    places = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)] if start is None else start
+    return x[tuple(slice(begin, begin + m) for begin, m in zip(places, shape, strict=True))]
+
+
+@derived(
+    reference=_cropped,
+    samples=[
+        Sample(((5, 6),), positional=((2, 3),)),
+        Sample(((5, 6),), {"start": (3, 0)}, ((2, 3),)),
+        Sample(((3,),), positional=((0,),)),
+    ],
+)
+def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None) -> Array:
+    """Return the part of `shape` in the middle of `x`, a view; or the part that begins at `start`.
+
+    On an axis of length n the part of length m begins at (n - m) // 2, so that
+    `crop(pad(x, p), x.shape)` is `x`; `start=before` takes off a pad of pairs (before, after).
+    Raises ShapeError when the part is not inside.
+
+    >>> import tenfold as tn
+    >>> tn.crop(tn.reshape(tn.arange(30), (5, 6)), (2, 3)).tolist()
+    [[7, 8, 9], [13, 14, 15]]
+    """
+    x, part = array(x), checked_shape(shape)
+    middle = ((n - m) // 2 for n, m in zip(x.shape, part, strict=False))
+    begin = tuple(middle) if start is None else _positions(start)
+    fits = len(part) == len(begin) == x.ndim and all(
+        0 <= first <= n - m for first, m, n in zip(begin, part, x.shape, strict=True)
+    )
+    if not fits:
+        where = "in the middle" if start is None else f"at {begin}"
+        raise ShapeError(
+            "",
+            f"a part of shape {part} {where} is not inside of shape {x.shape}",
+            remedy="make it smaller",
+        )
+    slices = (slice(first, first + m) for first, m in zip(begin, part, strict=True))
+    picks = (normalize_slice(each, n) for each, n in zip(slices, x.shape, strict=True))
+    return viewed(x, tuple(picks))
+
+
+def _positions(start: Sequence[int]) -> tuple[int, ...]:
+    try:
+        return tuple(operator.index(first) for first in start)
+    except TypeError:
+        rule = f"start {start!r} is no sequence of ints"
+        raise ShapeError("", rule, remedy="give one for each axis, as in (1, 0)") from None

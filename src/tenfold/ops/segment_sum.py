@@ -1,0 +1,172 @@
+"""Sums by index: the rows of one segment, and scatter-add. Duplicates are added in row order.
+
+The additions of one result are sequential, first row first, so the result depends on the indices
+alone. Indices depend on values: one out of range is an IndexError at the wait.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import operation, refuse_dtype
+from tenfold.core.shape_rules import broadcast, normalize_count
+from tenfold.dtypes import INT64, kind_of, promote, same_kind, wide
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.batch_rules import Members
+from tenfold.ops.cast import astype
+from tenfold.ops.reduce import accumulating
+from tenfold.ops.reshaping import reshape
+from tenfold.ops.selection import where
+
+
+def _refuse_outside(indices: np.ndarray, low: int, high: int, what: str) -> None:
+    if indices.size and not low <= indices.min() <= indices.max() < high:
+        wrong = (indices < low) | (indices >= high)
+        place = np.unravel_index(int(np.argmax(wrong)), indices.shape)
+        at = ", ".join(str(int(i)) for i in place)
+        raise IndexError(f"{what} {indices[place]} at [{at}] is out of range {low} to {high - 1}")
+
+
+def _whole(type_: Type, what: str) -> None:
+    if kind_of(type_.dtype) not in "iu":
+        raise refuse_dtype(f"{what} need integers", [type_], "convert with tn.astype(x, tn.int64)")
+
+
+def _segment_rule(types: tuple[Type, ...], num_segments: int) -> Inferred:
+    x, ids = types
+    _whole(ids, "segment_ids")
+    if len(ids.shape) != 1 or x.shape[:1] != ids.shape:
+        raise ShapeError(
+            "",
+            f"segment_ids of shape {ids.shape} do not name the rows of shape {x.shape}",
+            remedy="give one id for each index of the first axis",
+        )
+    operand, result = accumulating(x, None)
+    return Inferred((((num_segments, *x.shape[1:]), result),), (operand, ids.dtype))
+
+
+def _segment_sum(x: np.ndarray, ids: np.ndarray, num_segments: int) -> np.ndarray:
+    _refuse_outside(ids, 0, num_segments, "segment id")
+    sums = np.zeros((num_segments, *x.shape[1:]), x.dtype)
+    np.add.at(sums, ids.astype(np.intp, copy=False), x)
+    return sums
+
+
+def _numbered(members: Members, at: int, low: int, high: int) -> Array:
+    """Return indices of the rows of all members one after the other, for those of each member's
+    rows 0 to `high` - 1, counted from the end where they are negative and not below `low`.
+
+    One that is out of range stays so.
+    """
+    indices, count = astype(members.operands[at], INT64), members.length * high
+    wrong = (indices < low) | (indices >= high)
+    place = where(indices < 0, indices + high, indices) + members.numbers(members.ndim(at)) * high
+    return where(wrong, where(indices < 0, indices - count, indices + count), place)
+
+
+def _segment_members(members: Members, num_segments: int) -> Array:
+    x, total = members.in_front(0), members.length * num_segments
+    rows = reshape(x, (members.length * x.shape[1], *x.shape[2:]))
+    ids = reshape(_numbered(members, 1, 0, num_segments), (rows.shape[0],))
+    sums = members.call((rows, ids), (total,))
+    return reshape(sums, (members.length, num_segments, *x.shape[2:]))
+
+
+@operation(
+    rule=_segment_rule,
+    reference=_segment_sum,
+    can_fail=True,
+    remedy="use ids from 0 to num_segments - 1, or give more segments",
+    batch=_segment_members,
+    samples=[
+        Sample(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
+        Sample(((0,),), positional=(np.asarray([], np.int8), 2)),
+    ],
+)
+def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
+    """Sum the rows of `x`, (n, ...), that bear the same id of `segment_ids`, (n,) integers.
+
+    The result is (num_segments, ...): row i is the sum of the rows with id i, in order, beginning
+    with 0. Dtypes are those of `tn.sum`: integers in int64 or uint64, halves accumulate in float32.
+
+    Raises ShapeError for shapes that do not fit, DTypeError for ids that are no integers, and
+    IndexError at the wait for an id below 0 or not below `num_segments`.
+
+    >>> import tenfold as tn
+    >>> tn.segment_sum(tn.asarray([1, 2, 3, 4]), tn.asarray([0, 2, 0, 2]), 3).tolist()
+    [4, 0, 6]
+    """
+    return Call((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
+
+
+def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
+    x, indices, values = types
+    _whole(indices, "indices")
+    if not x.shape:
+        raise ShapeError("", "x of shape () has no axis to index", remedy="add to it with +")
+    rows = (*indices.shape, *x.shape[1:])
+    if broadcast(rows, values.shape) != rows:
+        raise ShapeError(
+            "",
+            f"values of shape {values.shape} do not broadcast to the rows {rows}",
+            remedy="give one value, or one for each row",
+        )
+    common = promote((x, values))
+    if not same_kind(common, x.dtype):
+        raise DTypeError(
+            "",
+            f"sums of {common} cannot stay in {x.dtype} (same-kind rule)",
+            remedy="convert x or the values with tn.astype",
+        )
+    dtype = wide(x.dtype)
+    return Inferred(((x.shape, x.dtype),), (dtype, indices.dtype, dtype))
+
+
+def _add_at(x: np.ndarray, indices: np.ndarray, values: np.ndarray) -> np.ndarray:
+    length = len(x)
+    _refuse_outside(indices, -length, length, "index")
+    sums = x.copy()
+    rows = np.broadcast_to(values, (*indices.shape, *x.shape[1:]))
+    np.add.at(sums, indices.astype(np.intp, copy=False), rows)
+    return sums
+
+
+def _added_members(members: Members) -> Array:
+    x = members.in_front(0)
+    high = x.shape[1]
+    rows = reshape(x, (members.length * high, *x.shape[2:]))
+    values = members.aligned(2, members.ndim(1) + members.ndim(0) - 1)
+    sums = members.call((rows, _numbered(members, 1, -high, high), values))
+    return reshape(sums, x.shape)
+
+
+@operation(
+    rule=_add_at_rule,
+    reference=_add_at,
+    promotes=True,
+    indices=(1,),
+    can_fail=True,
+    remedy="use indices from -n to n - 1 for n rows, as in tn.clip(indices, -n, n - 1)",
+    batch=_added_members,
+    samples=[
+        Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
+        Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
+    ],
+)
+def add_at(x: Array, indices: Array, values: Array, /) -> Call:
+    """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice.
+
+    `x` is (n, ...), `indices` any shape of integers from -n to n - 1, `values` a number or an array
+    that broadcasts to indices.shape + x.shape[1:]. Rows are added in the order of the indices; the
+    dtype is that of `x`, halves accumulate in float32. `x` itself does not change.
+
+    Raises ShapeError for shapes that do not fit, DTypeError for values that `x` cannot hold,
+    IndexError at the wait for an index out of range.
+
+    >>> import tenfold as tn
+    >>> tn.add_at(tn.zeros((3,)), tn.asarray([0, 2, 0]), tn.asarray([1.0, 2.0, 3.0])).tolist()
+    [4.0, 0.0, 2.0]
+    """
+    return Call((x, indices, values))

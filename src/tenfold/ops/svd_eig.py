@@ -1,0 +1,285 @@
+"""What eigenvalues and singular values say of matrices: the values alone, rank, condition, the
+inverse and the solution that exist without being exact.
+
+Takes stacks of matrices in any dtype but the halves. The values are library calls, the rest is
+made of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op_decorators import array, as_stack, derived, operation
+from tenfold.core.shape_rules import product
+from tenfold.dtypes import kind_of, real_part
+from tenfold.errors import ShapeError
+from tenfold.ops.cast import astype
+from tenfold.ops.complex import abs2, conj
+from tenfold.ops.contract import matmul
+from tenfold.ops.create import zeros
+from tenfold.ops.indexing import get_item
+from tenfold.ops.linalg import computed_in, computed_of, matrices, solve_right, square, svd
+from tenfold.ops.movement import matrix_transpose
+from tenfold.ops.reduce import count_nonzero, max, sum  # noqa: A004  # their public names
+from tenfold.ops.selection import where
+
+NOT_FINITE = "look for NaN or infinity in the matrix"
+
+
+class LstsqResult(NamedTuple):
+    """What `linalg.lstsq` returns."""
+
+    x: Array
+    residuals: Array
+    rank: Array
+    singular_values: Array
+
+
+def _eigenvalues(types: tuple[Type, ...]) -> Inferred:
+    stack, order = square(types[0].shape)
+    dtype = computed_in(types)
+    return Inferred((((*stack, order), real_part(dtype)),), (dtype,))
+
+
+@operation(
+    follow="types",
+    rule=_eigenvalues,
+    reference=np.linalg.eigvalsh,
+    can_fail=True,
+    remedy=NOT_FINITE,
+    multiply_adds=lambda types: product(types[0].shape[:-1]) * types[0].shape[-1] ** 2 * 2 // 3,
+    namespace="linalg",
+    numpy=(np.linalg.eigvalsh,),
+    batch_params=as_stack,
+    samples=[Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),))],
+)
+def eigvalsh(x: Array, /) -> Call:
+    """Eigenvalues, rising and real, of Hermitian matrices: (..., n, n) to (..., n).
+
+    Only the lower triangle of `x` is read. The vectors as well: `linalg.eigh`. Raises ShapeError
+    for matrices that are not square, DTypeError for halves, and LinAlgError at the wait where the
+    iteration does not converge. By tridiagonal matrices: Golub and Van Loan 2013, 8.3.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.eigvalsh(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [1.0, 2.0]
+    """
+    return Call((array(x),))
+
+
+def _singular_values(types: tuple[Type, ...]) -> Inferred:
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = computed_in(types)
+    return Inferred((((*stack, min(rows, columns)), real_part(dtype)),), (dtype,))
+
+
+def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
+    """2 m n^2 - 2 n^3 / 3 for the longer m: Golub and Van Loan 2013, table 8.6.1."""
+    stack, rows, columns = matrices(types[0].shape)
+    m, n = sorted((rows, columns), reverse=True)
+    return product(stack) * (2 * m * n * n - 2 * n**3 // 3)
+
+
+@operation(
+    follow="types",
+    rule=_singular_values,
+    reference=np.linalg.svdvals,
+    can_fail=True,
+    remedy=NOT_FINITE,
+    multiply_adds=_singular_multiply_adds,
+    namespace="linalg",
+    numpy=(np.linalg.svdvals,),
+    batch_params=as_stack,
+    samples=[Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sample(((0, 3),))],
+)
+def svdvals(x: Array, /) -> Call:
+    """Singular values, falling and real, of (..., m, n): (..., k), where k is min(m, n).
+
+    The vectors as well: `linalg.svd`. Raises ShapeError for fewer than two axes, DTypeError for
+    halves, and LinAlgError at the wait where the iteration does not converge.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.svdvals(tn.asarray([[0.0, 2.0], [1.0, 0.0]])).tolist()
+    [2.0, 1.0]
+    """
+    return Call((array(x),))
+
+
+def _rounding(x: Array) -> float:
+    """The rounding of singular values: by the standard, max(m, n) units of the dtype."""
+    rows, columns = x.shape[-2:]
+    units = float(np.finfo(computed_of(x)).eps)
+    return units * (rows if rows > columns else columns)
+
+
+def _least(x: Array, values: Array, rtol: Any) -> Array:
+    """The singular values up to this one count as 0."""
+    if rtol is None:
+        return max(values, axis=-1, keepdims=True) * _rounding(x)
+    each = array(rtol)
+    if each.ndim > x.ndim - 2:
+        raise ShapeError(
+            "",
+            f"rtol of shape {each.shape} is more than one for each of {x.shape[:-2]} matrices",
+            remedy="give a number, or one for each matrix of the stack",
+        )
+    least: Array = get_item(astype(each, values.dtype), (Ellipsis, None))
+    return max(values, axis=-1, keepdims=True) * least
+
+
+@derived(
+    namespace="linalg",
+    numpy=(np.linalg.matrix_rank,),
+    reference=np.linalg.matrix_rank,
+    samples=[Sample(((3, 2),)), Sample(((2, 3, 3),))],
+)
+def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+    """Rank of matrices: how many singular values are larger than `rtol` times the largest one,
+    (..., m, n) to (...), int64.
+
+    `rtol` is a number or one for each matrix, max(m, n) * eps of the dtype if None. Matrices
+    without elements have rank 0. Raises ShapeError for fewer than two axes, DTypeError for halves,
+    and LinAlgError at the wait where the singular values do not converge.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.matrix_rank(tn.asarray([[1.0, 2.0], [2.0, 4.0]])).item()
+    1
+    """
+    x = array(x)
+    stack, rows, columns = matrices(x.shape)
+    values = svdvals(x)
+    if not rows or not columns:
+        return zeros(stack, dtype=np.int64, device=x.device)
+    return count_nonzero(values > _least(x, values, rtol), axis=-1)
+
+
+def _adjoint(x: Array) -> Array:
+    turned: Array = matrix_transpose(x)
+    return conj(turned) if kind_of(x.dtype) == "c" else turned
+
+
+def _reciprocals(values: Array, least: Array) -> Array:
+    """1 over the singular values that count, 0 for the others."""
+    counts = values > least
+    return where(counts, 1 / where(counts, values, 1), 0)
+
+
+@derived(
+    namespace="linalg",
+    reference=lambda x: np.linalg.pinv(x, rtol=None),  # type: ignore[call-overload]  # it may
+    numpy=(np.linalg.pinv,),
+    samples=[Sample(((3, 2),)), Sample(((2, 3, 3),)), Sample(((0, 3),))],
+)
+def pinv(x: Array, /, *, rtol: Any = None) -> Array:
+    """Pseudo-inverse of Moore and Penrose: (..., m, n) to (..., n, m), floating dtypes.
+
+    Singular values up to `rtol` times the largest one count as 0: a number or one for each matrix,
+    max(m, n) * eps of the dtype if None. Raises ShapeError for fewer than two axes, DTypeError for
+    halves, and LinAlgError at the wait where the singular values do not converge. By the singular
+    value decomposition: Golub and Van Loan 2013, 5.5.2.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.pinv(tn.asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    x = array(x)
+    stack, rows, columns = matrices(x.shape)
+    if 0 in (rows, columns):
+        dtype = computed_of(x)
+        return zeros((*stack, columns, rows), dtype=dtype, device=x.device)
+    u, s, vh = svd(x, full_matrices=False)
+    weights = get_item(_reciprocals(s, _least(x, s, rtol)), (Ellipsis, slice(None), None))
+    return matmul(_adjoint(vh), weights * _adjoint(u))
+
+
+@derived(namespace="linalg", samples=[Sample(((3, 2), (3,))), Sample(((2, 3), (2, 2)))])
+def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> Any:
+    """Least-squares solution of `x1 @ x = x2`, the one of smallest norm if there are several:
+    (..., m, n) and (m,) or (..., m, k), floating dtypes.
+
+    Returns a named tuple of x, (n,) or (..., n, k); residuals, the sums of squares of
+    `x2 - x1 @ x` for each column, () or (..., k), whatever the rank is; rank, (...); and the
+    singular values of `x1`. Those up to `rcond` times the largest one count as 0: max(m, n) * eps
+    of the dtype if None. Raises ShapeError for a right side that does not fit, DTypeError for
+    halves, and LinAlgError at the wait where the singular values do not converge. By the singular
+    value decomposition: Golub and Van Loan 2013, 5.5.2.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> [round(each, 12) for each in tn.linalg.lstsq(x, tn.asarray([1.0, 3.0, 5.0])).x.tolist()]
+    [1.0, 2.0]
+    """
+    x1, x2 = array(x1), array(x2)
+    stack, rows, columns = matrices(x1.shape)
+    solve_right(rows, x2.shape)
+    right = get_item(x2, (slice(None), None)) if x2.ndim == 1 else x2
+    dtype = computed_of(x1, x2)
+    x1, right = astype(x1, dtype), astype(right, dtype)
+    if 0 in (rows, columns):
+        shape = np.broadcast_shapes(stack, right.shape[:-2])
+        found = zeros((*shape, columns, right.shape[-1]), dtype=dtype, device=x1.device)
+        s = zeros((*stack, 0), dtype=real_part(dtype), device=x1.device)
+        rank = zeros(stack, dtype=np.int64, device=x1.device)
+    else:
+        u, s, vh = svd(x1, full_matrices=False)
+        least = _least(x1, s, rcond)
+        weights = get_item(_reciprocals(s, least), (Ellipsis, slice(None), None))
+        found = matmul(_adjoint(vh), weights * matmul(_adjoint(u), right))
+        rank = count_nonzero(s > least, axis=-1)
+    residuals = sum(abs2(right - matmul(x1, found)), axis=-2)
+    if x2.ndim == 1:
+        found, residuals = (get_item(each, (Ellipsis, 0)) for each in (found, residuals))
+    return LstsqResult(found, residuals, rank, s)
+
+
+def _condition(types: tuple[Type, ...], order: Any) -> Inferred:
+    stack, rows, columns = matrices(types[0].shape)
+    dtype = computed_in(types)
+    if not rows or not columns:
+        text = f"matrices of {rows} x {columns} have no condition"
+        raise ShapeError("", text, remedy="give matrices with elements")
+    if order not in (None, 2.0, -2.0):
+        square(types[0].shape)
+    return Inferred(((stack, real_part(dtype)),), (dtype,))
+
+
+def _cond(x: np.ndarray, order: Any) -> np.ndarray:
+    return np.asarray(np.linalg.cond(x, order))
+
+
+ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
+
+
+@operation(
+    rule=_condition,
+    reference=_cond,
+    can_fail=True,
+    remedy=NOT_FINITE,
+    multiply_adds=lambda types, _: _singular_multiply_adds(types),
+    namespace="linalg",
+    numpy=(np.linalg.cond,),
+    batch_params=as_stack,
+    samples=[Sample(((3, 2),)), Sample(((2, 3, 3),)), Sample(((3, 3),), {"p": 1})],
+)
+def cond(x: Array, /, p: Any = None) -> Call:
+    """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones.
+
+    With `p` None or 2 the largest singular value over the smallest, with -2 the inverse of that,
+    else norm(x, p) * norm(inv(x), p) of square matrices, for 1, -1, inf, -inf, "fro" and "nuc".
+    Raises ShapeError for another order, for matrices that are not square or have no elements,
+    DTypeError for halves, and LinAlgError at the wait where singular values do not converge.
+    Golub and Van Loan 2013, 2.6.2.
+
+    >>> import tenfold as tn
+    >>> tn.linalg.cond(tn.asarray([[4.0, 0.0], [0.0, 2.0]])).item()
+    2.0
+    """
+    if isinstance(p, bool) or p not in ORDERS:
+        raise ShapeError(
+            "", f"matrices have no norm of order {p!r}", remedy=f"give one of {ORDERS}"
+        )
+    return Call((array(x),), (float(p) if isinstance(p, (int, float)) else p,))

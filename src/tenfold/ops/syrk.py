@@ -1,0 +1,185 @@
+"""syrk and trmm: products of which half is known, with what `gemm` has about a product.
+
+What BLAS computes under those names (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic
+linear algebra subprograms", ACM TOMS 16, 1990), but that the result of syrk is whole. Rules make
+them (`linear_algebra/polynomial_lowering.py`). Their params are those of gemm with the half in
+between: a matrix times its own transpose is "symmetric", times its adjoint "hermitian"; else the
+half says which operand is triangular and where, in its form, it may be other than 0: "first lower",
+"second upper", "first either" where only the values tell. What lies on the other side is not used.
+
+Multiply-adds are counted as the textbook does: n (n + 1) / 2 elements, or steps of a row.
+
+>>> x = np.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> syrk.reference(x, x, "N", "T", "symmetric", 1, 0, 0)
+array([[ 5., 11.],
+       [11., 25.]])
+>>> trmm.reference(x, x, "N", "N", "first lower", 1, 0, 0)
+array([[ 1.,  2.],
+       [15., 22.]])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Kind, Params
+from tenfold.core.op_decorators import array, operation
+from tenfold.ops.gemm import TRANSPOSED, computed, inferred
+from tenfold.ops.lu_and_triangular import side_of
+
+SYMMETRIC = (96, 64)
+"""The rows, and the columns, from which on half of a product with its own transpose was faster than
+the whole (registers of 64 bytes, float32: the most that any dtype needs)."""
+TRIANGULAR = (64, 8)
+"""The order of a triangular matrix, and the rows or columns of the other, likewise."""
+MIRRORED = ("symmetric", "hermitian")
+OTHER = {"lower": "upper", "upper": "lower", "either": "either"}
+
+
+def _whole(params: Params) -> Params:
+    """The params of the gemm that computes both halves."""
+    return (*params[:2], *params[3:])
+
+
+def _rule(types: tuple[Type, ...], *params: Any) -> Inferred:
+    return inferred(types, *_whole(params))
+
+
+def _symmetric(*given: Any) -> np.ndarray:
+    """The lower half, and its copy."""
+    inputs, params = given[:-6], given[-6:]
+    lower = np.tril(computed(*inputs, *_whole(params)))
+    upper = np.tril(lower, -1).T
+    if params[2] == "symmetric":
+        return np.asarray(lower + upper)
+    np.fill_diagonal(lower, np.diagonal(lower).real)
+    return np.asarray(lower + upper.conj())
+
+
+def _symmetric_multiply_adds(types: tuple[Type, ...], first: str, *_: Any) -> int:
+    rows, columns = types[0].shape[::-1] if first in TRANSPOSED else types[0].shape
+    return rows * (rows + 1) // 2 * columns
+
+
+@operation(
+    rule=_rule,
+    reference=_symmetric,
+    multiply_adds=_symmetric_multiply_adds,
+    accumulates=lambda *_: None,
+    kind=Kind.COMPLEX,
+    promotes=True,
+    public=False,
+)
+def syrk(x: Array, /, *scales: Any, forms: str = "NT", sign: int = 1) -> Call:
+    """Matrix times its own transpose, or adjoint: `sign * scales * op(x) @ op(x).T`, exactly
+    symmetric.
+
+    `forms` are those of `gemm` for both operands: "NT" and "TN", of complex numbers also "JC" and
+    "CJ"; "NC", "CN", "TJ" and "JT" give a Hermitian result, for which the scales must be real.
+
+    >>> import tenfold as tn
+    >>> syrk(tn.asarray([[1.0, 2.0]]), 2).tolist()
+    [[10.0]]
+    """
+    x = array(x)
+    return Call((x, x, *scales), (*forms, half_of_forms(forms), sign, len(scales), 0))
+
+
+def half_of_forms(forms: str) -> str:
+    """Return "symmetric" or "hermitian" for a matrix that is multiplied with itself in two forms;
+    nothing where it is neither.
+
+    >>> half_of_forms("NT"), half_of_forms("CN"), half_of_forms("NN")
+    ('symmetric', 'hermitian', '')
+    """
+    if forms in ("NT", "TN", "JC", "CJ"):
+        return "symmetric"
+    return "hermitian" if forms in ("NC", "CN", "TJ", "JT") else ""
+
+
+def triangle(x: np.ndarray, side: str) -> np.ndarray:
+    """Return a matrix with zeros beside its triangle; all of it where either may be meant."""
+    if side == "either":
+        return x
+    return np.asarray(np.tril(x) if side == "lower" else np.triu(x))
+
+
+def _triangular(*given: Any) -> np.ndarray:
+    inputs, params = list(given[:-6]), tuple(given[-6:])
+    place, side = place_of(params[2])
+    if params[place] in TRANSPOSED:
+        side = OTHER[side]
+    inputs[place] = triangle(inputs[place], side)
+    return np.asarray(computed(*inputs, *_whole(params)))
+
+
+def place_of(half: str) -> tuple[int, str]:
+    """Return which operand is triangular, and its side.
+
+    >>> place_of("second upper")
+    (1, 'upper')
+    """
+    place, side = half.split()
+    return ("first", "second").index(place), side
+
+
+def resolved(half: str, factors: Sequence[np.ndarray]) -> str:
+    """Return a half whose side only the values tell, with its side: nothing where the matrix is not
+    triangular. The first row and the first column are enough for most.
+    """
+    if not half.endswith("either"):
+        return half
+    place, _ = place_of(half)
+    x = factors[place]
+    if x[:1, 1:].any():
+        side = "mixed" if x[1:, :1].any() else "upper"
+    else:
+        side = "lower" if x[1:, :1].any() else side_of(x)
+    return "" if side == "mixed" else half.replace("either", side)
+
+
+def _triangular_multiply_adds(
+    types: tuple[Type, ...], first: str, second: str, half: str, *_: Any
+) -> int:
+    place = place_of(half)[0]
+    order = types[place].shape[0]
+    other, form = types[1 - place].shape, (first, second)[1 - place]
+    lines = other[(1 - place) ^ (form in TRANSPOSED)]
+    return order * (order + 1) // 2 * lines
+
+
+@operation(
+    rule=_rule,
+    reference=_triangular,
+    multiply_adds=_triangular_multiply_adds,
+    accumulates=lambda *params: 2 + params[4] if params[5] else None,
+    kind=Kind.COMPLEX,
+    promotes=True,
+    public=False,
+)
+def trmm(
+    x1: Array,
+    x2: Array,
+    /,
+    *others: Any,
+    half: str = "first lower",
+    forms: str = "NN",
+    sign: int = 1,
+    added: int = 0,
+) -> Call:
+    """Product of two matrices, one of them triangular, with what `gemm` has about a product.
+
+    `half` says which operand, in its form of `forms`, has which triangle: "first lower", "first
+    upper", "first either", and "second" likewise. The rest is as in `gemm`.
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([[1.0, 9.0], [2.0, 3.0]])  # the 9 is not used
+    >>> trmm(x, tn.eye(2)).tolist()
+    [[1.0, 0.0], [2.0, 3.0]]
+    """
+    scales = next((i for i, x in enumerate(others) if isinstance(x, Array)), len(others))
+    return Call((array(x1), array(x2), *others), (forms[0], forms[1], half, sign, scales, added))

@@ -1,0 +1,267 @@
+"""Repetition and rotation: elements read more than once, or further on. Lazy; no views."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.core.gather_rules import Piece, Position, Source, moved
+from tenfold.core.op import Call, Sample
+from tenfold.core.op_decorators import array, derived, movement, values
+from tenfold.core.scalar_ir import Body, Operand
+from tenfold.core.shape_rules import Axis, Shape, normalize_axis
+from tenfold.dtypes import FLOAT64, INT64, kind_of
+from tenfold.errors import DTypeError, ShapeError
+from tenfold.ops.gathering import gather, integers
+from tenfold.ops.index_parsing import constant
+from tenfold.ops.reshaping import reshape
+
+if TYPE_CHECKING:
+    from tenfold.ops.batch_rules import Members
+
+
+def _tiled(shape: Shape, counts: tuple[int, ...]) -> Shape:
+    padded = (*(1,) * (len(counts) - len(shape)), *shape)
+    return tuple(length * count for length, count in zip(padded, counts, strict=True))
+
+
+MOST_PARTS = 8
+"""Blocks that are set side by side by kernels of their own each."""
+
+
+def _tile_pieces(shapes: Sequence[Shape], counts: tuple[int, ...]) -> Any:
+    (shape,) = shapes
+    if math.prod(counts) > MOST_PARTS:
+        return NotImplemented
+    whole = (*(1,) * (len(counts) - len(shape)), *shape)
+    reads = tuple((axis + len(counts) - len(shape), 1, 0) for axis in range(len(shape)))
+    return [
+        Piece(tuple(map(operator.mul, place, whole)), whole, 0, reads)
+        for place in itertools.product(*map(range, counts))
+    ]
+
+
+def _tiled_members(members: Members, counts: tuple[int, ...]) -> Array:
+    made: Array = members.call((members.aligned(0, len(counts)),), ((1, *counts),))
+    return made
+
+
+@movement(
+    shape=_tiled,
+    pieces=_tile_pieces,
+    reference=np.tile,
+    numpy=(np.tile,),
+    batch=_tiled_members,
+    samples=[
+        Sample(((2, 3),), positional=(2,)),
+        Sample(((3,),), positional=((2, 2),)),
+        Sample(((2, 3),), positional=((0, 1),)),
+        Sample(((),), positional=((3,),)),
+    ],
+)
+def tile(x: Array, repetitions: int | Sequence[int], /) -> Call:
+    """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted
+    from the last axis; missing axes and missing counts are 1.
+
+    >>> import tenfold as tn
+    >>> tn.tile(tn.asarray([1, 2]), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    x = array(x)
+    counts = tuple(_counts(repetitions))
+    return Call((x,), ((*(1,) * (x.ndim - len(counts)), *counts),))
+
+
+def _counts(given: int | Sequence[int]) -> list[int]:
+    try:
+        counts = [operator.index(n) for n in (given if isinstance(given, Sequence) else (given,))]
+    except TypeError:
+        raise ShapeError(
+            "", f"repetitions {given!r} are no ints", remedy="give an int, or one for each element"
+        ) from None
+    if any(count < 0 for count in counts):
+        raise ShapeError("", f"repetitions {given!r} are negative", remedy="use 0 or more")
+    return counts
+
+
+def _lengthened(shape: Shape, count: int, axis: int) -> Shape:
+    return (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
+
+
+def _repeated_at(k: Body, at: Position, x: Source, count: int, axis: int) -> Operand:
+    """The position by the count, rounded down.
+
+    Half a position further on it is 1 / (2 * count) or more away from every integer, more than the
+    roundings amount to, for memory holds no 2**50 elements.
+    """
+    part = 1.0 / k.convert(at.number(count), FLOAT64)
+    whole = k.convert((k.convert(at[axis], FLOAT64) + 0.5) * part, INT64)
+    return x.at(moved(at, axis, whole))
+
+
+@movement(
+    shape=_lengthened,
+    reference=np.repeat,
+    element_at=_repeated_at,
+    public=False,
+    batch_params=lambda _, count, axis: (count, axis + 1),
+)
+def repeat_each(x: Array, /, count: int, axis: int) -> Call:
+    """Return `x` with each position along `axis` repeated `count` times, one after the other."""
+    return Call((x,), (count, axis))
+
+
+@derived(
+    reference=np.repeat,
+    numpy=(np.repeat,),
+    samples=[
+        Sample(((2, 3),), positional=(2,)),
+        Sample(((2, 3),), {"axis": 1}, (3,)),
+        Sample(((2, 3),), {"axis": 0}, ([2, 0],)),
+        Sample(((),), positional=(2,)),
+    ],
+)
+def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
+    """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an
+    int for all, or an array of counts, one for each position. For axis None `x` is flattened first.
+
+    The shape depends on an array of counts, which is computed at the call. Raises ShapeError for a
+    negative count and for counts that are not as many as the positions.
+
+    >>> import tenfold as tn
+    >>> tn.repeat(tn.asarray([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
+    >>> tn.repeat(tn.asarray([1, 2]), tn.asarray([3, 0])).tolist()
+    [1, 1, 1]
+    """
+    x = array(x)
+    if axis is None:
+        x = reshape(x, (-1,))
+    where = normalize_axis(0 if axis is None else axis, x.ndim)
+    if isinstance(repeats, (int, np.integer)):
+        (count,) = _counts(int(repeats))
+        count = count if x.shape[where] else 1  # of nothing NumPy takes any number
+        return _native.apply(repeat_each.id, (x,), (count, where))
+    positions = _positions(repeats, x.shape[where], x)
+    return _native.apply(gather.id, (x, positions), ((where,), where))
+
+
+def _positions(repeats: Any, length: int, x: Array) -> Array:
+    """Return the positions 0 to length - 1, each repeated."""
+    counts = integers(repeats)
+    if kind_of(counts.dtype) not in "iu":
+        rule = f"repeats are integers, not {counts.dtype}"
+        raise DTypeError("", rule, remedy="convert with tn.astype(n, tn.int64)")
+    if counts.shape not in ((), (1,), (length,)):
+        rule = f"repeats of shape {counts.shape} do not fit an axis of length {length}"
+        raise ShapeError("", rule, remedy="give a count for each position, or one for all")
+    given = values(counts, "repeat")
+    if given.size and given.min() < 0:
+        raise ShapeError("", f"repeats {given.min()} is negative", remedy="use 0 or more")
+    return constant(x, np.repeat(np.arange(length), given))
+
+
+def _rolled(x: np.ndarray, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> np.ndarray:
+    return np.roll(x, shifts[0] if axes is None else shifts, axes)
+
+
+def _kept(shape: Shape, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
+    return shape
+
+
+def _rolled_pieces(
+    shapes: Sequence[Shape], shifts: tuple[int, ...], axes: tuple[int, ...] | None
+) -> Any:
+    """Along each axis that moves the end of the input and the rest."""
+    (shape,) = shapes
+    if axes is None and len(shape) != 1:
+        return NotImplemented  # one line of several axes
+    moves = dict(zip((0,) if axes is None else axes, shifts, strict=True))
+    blocks = [_blocks(length, moves.get(axis, 0)) for axis, length in enumerate(shape)]
+    if 2 ** len(moves) > MOST_PARTS:
+        return NotImplemented
+    return [_piece(block) for block in itertools.product(*blocks)]
+
+
+def _blocks(length: int, shift: int) -> list[tuple[int, int, int]]:
+    """Blocks of an axis: where each begins in the result, how long it is, where it is read."""
+    return [(shift, length - shift, 0), *([(0, shift, length - shift)] if shift else [])]
+
+
+def _piece(blocks: Sequence[tuple[int, int, int]]) -> Piece:
+    """A block of the only input, from those of the axes."""
+    start, shape = (tuple(block[i] for block in blocks) for i in (0, 1))
+    reads = tuple((axis, 1, block[2]) for axis, block in enumerate(blocks))
+    return Piece(start, shape, 0, reads)
+
+
+def _rolled_members(
+    members: Members, shifts: tuple[int, ...], axes: tuple[int, ...] | None
+) -> Array:
+    """Along no axis each member is read as one line."""
+    (x,) = members.operands
+    if axes is not None:
+        made: Array = members.call((x,), (shifts, tuple(axis + 1 for axis in axes)))
+        return made
+    lines = reshape(x, (members.length, math.prod(members.shape(0))))
+    return reshape(members.call((lines,), (shifts, (1,))), x.shape)
+
+
+@movement(
+    shape=_kept,
+    reference=_rolled,
+    pieces=_rolled_pieces,
+    numpy=(np.roll,),
+    batch=_rolled_members,
+    samples=[
+        Sample(((2, 3),), positional=(1,)),
+        Sample(((2, 3),), {"axis": 1}, (-4,)),
+        Sample(((2, 3),), {"axis": (0, 0, 1)}, ((1, 2, -1),)),
+        Sample(((0, 3),), {"axis": 0}, (1,)),
+        Sample(((),), positional=(2,)),
+    ],
+)
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Call:
+    """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past
+    the end come in at the beginning. A tuple of axes takes one shift for all or a tuple of them;
+    for axis None `x` is read as one line.
+
+    >>> import tenfold as tn
+    >>> tn.roll(tn.asarray([1, 2, 3, 4]), 1).tolist()
+    [4, 1, 2, 3]
+    """
+    x = array(x)
+    try:
+        shifts = [operator.index(n) for n in (shift if isinstance(shift, Sequence) else (shift,))]
+    except TypeError:
+        raise ShapeError(
+            "", f"shift {shift!r} is no int", remedy="give an int, or one for each axis"
+        ) from None
+    if axis is None:
+        return Call((x,), ((sum(shifts) % max(x.size, 1),), None))
+    given = axis if isinstance(axis, Sequence) else (axis,)
+    axes = [normalize_axis(each, x.ndim) for each in given]
+    if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
+        raise ShapeError(
+            "", f"{len(shifts)} shifts do not fit {len(axes)} axes", remedy="give as many"
+        )
+    return Call((x,), _moves(x.shape, shifts, axes))
+
+
+def _moves(shape: Shape, shifts: list[int], axes: list[int]) -> tuple[Any, ...]:
+    """The shift of each axis, added up, and the axes in rising order: equal rolls, equal
+    parameters.
+    """
+    moves: dict[int, int] = {}
+    for position in range(max(len(shifts), len(axes)) if shifts and axes else 0):
+        each = axes[position % len(axes)]
+        moves[each] = moves.get(each, 0) + shifts[position % len(shifts)]
+    rising = tuple(sorted(moves))
+    return tuple(moves[each] % max(shape[each], 1) for each in rising), rising

@@ -1,0 +1,129 @@
+"""Deviations: the sum of squared distances from the mean, in one pass over the data.
+
+Takes float Arrays, hands on float Arrays, for the variances of `ops/statistics.py`. Partial results
+of some elements are their count, the first of them, how far their mean is from that first one, and
+the sum of their squared distances from the mean. Two are combined by the updating formula of Chan,
+Golub and LeVeque ("Updating formulae and a pairwise algorithm for computing sample variances",
+1979), in the tree of every sum. Why: docs/decisions/0011.
+
+>>> import tenfold as tn
+>>> sum_of_squares(tn.asarray([1.0, 2.0, 6.0]), (0,)).item()
+14.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.canonical_reduction import fold_axes
+from tenfold.core.op import Folding
+from tenfold.core.op_decorators import reduction
+from tenfold.core.scalar_ir import Body, Element, Operand
+from tenfold.core.shape_rules import Axis, Pick, whole_axes
+from tenfold.ops import reduce
+from tenfold.ops.indexing import viewed
+
+Axes = tuple[int, ...]
+
+
+def _same(type_: Type) -> tuple[np.dtype, np.dtype]:
+    return type_.dtype, type_.dtype
+
+
+def _moments(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+    """Fold an axis to records of the parts."""
+    fields = ("count", "first", "drift", "squares")
+    records = np.empty(x.shape, [(name, x.dtype) for name in fields])
+    for name, value in zip(fields, (1, x, -0.0, -0.0), strict=True):
+        records[name] = value
+    return fold_axes(_merged, records, axes, keepdims, identity=0)
+
+
+def _merged(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """What `codegen/reducers.py` says of two such records, in NumPy."""
+    merged = np.empty_like(left)
+    merged["count"] = count = left["count"] + right["count"]
+    merged["first"] = left["first"]
+    distance = (right["first"] - left["first"]) - (left["drift"] - right["drift"])
+    step = distance * (right["count"] / count)
+    merged["drift"] = left["drift"] + step
+    merged["squares"] = (left["squares"] + right["squares"]) + distance * step * left["count"]
+    return merged
+
+
+def _entered(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
+    assert isinstance(x, Element), "a real number"
+    one, nothing = k.constant(1, x.dtype), k.constant(-0.0, x.dtype)  # y + -0.0 is y for every y
+    return one, x, nothing, nothing
+
+
+def _squares_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    _, first, drift, squares = parts
+    mean = first + drift
+    return squares + (mean - mean)  # NaN where a distance is infinite; else 0.0, also from -0.0
+
+
+def _mean_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
+    return parts[1] + parts[2]
+
+
+def _folding(leave: Any) -> Folding:
+    return Folding("moments", lambda dtype: dtype, _entered, leave, one_axis=True)
+
+
+def _squares(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+    parts = _moments(x, axes, keepdims)
+    mean = parts["first"] + parts["drift"]
+    return parts["squares"] + (mean - mean)
+
+
+def _mean(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:
+    parts = _moments(x, axes, keepdims)
+    return parts["first"] + parts["drift"]
+
+
+@reduction(
+    dtypes=_same, reference=_squares, folding=_folding(_squares_left), empty=False, public=False
+)
+def squared_deviations(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
+    """Sum of squared distances from the mean along one axis."""
+
+
+@reduction(dtypes=_same, reference=_mean, folding=_folding(_mean_left), empty=False, public=False)
+def mean_beside(x: Array, /, *, axis: Axis, keepdims: bool = False) -> Array:
+    """The mean along one axis, as the pass that finds the squared distances has it."""
+
+
+def sum_of_squares(x: Array, axes: Axes, *, keepdims: bool = False) -> Array:
+    """Return the sum of squared distances from the mean over `axes`.
+
+    `x` holds real floats; `axes` are in rising order, none is empty. The innermost leaves groups of
+    equal size: to the sum of what they come to is added what their means come to, times their size,
+    and so on. Of several axes the first element is taken from all others beforehand, so that the
+    means need no more digits than the distances have.
+    """
+    if not axes:
+        distance = x - x
+        return distance * distance
+    if len(axes) > 1:
+        first: list[Pick] = list(whole_axes(x.shape))
+        for axis in axes:
+            first[axis] = (0, 1, 1)
+        x = x - viewed(x, tuple(first))
+    *outer, axis = axes
+    total, size = _over_one(x, axis, outer, keepdims), 1
+    while outer:
+        x, size = mean_beside(x, axis=axis, keepdims=keepdims), size * x.shape[axis]
+        *outer, axis = outer
+        total = total + _over_one(x, axis, outer, keepdims) * size
+    return total
+
+
+def _over_one(x: Array, axis: int, outer: Sequence[int], keepdims: bool) -> Array:
+    """Sum what the groups along an axis come to, each with its own mean, over the outer axes."""
+    squares = squared_deviations(x, axis=axis, keepdims=keepdims)
+    return reduce.sum(squares, axis=tuple(outer), keepdims=keepdims) if outer else squares

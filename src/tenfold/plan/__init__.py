@@ -1,1 +1,0 @@
-"""Planning: which operations run together, in which loops, in which memory."""

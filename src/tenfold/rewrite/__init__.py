@@ -1,0 +1,1 @@
+"""Graph rewriting: rules, the fixed-point driver, CSE, inlining and the registry of rules."""

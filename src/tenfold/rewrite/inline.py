@@ -1,0 +1,63 @@
+"""Inlining: calls of traced functions become the operations they are made of.
+
+Takes the columns of a graph that rules are done with, changes them in place: no rule of class
+linear-algebra has looked across the boundary of a call, nor will one.
+"""
+
+from __future__ import annotations
+
+from tenfold import _native
+from tenfold._native import Array
+from tenfold.core.op import Op
+from tenfold.rewrite.rewrite_graph import ORIGIN, Operator, Rewriting
+
+NAME = "inline"
+"""The name under which the report has that a call became what it is made of."""
+
+
+def is_call(op: Operator) -> bool:
+    """Whether a node is a call of a traced function."""
+    return isinstance(op, Op) and op.body is not None
+
+
+def inline(work: Rewriting) -> list[tuple[int, str]]:
+    """Replace each call, and each that comes of it; return where there was one, and its text."""
+    found: list[tuple[int, str]] = []
+    at = 0
+    while at < len(work.nodes):  # what is made stands behind
+        if is_call(work.ops[at]) and work.needed(at) and not _is_wanted_whole(work, at):
+            found.append((work.place(at), work.text(at, 1)))
+            _replace(work, at)
+        at += 1
+    return found
+
+
+def _is_wanted_whole(work: Rewriting, at: int) -> bool:
+    """Whether all results of a call with several are asked for: then it is computed as it is."""
+    return len(work.nodes[at].types) > 1 and at in map(work.find, work.outputs)
+
+
+def _replace(work: Rewriting, at: int) -> None:
+    op, node = work.ops[at], work.nodes[at]
+    assert isinstance(op, Op), "a call has an op"
+    assert op.body is not None, "with a body"
+    # a scalar stands for any of its class, so that a plan is good for all
+    given = [_native.array_of(work.nodes[i]) for i in work.refresh(at)]
+    token = ORIGIN.set(node.origin)  # a failure names the line of the call
+    try:
+        results = op.body(given)
+    finally:
+        ORIGIN.reset(token)
+    parts = list(work.readers(at)) if len(node.types) > 1 else []
+    if not parts:
+        _put(work, at, results[0])
+    for part in parts:
+        _put(work, part, results[work.nodes[part].params[0]])
+
+
+def _put(work: Rewriting, at: int, by: Array) -> None:
+    work.root = at
+    position = work.adopt(by)
+    if position != at:
+        work.replace(at, position)
+    work.root = -1

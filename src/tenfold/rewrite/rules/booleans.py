@@ -1,0 +1,136 @@
+"""Booleans: conditions that say the same with less. Class bitwise.
+
+Takes choices, comparisons and combinations of truth values and bits, hands on fewer of them. What a
+comparison with NaN says is kept: `x == x` is true of integers alone, `not (x < y)` is no `x >= y`
+of floats. What is left out must neither fail nor have an effect.
+
+>>> print(BOOLEANS[0])
+where-not: where(logical_not(c), x, y) => where(c, y, x) (bitwise)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold.core.pattern import Constant, Number, pattern, variables
+from tenfold.dtypes import BOOL, kind_of
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.constant_folding import idle, idly, keeps, keeps_bool
+
+c, x, y, z = variables("c x y z")
+
+
+def on_bools(match: Match) -> bool:
+    """Whether the condition is made of bools: then its inverse is its negation."""
+    return match["c"].dtype == BOOL
+
+
+def keeps_condition(match: Match) -> bool:
+    """Whether the condition is bool and has the Type of what it is to replace."""
+    return match.root.dtype == BOOL and match["c"].same_type(match.root)
+
+
+def without_y(match: Match) -> bool:
+    """Whether `x` may take the place of the root, and leaving `y` out is seen by nobody."""
+    return keeps(match) and idle(match["y"])
+
+
+def bool_without_y(match: Match) -> bool:
+    """As without_y, of bools: other truth values are converted."""
+    return keeps_bool(match) and idle(match["y"])
+
+
+def whole(match: Match) -> bool:
+    """Whether `x` is made of integers or bools, each equal to itself, and nobody misses it."""
+    return kind_of(match["x"].dtype) in "biu" and idly(match)
+
+
+def whole_both(match: Match) -> bool:
+    """Whether both operands are integers or bools: one of two is less, or not."""
+    return all(kind_of(match[name].dtype) in "biu" for name in ("x", "y"))
+
+
+def alike(match: Match) -> bool:
+    """Whether both operands have the dtype of the root."""
+    return match["x"].dtype == match["y"].dtype == match.root.dtype
+
+
+def _chosen(match: Match, first: Term, second: Term) -> Term | None:
+    """The choice of the root between others, where nobody misses `y` and the Type stays."""
+    if not idle(match["y"]):
+        return None
+    made = match.again(match.root, match["c"], first, second)
+    return made if made.same_type(match.root) else None
+
+
+ZERO, TRUE, FALSE = Constant(0), Constant(True), Constant(False)
+_and, _or = pattern.logical_and, pattern.logical_or
+_not, _where = pattern.logical_not, pattern.where
+
+CHOSEN = (
+    Rule("where-not", _where(_not(c), x, y), _where(c, y, x)),
+    Rule("where-invert", _where(~c, x, y), _where(c, y, x), when=on_bools),
+    Rule(
+        "where-where",
+        _where(c, _where(c, x, y), z),
+        lambda match: _chosen(match, match["x"], match["z"]),
+    ),
+    Rule(
+        "where-else-where",
+        _where(c, z, _where(c, y, x)),
+        lambda match: _chosen(match, match["z"], match["x"]),
+    ),
+    Rule("where-true-false", _where(c, True, False), c, when=keeps_condition),
+    Rule("where-false-true", _where(c, False, True), _not(c), when=keeps_condition),
+)
+"""Choices by the inverse of a condition, by the same one twice, and of truth values."""
+
+
+def _all_bits(match: Match) -> Number:
+    """The element of which every bit is set."""
+    dtype = match.root.dtype
+    return True if dtype == BOOL else int(np.invert(dtype.type(0)))
+
+
+COMBINED = (
+    Rule("and-or", x & (x | y), x, when=without_y),
+    Rule("or-and", x | (x & y), x, when=without_y),
+    Rule("logical-and-or", _and(x, _or(x, y)), x, when=bool_without_y),
+    Rule("logical-or-and", _or(x, _and(x, y)), x, when=bool_without_y),
+    Rule("logical-and-itself", _and(x, x), x, when=keeps_bool),
+    Rule("logical-or-itself", _or(x, x), x, when=keeps_bool),
+    Rule("and-inverse", x & ~x, ZERO, when=idly),
+    Rule("or-inverse", x | ~x, _all_bits, when=idly),
+    Rule("xor-itself", x ^ x, ZERO, when=idly),
+    Rule("and-true", x & True, x, when=keeps_bool),
+    Rule("and-of-inverses", ~x & ~y, ~(x | y), when=alike),
+    Rule("or-of-inverses", ~x | ~y, ~(x & y), when=alike),
+)
+"""Absorption, inverses, and De Morgan's laws."""
+
+_equal, _other = pattern.equal(x, y), pattern.not_equal(x, y)
+
+COMPARED = (
+    Rule("equal-itself", pattern.equal(x, x), TRUE, when=whole),
+    Rule("other-than-itself", pattern.not_equal(x, x), FALSE, when=whole),
+    Rule("most-itself", pattern.less_equal(x, x), TRUE, when=whole),
+    Rule("least-itself", pattern.greater_equal(x, x), TRUE, when=whole),
+    Rule("less-than-itself", pattern.less(x, x), FALSE, when=idly),
+    Rule("greater-than-itself", pattern.greater(x, x), FALSE, when=idly),
+    *(
+        rule
+        for name, inverse in (("not", _not), ("invert", pattern.bitwise_invert))
+        for rule in (
+            Rule(f"{name}-equal", inverse(_equal), _other),
+            Rule(f"{name}-not-equal", inverse(_other), _equal),
+            Rule(f"{name}-less", inverse(x < y), x >= y, when=whole_both),
+            Rule(f"{name}-less-equal", inverse(x <= y), x > y, when=whole_both),
+            Rule(f"{name}-greater", inverse(x > y), x <= y, when=whole_both),
+            Rule(f"{name}-greater-equal", inverse(x >= y), x < y, when=whole_both),
+        )
+    ),
+)
+"""Comparisons with oneself, and inverses of comparisons: NaN is no less, and no more."""
+
+BOOLEANS = (*CHOSEN, *COMBINED, *COMPARED)

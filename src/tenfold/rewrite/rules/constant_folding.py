@@ -1,0 +1,248 @@
+"""Constants: what numbers make of operations, without a changed bit. Class bitwise.
+
+Takes patterns with 0 and 1, casts, choices by a known condition and arrays that hold one value
+everywhere; each rule hands on what is left of them. `x + 0` is not `x` for -0.0, nor `0 - x` the
+negative of it; complex products with 1 are not `x` where a part is infinite.
+
+>>> print(CONSTANTS[0])
+multiply-one: multiply(x, 1) => x when keeps_real (bitwise)
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from tenfold.core.op import Kind, Op
+from tenfold.core.pattern import Constant, Number, pattern, variables
+from tenfold.dtypes import BOOL, kind_of
+from tenfold.ops import (  # noqa: F401  # declare what patterns name
+    arithmetic,
+    bitwise,
+    comparison,
+    elementary,
+    predicates,
+    selection,
+)
+from tenfold.ops.cast import astype, cast_values
+from tenfold.ops.create import full
+from tenfold.rewrite.node_view import Term, below
+from tenfold.rewrite.rule import Match, Rule
+
+c, x, y = variables("c x y")
+
+
+def keeps(match: Match) -> bool:
+    """Whether `x` has the Type of what it is to replace."""
+    return match["x"].same_type(match.root)
+
+
+def keeps_real(match: Match) -> bool:
+    """As keeps, without complex numbers."""
+    return keeps(match) and kind_of(match.root.dtype) != "c"
+
+
+def keeps_whole(match: Match) -> bool:
+    """As keeps, integers and bools only."""
+    return keeps(match) and kind_of(match.root.dtype) in "biu"
+
+
+def keeps_integer(match: Match) -> bool:
+    """As keeps, integers only."""
+    return keeps(match) and kind_of(match.root.dtype) in "iu"
+
+
+def keeps_bool(match: Match) -> bool:
+    """As keeps, bools only."""
+    return keeps(match) and match.root.dtype == BOOL
+
+
+def keeps_floating(match: Match) -> bool:
+    """As keeps, real floating numbers only."""
+    return keeps(match) and kind_of(match.root.dtype) == "f"
+
+
+def signed(match: Match) -> bool:
+    """Whether `x` may be negative: unsigned integers wrap."""
+    return kind_of(match["x"].dtype) != "u"
+
+
+def _without(name: str, other: str) -> Any:
+    """A guard: `name` may take the root's place, and leaving `other` out is seen by nobody."""
+
+    def guard(match: Match) -> bool:
+        return match[name].same_type(match.root) and idle(match[other])
+
+    guard.__name__ = f"nobody_misses_{other}"
+    return guard
+
+
+def idle(term: Term) -> bool:
+    """Whether computing a term does nothing but give its value: no failure, no effect.
+
+    One with very much below it counts as not idle, so that asking takes bounded time.
+    """
+    terms = list(islice(below(term), MOST + 1))
+    ops = (each.op for each in terms)
+    return len(terms) <= MOST and all(op is None or (op.pure and not op.can_fail) for op in ops)
+
+
+MOST = 1000
+
+
+def idly(match: Match) -> bool:
+    """Whether leaving `x` out is seen by nobody."""
+    return idle(match["x"])
+
+
+_ROOT = pattern.where(pattern.equal(x, -np.inf), np.inf, abs(pattern.sqrt(x)))
+"""The power of 0.5: of -inf it is inf, of -0 it is 0."""
+
+
+SAME = (
+    Rule("multiply-one", x * 1, x, when=keeps_real),
+    Rule("divide-one", x / 1, x, when=keeps_real),
+    Rule("floor-divide-one", x // 1, x, when=keeps_integer),
+    Rule("subtract-zero", x - 0, x, when=keeps),
+    Rule("add-zero", x + 0, x, when=keeps_whole),
+    Rule("add-minus-zero", x + -0.0, x, when=keeps_real),
+    Rule("power-zero", x**0, Constant(1), when=idly),
+    Rule("power-one", x**1, x, when=keeps),
+    Rule("power-two", x**2, pattern.square(x), when=keeps),
+    Rule("power-minus-one", x**-1, pattern.reciprocal(x), when=keeps),
+    Rule("power-half", x**0.5, _ROOT, when=keeps_floating),
+    Rule("or-zero", x | 0, x, when=keeps),
+    Rule("xor-zero", x ^ 0, x, when=keeps),
+    Rule("shift-left-zero", x << 0, x, when=keeps),
+    Rule("shift-right-zero", x >> 0, x, when=keeps),
+    Rule("and-itself", x & x, x, when=keeps),
+    Rule("or-itself", x | x, x, when=keeps),
+    Rule("positive", +x, x, when=keeps),
+    Rule("negative-twice", pattern.negative(-x), x, when=keeps),
+    Rule("invert-twice", ~~x, x, when=keeps),
+    Rule("not-twice", pattern.logical_not(pattern.logical_not(x)), x, when=keeps_bool),
+    Rule("abs-twice", abs(abs(x)), abs(x)),
+    Rule("abs-negative", abs(-x), abs(x), when=signed),
+    Rule("abs-square", pattern.square(abs(x)), pattern.square(x), when=keeps),
+    Rule("maximum-itself", pattern.maximum(x, x), x, when=keeps),
+    Rule("minimum-itself", pattern.minimum(x, x), x, when=keeps),
+)
+"""Operations that give back what they are given, or what a cheaper one gives."""
+
+
+def _holds(wide: np.dtype, narrow: np.dtype) -> bool:
+    """Whether every value of `narrow` is one of `wide`."""
+    if wide == narrow or narrow == BOOL:
+        return True
+    kinds = kind_of(narrow) + kind_of(wide)
+    if kinds in ("ii", "uu", "ui"):
+        return wide.itemsize > narrow.itemsize
+    if kinds in ("ff", "cc"):
+        return wide.itemsize > narrow.itemsize
+    if kinds in ("if", "uf"):
+        return 8 * narrow.itemsize <= _DIGITS[wide.itemsize]
+    return False
+
+
+_DIGITS = {2: 8, 4: 24, 8: 53}
+"""Binary digits of every floating dtype of so many bytes: bfloat16 has the fewest of its size."""
+
+
+def _cast_directly(match: Match) -> Term | None:
+    """One cast for two, where the first loses nothing and the second asks nothing of its kind."""
+    term, target = match["x"], match.root.dtype
+    source, middle = term.dtype, match.root.inputs[0].dtype
+    if not _holds(middle, source):
+        return None
+    if source == target:
+        return term
+    kinds = {kind_of(dtype).replace("u", "i") for dtype in (source, middle, target)}
+    if len(kinds) == 1 or BOOL in (source, target):
+        return match.make(astype, term, params=(target,))
+    return None
+
+
+CASTS = (
+    Rule("cast-to-itself", pattern.astype(x), x, when=keeps),
+    Rule("cast-of-cast", pattern.astype(pattern.astype(x)), _cast_directly),
+)
+"""Casts that change nothing."""
+
+CHOICES = (
+    Rule("where-true", pattern.where(True, x, y), x, when=_without("x", "y")),
+    Rule("where-false", pattern.where(False, y, x), x, when=_without("x", "y")),
+    Rule("where-same", pattern.where(c, x, x), x, when=_without("x", "c")),
+)
+"""Choices that are made already."""
+
+
+def _value(term: Term) -> Number:
+    """The number that a scalar is, or that an array made of one holds: as its dtype has it."""
+    if term.is_scalar:
+        return term.scalar
+    _, value, dtype, _ = term.params
+    number: Number = cast_values(np.asarray(value), dtype).item()
+    return number
+
+
+def exact(op: Op[...] | None) -> bool:
+    """Whether every device computes an operation to the same bits, whatever its loops."""
+    if op is None or op.kind is not Kind.MAP or op.reference is None:
+        return False
+    return not (op.accuracy or op.opaque or op.can_fail)
+
+
+def _folded(match: Match) -> Term | None:
+    """The value of an exact operation on numbers alone, everywhere; of those that vary from one
+    use of a plan to the next the plan is to compute it.
+    """
+    root = match.root
+    op = root.op
+    if op is None or not exact(op):
+        return None
+    inputs = root.inputs
+    if any(each.is_varied or not (each.is_scalar or each.op is full) for each in inputs):
+        return None
+    assert op.reference is not None, "an exact operation has a reference"
+    entered = [
+        cast_values(np.asarray(_value(term)), dtype)
+        for term, dtype in zip(inputs, root.operands, strict=True)
+    ]
+    if any(each.dtype == object for each in entered):
+        return None
+    with np.errstate(all="ignore"):
+        result = cast_values(np.asarray(op.reference(*entered, *root.params)), root.dtype)
+    type_ = root.type
+    return match.make(full, params=(type_.shape, result.item(), type_.dtype, type_.device))
+
+
+def _as_scalar(match: Match) -> Term | None:
+    """An exact operation reads a number in place of an array that holds it everywhere."""
+    root = match.root
+    if root.op is None or not exact(root.op):
+        return None
+    entered = root.operands
+    fits = [term.dtype == dtype for term, dtype in zip(root.inputs, entered, strict=True)]
+    others = [not (term.is_scalar or term.op is full) for term in root.inputs]
+    if not any(fit and other for fit, other in zip(fits, others, strict=True)):
+        return None
+    inputs = [
+        _value(term) if term.op is full and fit else term
+        for term, fit in zip(root.inputs, fits, strict=True)
+    ]
+    if all(isinstance(each, Term) for each in inputs):
+        return None
+    made = match.make(root.op, *inputs, params=root.params)
+    same = made.same_type(root) and made.operands == entered
+    return made if same else None
+
+
+FILLED = (
+    Rule("fold", pattern.reading(pattern.full()), _folded),
+    Rule("number-for-full", pattern.reading(pattern.full()), _as_scalar),
+)
+"""Arrays that hold one value everywhere."""
+
+CONSTANTS = (*SAME, *CASTS, *CHOICES, *FILLED)

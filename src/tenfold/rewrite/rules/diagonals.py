@@ -1,0 +1,137 @@
+"""Diagonals and triangles of what is computed, or of each other. Class bitwise.
+
+Takes diagonals of maps, permutations, triangles and diagonal matrices, and triangles of triangles,
+hands on the map of diagonals, or one where there were two.
+
+>>> print(DIAGONALS[0])
+diagonal-map: diagonal(x) => ... when of_a_map (bitwise)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tenfold.core.pattern import pattern, variables
+from tenfold.core.shape_rules import Shape, whole_axes
+from tenfold.ops.diagonal_tril_triu import diagonal, tril
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.slice_composition import normal
+from tenfold.rewrite.rules.slice_pushdown import of_a_map
+from tenfold.rewrite.rules.views import fewer, taken
+
+(x,) = variables("x")
+
+
+class Diagonal(NamedTuple):
+    """How a diagonal lies in matrices, the last two axes: its offset, where it begins, its length,
+    and the lengths of the matrices.
+    """
+
+    offset: int
+    row: int
+    column: int
+    length: int
+    size: Shape
+
+
+def lies(match: Match) -> Diagonal | None:
+    """Return how the diagonal that the root reads lies; None where it is one of other axes."""
+    offset, *axes = match.root.params
+    shape = match.root.inputs[0].shape
+    last = len(shape) - 2
+    if sorted(axes) != [last, last + 1]:
+        return None
+    offset = offset if axes[0] == last else -offset
+    row, column = max(-offset, 0), max(offset, 0)
+    return Diagonal(offset, row, column, match.root.shape[-1], shape[-2:])
+
+
+def on_diagonal(match: Match, term: Term, found: Diagonal) -> Term:
+    """Return what an operand has on a diagonal of what it is broadcast to."""
+    if not term.shape:
+        return term
+    *stack, _ = whole_axes(term.shape)
+    own = (1, *term.shape)[-2:]
+    rows, columns = (normal(begin, found.length, 1) for begin in (found.row, found.column))
+    if own[1] != found.size[1]:
+        columns = (0, 1, 1)
+    if len(term.shape) == 1:
+        return taken(match, term, (columns,))
+    if own == found.size:
+        last = len(term.shape) - 2
+        return match.make(diagonal, term, params=(found.offset, last, last + 1))
+    if own[0] == found.size[0]:
+        return taken(match, term, (*stack[:-1], rows, 0))
+    return taken(match, term, (*stack[:-1], 0, columns))
+
+
+def _diagonal_of_map(match: Match) -> Term | None:
+    """The map of the diagonals; of an operand that repeats a row or a column, a part of it."""
+    whole, found = match.root.inputs[0], lies(match)
+    if found is None or found.length == 0:
+        return None
+    return match.again(whole, *(on_diagonal(match, each, found) for each in whole.inputs))
+
+
+def _diagonal_of_permutation(match: Match) -> Term | None:
+    """The diagonal of the array below along the axes that were moved."""
+    inner, (offset, first, second) = match.root.inputs[0], match.root.params
+    (axes,) = inner.params
+    rest = [axis for place, axis in enumerate(axes) if place not in (first, second)]
+    if match["x"].op is None or rest != sorted(rest):
+        return None
+    return match.make(diagonal, match["x"], params=(offset, axes[first], axes[second]))
+
+
+def _diagonal_of_diagonal(match: Match) -> Term | None:
+    found = lies(match)
+    return match["x"] if found and match.root.inputs[0].params == (found.offset,) else None
+
+
+def _diagonal_of_triangle(match: Match) -> Term | None:
+    """A diagonal on the side of a triangle that is kept."""
+    found, triangle = lies(match), match.root.inputs[0]
+    if found is None:
+        return None
+    (bound,) = triangle.params
+    inside = found.offset <= bound if triangle.op is tril else found.offset >= bound
+    return match.make(diagonal, match["x"], params=match.root.params) if inside else None
+
+
+def keeps_lower(match: Match) -> bool:
+    """Whether a lower triangle is all of the matrix."""
+    return bool(match.root.params[0] >= match.root.shape[-1] - 1)
+
+
+def keeps_upper(match: Match) -> bool:
+    """Whether an upper triangle is all of the matrix."""
+    return bool(match.root.params[0] <= 1 - match.root.shape[-2])
+
+
+def _triangle_of_triangle(match: Match) -> Term:
+    """The smaller of two triangles of one side."""
+    inner, root = match.root.inputs[0], match.root
+    smaller = min if root.op is tril else max
+    params = (smaller(inner.params[0], root.params[0]),)
+    return match.again(root, match["x"], params=params)
+
+
+DIAGONALS = (
+    Rule("diagonal-map", pattern.diagonal(x), _diagonal_of_map, when=of_a_map),
+    Rule(
+        "diagonal-permute",
+        pattern.diagonal(pattern.permute_dims(x)),
+        _diagonal_of_permutation,
+        when=fewer,
+    ),
+    Rule(
+        "diagonal-of-diagonal", pattern.diagonal(pattern.diagonal_matrix(x)), _diagonal_of_diagonal
+    ),
+    Rule("diagonal-of-lower", pattern.diagonal(pattern.tril(x)), _diagonal_of_triangle),
+    Rule("diagonal-of-upper", pattern.diagonal(pattern.triu(x)), _diagonal_of_triangle),
+    Rule("lower-of-lower", pattern.tril(pattern.tril(x)), _triangle_of_triangle),
+    Rule("upper-of-upper", pattern.triu(pattern.triu(x)), _triangle_of_triangle),
+    Rule("lower-of-all", pattern.tril(x), x, when=keeps_lower),
+    Rule("upper-of-all", pattern.triu(x), x, when=keeps_upper),
+)

@@ -1,0 +1,40 @@
+"""Positions: a position in the flattened array is found along the one axis of that array.
+
+Takes a reduction to a position over several axes, hands on the same along one axis, which a kernel
+folds: the elements are read in the same row-major order, so the first of equals stays the first.
+
+>>> print(POSITIONS[0].name)
+argmax-flat
+"""
+
+from __future__ import annotations
+
+from tenfold.core.op import Op
+from tenfold.core.pattern import pattern, variables
+from tenfold.ops import reduce
+from tenfold.ops.reshaping import reshape
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+
+(x,) = variables("x")
+
+
+def _over_several(match: Match) -> bool:
+    return len(match.root.params[0]) > 1
+
+
+def _flat(match: Match) -> Term:
+    """The position in the flattened array, with axes of length 1 where they are kept."""
+    term, root = match["x"], match.root
+    flat = match.make(reshape, term, params=((term.size,),))
+    found = match.again(root, flat, params=((0,), False))
+    if not root.shape:
+        return found
+    return match.make(reshape, found, params=(root.shape,))
+
+
+POSITIONS = tuple(
+    Rule(f"{op.name}-flat", getattr(pattern, op.name)(x), _flat, when=_over_several)
+    for op in vars(reduce).values()
+    if isinstance(op, Op) and op.folding is not None and op.folding.one_axis
+)

@@ -1,0 +1,147 @@
+"""Orders: the largest, the smallest, the first of them, and whether any, of what keeps an order.
+
+Takes reductions that compare, of maps that keep the order of all elements or turn it over, hands on
+the map of what is left. Class bitwise: zeros of both signs are told apart, and NaN stays NaN.
+
+>>> print(ORDERS[0])
+max-floor: max(floor(x)) => ... when folds_fewer (bitwise)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from tenfold.core.op import Op
+from tenfold.core.pattern import pattern, variables
+from tenfold.dtypes import BOOL, kind_of
+from tenfold.ops import (  # noqa: F401  # declare what patterns name
+    comparison,
+    elementary,
+    reduce,
+    rounding,
+    selection,
+)
+from tenfold.ops.predicates import logical_not
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.reductions import each, folds_fewer
+
+x, y = variables("x y")
+
+
+def _after(match: Match, *, turned: bool = False) -> Term | None:
+    """Fold first, then do to what is left what was done to each element; by the opposite fold,
+    where that turns the order, or the truth, of all elements over.
+    """
+    root, inner = match.root, match.root.inputs[0]
+    folded = _opposite(match) if turned else match.again(root, match["x"])
+    others = [folded if each == match["x"] else each for each in inner.inputs]
+    made = match.again(inner, *others)
+    return made if made.same_type(root) else None
+
+
+OPPOSITE: dict[Op[...], Op[...]] = {
+    reduce.max: reduce.min,
+    reduce.min: reduce.max,
+    reduce.any: reduce.all,
+    reduce.all: reduce.any,
+    reduce.argmax: reduce.argmin,
+    reduce.argmin: reduce.argmax,
+}
+"""What a reduction becomes where the order, or the truth, is turned over."""
+
+
+def _opposite(match: Match) -> Term:
+    op = match.root.op
+    assert op is not None, "a reduction"
+    return match.make(OPPOSITE[op], match["x"], params=match.root.params)
+
+
+_turned = partial(_after, turned=True)
+
+
+def of_floats(match: Match) -> bool:
+    """As folds_fewer, of floats: the smallest integer is its own negative."""
+    return folds_fewer(match) and kind_of(match["x"].dtype) == "f"
+
+
+def of_bools(match: Match) -> bool:
+    """As folds_fewer, of bools."""
+    return folds_fewer(match) and match["x"].dtype == BOOL
+
+
+def to_bool(match: Match) -> bool:
+    """As folds_fewer, of a cast to bool."""
+    return folds_fewer(match) and match.root.inputs[0].dtype == BOOL
+
+
+def keeps_order(match: Match) -> bool:
+    """As folds_fewer, of a cast of real numbers under which none passes another."""
+    source, target = match["x"].dtype, match.root.inputs[0].dtype
+    whole = kind_of(source) in "biu" and kind_of(target) in "iu"
+    real = kind_of(source) in "biuf" and kind_of(target) == "f"
+    return folds_fewer(match) and (real or (whole and np.can_cast(source, target)))
+
+
+def by_a_number(match: Match) -> bool:
+    """As folds_fewer, of the larger or smaller of elements and a number."""
+    return folds_fewer(match) and match["y"].is_scalar
+
+
+MONOTONE = (
+    *(
+        Rule(f"{name}-{map_}", each(name, each(map_, x)), _after, when=folds_fewer)
+        for name in ("max", "min")
+        for map_ in ("floor", "ceil", "trunc", "round")
+    ),
+    Rule("min-sqrt", pattern.min(pattern.sqrt(x)), _after, when=folds_fewer),
+    *(
+        Rule(f"{name}-cast", each(name, pattern.astype(x)), _after, when=keeps_order)
+        for name in ("max", "min")
+    ),
+    *(
+        Rule(f"{name}-{map_}-number", each(name, each(map_, x, y)), _after, when=by_a_number)
+        for name in ("max", "min")
+        for map_ in ("maximum", "minimum")
+    ),
+    *(Rule(f"{name}-negative", each(name, -x), _turned, when=of_floats) for name in ("max", "min")),
+)
+"""The largest or smallest under maps that keep the order of all numbers, zeros and NaN included, or
+turn it over. A square root of the largest is none where another is negative."""
+
+
+def _same_truth(match: Match) -> Term:
+    return match.again(match.root, match["x"])
+
+
+def _other_truth(match: Match) -> Term:
+    return match.make(logical_not, _opposite(match))
+
+
+TRUTH = (
+    *(
+        Rule(f"{op.name}-negative", pattern(op, -x), _opposite, when=of_floats)
+        for op in (reduce.argmax, reduce.argmin)
+    ),
+    *(
+        rule
+        for name in ("any", "all")
+        for rule in (
+            Rule(f"{name}-not", each(name, pattern.logical_not(x)), _turned, when=folds_fewer),
+            Rule(f"{name}-invert", each(name, ~x), _turned, when=of_bools),
+            Rule(
+                f"{name}-nonzero",
+                each(name, pattern.not_equal(x, 0)),
+                _same_truth,
+                when=folds_fewer,
+            ),
+            Rule(f"{name}-zero", each(name, pattern.equal(x, 0)), _other_truth, when=folds_fewer),
+            Rule(f"{name}-cast", each(name, pattern.astype(x)), _same_truth, when=to_bool),
+        )
+    ),
+)
+"""Positions and truth of what is turned over."""
+
+ORDERS = (*MONOTONE, *TRUTH)

@@ -1,0 +1,48 @@
+"""Norms are sums and maxima of moduli, in the kernel around them. Class linear-algebra.
+
+Takes a norm of vectors of order 1, 2 or infinity, or Frobenius' norm of matrices, hands on the
+reduction that it is by definition (Golub and Van Loan 2013, 2.2.1 and 2.3.1). As in NumPy nothing
+is scaled first: squares that are too large for the dtype make the norm infinite. Other norms, and
+those of integers and half types, are library calls.
+
+>>> import tenfold as tn
+>>> norm = tn.linalg.norm(tn.asarray([3.0, 4.0]))
+>>> norm.explain("planned").splitlines()[0]
+'planned: 1 kernel, 0 calls, 0 temporaries'
+"""
+
+from __future__ import annotations
+
+import math
+
+from tenfold.core.pattern import pattern, variables
+from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
+from tenfold.ops.arithmetic import abs as modulus
+from tenfold.ops.complex import abs2
+from tenfold.ops.elementary import sqrt
+from tenfold.ops.norm import norm
+from tenfold.ops.reduce import max as largest_of
+from tenfold.ops.reduce import sum as sum_over
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+
+(x,) = variables("x")
+
+
+def _reduction(match: Match) -> Term | None:
+    """The root of the sum of squares, the sum of moduli or the largest of them."""
+    elements, (order, axes, keepdims, _) = match["x"], match.root.params
+    if elements.dtype not in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128) or not elements.size:
+        return None
+    if order in (None, "fro") or (order == 2 and len(axes) == 1):
+        squares = match.make(sum_over, match.make(abs2, elements), params=(axes, keepdims, None))
+        return match.make(sqrt, squares)
+    if len(axes) != 1 or order not in (1, math.inf):
+        return None
+    moduli = match.make(modulus, elements)
+    if order == 1:
+        return match.make(sum_over, moduli, params=(axes, keepdims, None))
+    return match.make(largest_of, moduli, params=(axes, keepdims))
+
+
+NORMS = (Rule("norm", pattern(norm, x), _reduction, exactness="linear-algebra"),)

@@ -1,0 +1,237 @@
+"""Reductions: folds of what need not be made, or not folded. Bitwise where exact.
+
+Takes reductions of reductions, of broadcasts, and of products of what is repeated along an axis,
+hands on fewer elements, one fold for two, or a product of matrices. Where sums of floats come in
+another order, or before a factor, the rule is of class fast.
+
+>>> print(REDUCTIONS[0].name)
+sum-sum
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tenfold.core.pattern import Pattern, pattern, variables
+from tenfold.core.shape_rules import whole_axes
+from tenfold.dtypes import HALVES, kind_of
+from tenfold.ops import reduce  # noqa: F401  # declares what patterns name
+from tenfold.ops.arithmetic import multiply
+from tenfold.ops.cast import astype
+from tenfold.ops.contract import matmul
+from tenfold.ops.reshaping import broadcast_to
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.views import permuted, taken, with_new
+
+x, y = variables("x y")
+Axes = tuple[int, ...]
+
+
+def folds_fewer(match: Match) -> bool:
+    """Whether elements are folded of something that nobody else needs."""
+    return match.root.folds_some() and match.root.inputs[0].alone
+
+
+def _folded(match: Match, term: Term, own: Axes, gone: Axes) -> Term:
+    """The root's fold of a term over some axes; and without others, which are of length 1."""
+    _, _, *rest = match.root.params
+    left = [axis for axis in range(len(term.shape)) if axis not in own]
+    made = match.again(match.root, term, params=(own, False, *rest)) if own else term
+    picks = zip(left, whole_axes(made.shape), strict=True)
+    return taken(match, made, tuple(0 if axis in gone else pick for axis, pick in picks))
+
+
+def _in_order(match: Match, first: Axes, second: Axes) -> bool:
+    """Whether a fold of a fold, of floats, has the bits of one fold: the last axes come first, and
+    nothing is rounded in between.
+    """
+    dtypes = {match["x"].dtype, match.root.inputs[0].dtype, match.root.dtype}
+    exact = len(dtypes) == 1 and match.root.dtype not in HALVES
+    return exact and max(second, default=-1) < min(first, default=len(match["x"].shape))
+
+
+def _fold_of_fold(match: Match, *, ordered: bool) -> Term | None:
+    """Fold all the axes at once."""
+    root, inner, term = match.root, match.root.inputs[0], match["x"]
+    (first, inner_keeps, *_), (outer, keepdims, *rest) = inner.params, root.params
+    left = [a for a in range(len(term.shape)) if inner_keeps or a not in first]
+    second = tuple(left[axis] for axis in outer)
+    whole = kind_of(root.dtype) in "biu" and kind_of(inner.dtype) in "biu"
+    whole = whole and inner.dtype == root.dtype
+    if ordered and not whole and not _in_order(match, first, second):
+        return None
+    axes = tuple(sorted({*first, *second}))
+    made = match.again(root, term, params=(axes, False, *rest))
+    if made.dtype != root.dtype:
+        made = match.again(root, term, params=(axes, False, root.dtype))
+    shown = [a for a in left if keepdims or a not in second]
+    return with_new(match, made, tuple(place for place, a in enumerate(shown) if a in axes))
+
+
+def _repeated(term: Term) -> tuple[Axes, int]:
+    """The axes along which a broadcast repeats its input, and where its own axes begin."""
+    (target, begin), (inner,) = term.params, term.inputs
+    own = {
+        begin + axis for axis, length in enumerate(inner.shape) if length == target[begin + axis]
+    }
+    return tuple(axis for axis in range(len(target)) if axis not in own), begin
+
+
+def _of_broadcast(match: Match, finish: Callable[[Match, Term, int], Term | None]) -> Term | None:
+    """Fold the input of a broadcast, then let `finish` do so for what is repeated."""
+    root, whole, term = match.root, match.root.inputs[0], match["x"]
+    axes, keepdims, *_ = root.params
+    repeated, begin = _repeated(whole)
+    times = prod(whole.shape[axis] for axis in axes if axis in repeated)
+    if not times or not whole.alone or not set(axes) & set(repeated):
+        return None
+    inner = [axis - begin for axis in axes if begin <= axis < begin + len(term.shape)]
+    own = tuple(axis for axis in inner if axis + begin not in repeated)
+    made = finish(match, _folded(match, term, own, tuple(inner)), times)
+    if made is None:
+        return None
+    lengths = tuple(n for axis, n in enumerate(whole.shape) if axis not in axes)
+    if made.shape != lengths:
+        ahead = begin - sum(axis < begin for axis in axes)
+        made = match.make(broadcast_to, made, params=(lengths, ahead))
+    return with_new(match, made, axes if keepdims else ())
+
+
+def _once(match: Match, term: Term, _: int = 1) -> Term:
+    """What is repeated is the largest, or true, where it is so once."""
+    dtype = match.root.dtype
+    return term if term.dtype == dtype else match.make(astype, term, params=(dtype,))
+
+
+def _times(match: Match, term: Term, times: int) -> Term | None:
+    """A sum of equal integers; a number of times that the dtype cannot hold is not multiplied."""
+    dtype = match.root.dtype
+    if kind_of(dtype) not in "iu" or times > np.iinfo(dtype).max:
+        return None
+    return match.make(multiply, _once(match, term), times)
+
+
+def _times_rounded(match: Match, term: Term, times: int) -> Term | None:
+    """A sum of equal floats, with one rounding in place of many."""
+    dtype = match.root.dtype
+    if kind_of(dtype) != "f" or dtype in HALVES or kind_of(term.dtype) == "c":
+        return None
+    return match.make(multiply, _once(match, term), float(times))
+
+
+def _aligned(match: Match, term: Term, ndim: int) -> Term:
+    """An operand with as many axes as the result."""
+    return with_new(match, term, tuple(range(ndim - len(term.shape))))
+
+
+def _factors(match: Match) -> tuple[Term, Term] | None:
+    """The operands of a product of elements that is summed in their dtype, and read by nobody else,
+    with as many axes each; None where a sum would be rounded, or wrap, elsewhere.
+    """
+    root, whole = match.root, match.root.inputs[0]
+    first, second = match["x"], match["y"]
+    dtypes = {root.dtype, whole.dtype, first.dtype, second.dtype}
+    plain = len(dtypes) == 1 and kind_of(root.dtype) != "b" and root.dtype not in HALVES
+    if not plain or first.is_scalar or second.is_scalar or not whole.alone:
+        return None
+    if first.size + second.size >= whole.size:
+        return None
+    ndim = len(whole.shape)
+    return _aligned(match, first, ndim), _aligned(match, second, ndim)
+
+
+def _varies(term: Term, axis: int) -> bool:
+    return term.shape[axis] != 1
+
+
+def _sum_of_factors(match: Match) -> Term | None:
+    """Where each summed axis is that of one factor: the product of their sums."""
+    factors = _factors(match)
+    axes, keepdims, _ = match.root.params
+    if factors is None or any(all(_varies(f, axis) for f in factors) for axis in axes):
+        return None
+    sums = [
+        _folded(match, f, tuple(axis for axis in axes if _varies(f, axis)), axes) for f in factors
+    ]
+    return with_new(match, match.make(multiply, *sums), axes if keepdims else ())
+
+
+def _sum_of_outer(match: Match) -> Term | None:
+    """Outer products, summed along an axis of both: a product of matrices."""
+    factors = _factors(match)
+    axes, keepdims, _ = match.root.params
+    if factors is None or len(axes) != 1:
+        return None
+    first, second = factors
+    others = [axis for axis in range(len(first.shape)) if axis not in axes]
+    rows = [a for a in others if _varies(first, a) and not _varies(second, a)]
+    columns = [a for a in others if _varies(second, a) and not _varies(first, a)]
+    if not all(_varies(f, axes[0]) for f in factors) or (len(rows), len(columns)) != (1, 1):
+        return None
+    stack = [axis for axis in others if axis not in rows + columns]
+    left = _ordered(match, first, columns[0], (*stack, *rows, *axes))
+    right = _ordered(match, second, rows[0], (*stack, *axes, *columns))
+    made = match.make(matmul, left, right)
+    order = (*stack, *rows, *columns)
+    made = permuted(match, made, tuple(order.index(axis) for axis in others))
+    return with_new(match, made, axes if keepdims else ())
+
+
+def _ordered(match: Match, term: Term, gone: int, order: Axes) -> Term:
+    """A term without an axis of length 1, the others in an order."""
+    return permuted(match, _folded(match, term, (), (gone,)), tuple(a - (a > gone) for a in order))
+
+
+def each(name: str, *operands: Pattern) -> Any:
+    """Return the pattern of the operation of that name."""
+    return getattr(pattern, name)(*operands)
+
+
+NESTED = tuple(
+    Rule(
+        f"{name}-{name}",
+        each(name, each(name, x)),
+        partial(_fold_of_fold, ordered=name in ("sum", "prod")),
+        when=folds_fewer,
+    )
+    for name in ("sum", "prod", "max", "min", "any", "all")
+)
+"""Folds of folds."""
+
+REPEATED = (
+    *(
+        Rule(
+            f"{name}-broadcast",
+            each(name, pattern.broadcast_to(x)),
+            partial(_of_broadcast, finish=finish),
+        )
+        for name, finish in (
+            ("max", _once),
+            ("min", _once),
+            ("any", _once),
+            ("all", _once),
+            ("sum", _times),
+        )
+    ),
+    Rule(
+        "sum-broadcast-floats",
+        pattern.sum(pattern.broadcast_to(x)),
+        partial(_of_broadcast, finish=_times_rounded),
+        exactness="fast",
+    ),
+)
+"""Folds of what is repeated."""
+
+FACTORS = (
+    Rule("sum-factors", pattern.sum(x * y), _sum_of_factors, exactness="fast"),
+    Rule("sum-outer", pattern.sum(x * y), _sum_of_outer, exactness="fast"),
+)
+"""Sums of products of elements, of which each operand is repeated along an axis."""
+
+REDUCTIONS = (*NESTED, *REPEATED, *FACTORS)

@@ -1,0 +1,240 @@
+"""Movement: views of views in one step, and views that move nothing. Class bitwise.
+
+Takes indexings, permutations, reshapes and broadcasts of each other, hands on one where there were
+two, with an indexing below the other where it takes fewer elements: so that it reaches what is
+computed there (`rewrite/rules/slice_pushdown.py`).
+
+>>> print(MOVEMENT[0])
+index-whole: index(x) => x when takes_all (bitwise)
+"""
+
+from __future__ import annotations
+
+from tenfold.core.pattern import pattern, variables
+from tenfold.core.shape_rules import Pick, broadcast, row_major, whole_axes
+from tenfold.ops.create import full
+from tenfold.ops.indexing import index
+from tenfold.ops.movement import permute_dims
+from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.rule import Match, Rule
+from tenfold.rewrite.rules.constant_folding import exact
+from tenfold.rewrite.rules.slice_composition import Picks, composed, kept, of_one
+
+(x,) = variables("x")
+
+
+def taken(match: Match, term: Term, picks: Picks, new: tuple[int, ...] = ()) -> Term:
+    """Return an index of `term`: itself where that takes it as it is."""
+    if not new and picks == whole_axes(term.shape):
+        return term
+    return match.make(index, term, params=(picks, new))
+
+
+def permuted(match: Match, term: Term, axes: tuple[int, ...]) -> Term:
+    """Return `term` with its axes in this order: itself where that is theirs."""
+    if axes == tuple(range(len(axes))):
+        return term
+    return match.make(permute_dims, term, params=(axes,))
+
+
+def with_new(match: Match, term: Term, new: tuple[int, ...]) -> Term:
+    """Return `term` with axes of length 1 put in."""
+    return taken(match, term, whole_axes(term.shape), new)
+
+
+def takes_all(match: Match) -> bool:
+    """Whether an index takes every element where it is."""
+    _, new = match.root.work.nodes[match.root.at].params
+    return not new and _is_whole(match.root)
+
+
+def stays(match: Match) -> bool:
+    """Whether the shape stays, and with it the place of every element."""
+    return match["x"].shape == match.root.shape
+
+
+def in_order(match: Match) -> bool:
+    """Whether a permutation leaves every axis where it is."""
+    (axes,) = match.root.params
+    return bool(axes == tuple(range(len(axes))))
+
+
+def fewer(match: Match) -> bool:
+    """Whether fewer elements are taken than there are."""
+    if match.root.op is index and _is_whole(match.root):
+        return False
+    return match.root.size < match.root.inputs[0].size
+
+
+def _is_whole(root: Term) -> bool:
+    """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
+    nodes = root.work.nodes
+    picks, _ = nodes[root.at].params
+    return bool(picks == whole_axes(nodes[root.inputs[0].at].type.shape))
+
+
+def _index_of_index(match: Match) -> Term | None:
+    both = composed(*match.root.inputs[0].params, *match.root.params)
+    return None if both is None else taken(match, match["x"], *both)
+
+
+def _permutation_of_permutation(match: Match) -> Term:
+    (inner,), (outer,) = match.root.inputs[0].params, match.root.params
+    return permuted(match, match["x"], tuple(inner[axis] for axis in outer))
+
+
+def _broadcast_of_broadcast(match: Match) -> Term:
+    (_, inner), (target, outer) = match.root.inputs[0].params, match.root.params
+    return match.make(broadcast_to, match["x"], params=(target, inner + outer))
+
+
+def _index_of_permutation(match: Match) -> Term | None:
+    """The part of `x` in its own order, then its axes in theirs: where the part is smaller."""
+    term, (axes,), (picks, new) = match["x"], match.root.inputs[0].params, match.root.params
+    if term.op is None:
+        return None
+    ours: list[Pick] = [0] * len(axes)
+    for axis, pick in zip(axes, picks, strict=True):
+        ours[axis] = pick
+    places = {axis: place for place, axis in enumerate(kept(ours))}
+    order = tuple(places[axis] for axis in axes if axis in places)
+    part = permuted(match, taken(match, term, tuple(ours)), order)
+    return with_new(match, part, new)
+
+
+def _index_of_broadcast(match: Match) -> Term:
+    """The part of `x` that is repeated in the part of the whole."""
+    term, (target, first), (picks, new) = (
+        match["x"],
+        match.root.inputs[0].params,
+        match.root.params,
+    )
+    there = range(first, first + len(term.shape))
+    ours = tuple(
+        picks[axis] if length == target[axis] else of_one(picks[axis])
+        for axis, length in zip(there, term.shape, strict=True)
+    )
+    left = kept(picks)
+    lengths = tuple(pick[1] for pick in picks if not isinstance(pick, int))
+    begin = sum(axis < first for axis in left)
+    part = taken(match, term, ours)
+    if part.shape != lengths:
+        part = match.make(broadcast_to, part, params=(lengths, begin))
+    return with_new(match, part, new)
+
+
+def _element_of_reshape(match: Match) -> Term | None:
+    """One element, found by its number in row-major order."""
+    term, (picks, new) = match["x"], match.root.params
+    if kept(picks) or term.op is None:
+        return None
+    steps = row_major(match.root.inputs[0].shape)
+    number = sum(pick * step for pick, step in zip(picks, steps, strict=True))
+    places = []
+    for step in row_major(term.shape):
+        place, number = divmod(number, step)
+        places.append(place)
+    return taken(match, term, tuple(places), new)
+
+
+def _units_alone(match: Match) -> Term | None:
+    """A reshape that puts in or takes out axes of length 1 is an index."""
+    term, (target,) = match["x"], match.root.params
+    if [n for n in term.shape if n != 1] != [n for n in target if n != 1] or term.size == 0:
+        return None
+    whole = zip(term.shape, whole_axes(term.shape), strict=True)
+    picks = tuple(0 if length == 1 else pick for length, pick in whole)
+    new = tuple(axis for axis, length in enumerate(target) if length == 1)
+    return taken(match, term, picks, new)
+
+
+def _reshape_of_units(match: Match) -> Term | None:
+    """As a reshape of a reshape, where the inner one is an index."""
+    term, (picks, _) = match["x"], match.root.inputs[0].params
+    whole = zip(picks, term.shape, whole_axes(term.shape), strict=True)
+    if any(pick != all_ and length != 1 for pick, length, all_ in whole):
+        return None
+    if term.size != match.root.size:  # a pick of nothing
+        return None
+    return match.make(reshape, term, params=match.root.params)
+
+
+VIEWS = (
+    Rule("index-whole", pattern.index(x), x, when=takes_all),
+    Rule("permute-in-order", pattern.permute_dims(x), x, when=in_order),
+    Rule("reshape-to-itself", pattern.reshape(x), x, when=stays),
+    Rule("broadcast-to-itself", pattern.broadcast_to(x), x, when=stays),
+    Rule("index-index", pattern.index(pattern.index(x)), _index_of_index),
+    Rule(
+        "permute-permute",
+        pattern.permute_dims(pattern.permute_dims(x)),
+        _permutation_of_permutation,
+    ),
+    Rule(
+        "reshape-reshape",
+        pattern.reshape(pattern.reshape(x)),
+        lambda match: match.make(reshape, match["x"], params=match.root.params),
+    ),
+    Rule(
+        "broadcast-broadcast",
+        pattern.broadcast_to(pattern.broadcast_to(x)),
+        _broadcast_of_broadcast,
+    ),
+    Rule("reshape-index", pattern.reshape(pattern.index(x)), _reshape_of_units),
+    Rule("reshape-units", pattern.reshape(x), _units_alone),
+    Rule(
+        "index-permute",
+        pattern.index(pattern.permute_dims(x)),
+        _index_of_permutation,
+        when=fewer,
+    ),
+    Rule(
+        "index-broadcast",
+        pattern.index(pattern.broadcast_to(x)),
+        _index_of_broadcast,
+        when=fewer,
+    ),
+    Rule("element-reshape", pattern.index(pattern.reshape(x)), _element_of_reshape),
+)
+"""Views of views."""
+
+
+def _full(match: Match) -> Term:
+    """An array that holds one value everywhere, in the shape of the view of it."""
+    _, value, dtype, device = match.root.inputs[0].params
+    return match.make(full, params=(match.root.shape, value, dtype, device))
+
+
+FULL = tuple(
+    Rule(f"{name}-full", view(pattern.full()), _full)
+    for name, view in (
+        ("index", pattern.index),
+        ("permute", pattern.permute_dims),
+        ("reshape", pattern.reshape),
+    )
+)
+"""Views of what is everywhere the same; not a broadcast, which would make more elements of it."""
+
+
+def _spread(match: Match) -> Term | None:
+    """An elementwise operation repeats its operands itself, where others have the whole shape."""
+    root = match.root
+    op, inputs = root.op, list(root.inputs)
+    if op is None or op.dtypes is None or not exact(op):
+        return None
+    for position, term in enumerate(inputs):
+        if term.op is not broadcast_to:
+            continue
+        (target, first), (inner,) = term.params, term.inputs
+        shapes = [inner.shape if at == position else each.shape for at, each in enumerate(inputs)]
+        if first + len(inner.shape) == len(target) and broadcast(*shapes) == root.shape:
+            inputs[position] = inner
+    if inputs == list(root.inputs):
+        return None
+    return match.make(op, *inputs, params=root.params)
+
+
+SPREAD = (Rule("broadcast-operand", pattern.reading(pattern.broadcast_to(x)), _spread),)
+
+MOVEMENT = (*VIEWS, *FULL, *SPREAD)

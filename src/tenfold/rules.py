@@ -1,0 +1,19 @@
+"""Rules: what may take the place of what in an expression, before it is computed.
+
+`tn.Rule(name, pattern, replacement)` is a rewrite, said as algebra of `variables` and of the
+operations in `pattern`. `add` and `remove` put one in force or out of it for the process, `using`
+puts some in force for a block, `list` returns them, `version` is another number for other rules.
+
+>>> import tenfold as tn
+>>> x, y = tn.rules.variables("x y")
+>>> rule = tn.Rule("difference", -(x - y), y - x, exactness="fast")
+>>> with tn.rules.using(rule), tn.options(fast=True):
+...     (-(tn.asarray([1.0]) - 3)).tolist()
+[2.0]
+"""
+
+from tenfold.core.pattern import pattern, variables
+from tenfold.rewrite.registry import add, list, remove, using, version  # noqa: A004  # a settled name
+from tenfold.rewrite.rule import Match, Rule
+
+__all__ = ["Match", "Rule", "add", "list", "pattern", "remove", "using", "variables", "version"]

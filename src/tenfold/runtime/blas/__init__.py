@@ -1,0 +1,1 @@
+"""Matrix products on the cpu device: dispatch between compiled kernels and BLAS."""

@@ -1,0 +1,161 @@
+"""Accumulate: `alpha * op(x1) @ op(x2) + beta * x3` of matrices, from their arrays to its value.
+
+Takes the node of a `gemm` and its operands, hands on the Value, or adds to the memory of x3. What
+is decided is kept by the shapes, strides and dtype of the operands, the program by its kernel;
+nothing is copied but an x3 whose rows have elements apart, and one that BLAS is to write over
+though somebody needs it.
+
+>>> from tenfold.storage import dense
+>>> from tenfold.runtime.reference import Called
+>>> from tenfold.ops.gemm import gemm
+>>> x = np.eye(2)
+>>> type_ = Type((2, 2), x.dtype, "cpu")
+>>> node = Called(gemm, ("N", "T", 1, 1, 1), (x.dtype,) * 4, (type_,), type_, "gemm")
+>>> dense.export(accumulate(node, [x, x, np.asarray(3), x])).tolist()
+[[4.0, 0.0], [0.0, 4.0]]
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import nullcontext
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import EntryPoint, Node, Type, Value
+from tenfold.caches import remembered
+from tenfold.core.op import Params
+from tenfold.core.shape_rules import Shape
+from tenfold.dtypes import kind_of
+from tenfold.jit.program import program_of
+from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, scalars_of, third_of, turned
+from tenfold.ops.syrk import resolved
+from tenfold.runtime.blas import routines
+from tenfold.runtime.blas.multiply import STEPS, factor_of, register_bytes, threads_of
+from tenfold.runtime.blas.product_dispatch import ProductStep, Update, update_step
+from tenfold.runtime.blas.product_forms import Factor
+from tenfold.runtime.blas.verify_products import verify_product
+from tenfold.runtime.reference import Called
+from tenfold.schedule.verify import verifies
+from tenfold.storage import dense
+
+
+def accumulate(
+    node: Node | Called, inputs: list[np.ndarray], *, in_place: bool = False
+) -> Value | None:
+    """Return the value of a gemm; in place, of an x3 of the result's shape in row-major order, x3
+    has become it, and nothing is returned.
+
+    Raises MemoryError when there is no memory, CompileError when LLVM refuses the kernel; then
+    nothing has been written.
+    """
+    x1, x2 = (turned(x, form) for x, form in zip(inputs[:2], node.params[:2], strict=True))
+    type_ = node.type
+    x3 = third_of(inputs, node.params)
+    if x3 is not None and not in_place:
+        x3 = _rows_beside(x3 if x3.shape == type_.shape else np.broadcast_to(x3, type_.shape))
+    update = update_of(node.params, type_.dtype, None if x3 is None else factor_of(x3))
+    update = update._replace(half=resolved(update.half, (x1, x2)))
+    step = decided(factor_of(x1), factor_of(x2), update, register_bytes(), verifies())
+    program = program_of(step.kernel, step.multiply_adds)
+    *_, sign, scales, added = node.params
+    if len(inputs) == 2 + scales + bool(added) and not scales:
+        numbers = _signs(type_.dtype, sign, added)
+    else:
+        numbers = _numbers(*scalars_of(inputs, node.params, type_.dtype))
+    result = None if in_place else _begun(type_, None if step.reads_third else x3)
+    buffers: list[Value | int] = [_address((x1, x2)[i]) for i in step.operands]
+    buffers.append(_address(x3) if result is None else result)
+    if step.reads_third:
+        buffers.append(_address(x3))
+    _launch(step, program.kernel, [*buffers, *step.addresses], numbers)
+    return result
+
+
+def update_of(params: Params, dtype: np.dtype, x3: Factor | None) -> Update:
+    """Return what becomes of the product of a gemm, a syrk or a trmm, to which x3 of its shape is
+    added, or none.
+    """
+    first, second, *half, _, _, _ = params
+    real = kind_of(dtype) != "c"
+    conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
+    return Update(conjugated, x3, *half)
+
+
+@remembered("signs of products", 128)
+def _signs(dtype: np.dtype, sign: int, added: int) -> bytes:
+    """Alpha and beta of a product that nothing is multiplied with."""
+    return _numbers(np.asarray(sign, dtype), np.asarray(added, dtype))
+
+
+def _numbers(alpha: np.ndarray, beta: np.ndarray) -> bytes:
+    return b"".join(each.tobytes().ljust(16, b"\0") for each in (alpha, beta))
+
+
+def _begun(type_: Type, x3: np.ndarray | None) -> Value:
+    """Return memory for the result: what is added stands there already, where it is given."""
+    if x3 is None:
+        return Value.allocate(type_, type_.size * type_.dtype.itemsize)
+    return dense.copied(x3, type_.device)
+
+
+def _launch(
+    step: ProductStep, kernel: EntryPoint, buffers: list[Value | int], numbers: bytes
+) -> None:
+    threads = threads_of(step)
+    if threads > _native.threads():
+        _native.set_threads(threads)
+    sizes = struct.pack(f"{len(step.sizes)}q", *step.sizes)
+    with routines.held() if step.addresses else nullcontext():
+        status = _native.launch(
+            kernel, buffers, sizes, numbers, step.scratch, step.units, step.grain, threads
+        )
+    assert status == 0, "a product does not fail for its values"
+
+
+@remembered("products that add", STEPS)
+def decided(x1: Factor, x2: Factor, update: Update, width: int, verify: bool) -> ProductStep:
+    """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
+    step = update_step(x1, x2, update, width=width)
+    if verify:
+        verify_product(step, x1, x2, update.third)
+    return step
+
+
+def _rows_beside(x3: np.ndarray) -> np.ndarray:
+    if rows_beside(factor_of(x3)):
+        return x3
+    _native.count("copies")
+    return np.ascontiguousarray(x3)
+
+
+def rows_beside(x3: Factor) -> bool:
+    """Whether what is added has the elements of each row beside each other; a column lies as a
+    whole.
+    """
+    (rows, columns), (row, column), itemsize = x3.shape[-2:], x3.strides[-2:], x3.dtype.itemsize
+    beside = columns <= 1 or column == itemsize
+    return beside and (columns > 1 or rows <= 1 or row == itemsize)
+
+
+def turned_factor(x: Factor, form: str) -> Factor:
+    """Return how an operand of a gemm lies in its form."""
+    if form not in TRANSPOSED:
+        return x
+    shape, strides = ((*each[:-2], each[-1], each[-2]) for each in (x.shape, x.strides))
+    return Factor(shape, strides, x.dtype)
+
+
+def broadcast_factor(x: Factor, shape: Shape) -> Factor:
+    """Return how an array lies that is repeated to a shape."""
+    strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
+    lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
+    moves = zip(shape, lengths, strides, strict=True)
+    return Factor(shape, tuple(s if n == length else 0 for length, n, s in moves), x.dtype)
+
+
+def _address(x: np.ndarray | None) -> int:
+    assert x is not None, "it is added"
+    address: int = x.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,132 @@
+"""Multiply: a product of two dense operands, from their arrays to its value.
+
+Takes the declaration of an operation that contracts, its parameters, two ndarrays of any strides
+and the Type of the result, hands on the Value. What is decided for a product (`products.py`) is
+kept by the shapes, strides and dtype of its operands, its program by its kernel.
+
+>>> from tenfold.storage import dense
+>>> from tenfold.ops.contract import matmul
+>>> x = np.arange(6.0).reshape(2, 3)
+>>> value = multiply(matmul, (), x, x.T, Type((2, 2), x.dtype, "cpu"))
+>>> dense.export(value).tolist()
+[[5.0, 14.0], [14.0, 50.0]]
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Type, Value
+from tenfold.caches import remembered
+from tenfold.core.op import Op
+from tenfold.jit.program import program_of
+from tenfold.ops.cast import cast_values
+from tenfold.runtime.blas import routines
+from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
+from tenfold.runtime.blas.product_forms import Factor, copy_order
+from tenfold.runtime.blas.verify_products import verify_product
+from tenfold.schedule.verify import verifies
+from tenfold.settings import CPU_LEVELS, get
+
+STEPS = 1024
+"""Decisions that are kept; the one not used for longest goes first."""
+QUICK, SMALL = 1 << 14, 1 << 19
+"""Multiply-adds up to which a launch keeps the GIL, and up to which it stays on its thread."""
+WIDTHS = {1: 16, 2: 16, 3: 32, 4: 64}
+"""The bytes of a register by the level of x86-64."""
+
+
+def step_of(
+    op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray
+) -> tuple[ProductStep, tuple[np.ndarray, np.ndarray]]:
+    """Return how a product of two arrays of one dtype is computed, and what it is computed from.
+
+    The second is a copy where axes that it keeps cannot be walked as one.
+    """
+    width, factors, verify = register_bytes(), (factor_of(x1), factor_of(x2)), verifies()
+    order, step = decided(op, params, *factors, width, verify)
+    if step is None:
+        x2 = _copied(x2, order)
+        step = decided(op, params, factor_of(x1), factor_of(x2), width, verify)[1]
+        assert step is not None, "what has been copied can be walked"
+    return step, (x1, x2)
+
+
+@remembered("products", STEPS)
+def decided(
+    op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int, verify: bool
+) -> tuple[tuple[int, ...], ProductStep | None]:
+    """Return the order in which the second operand is to be copied, or the step where it is not."""
+    assert op.contraction is not None, "a product says what it contracts"
+    types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
+    contraction = op.contraction(types, *params)
+    order = copy_order(contraction, x1, x2)
+    if order is not None:
+        return order, None
+    step = product_step(contraction, x1, x2, width=width)
+    if verify:
+        verify_product(step, x1, x2)
+    return (), step
+
+
+def multiply(
+    op: Op[...], params: tuple[Any, ...], x1: np.ndarray, x2: np.ndarray, type_: Type
+) -> Value:
+    """Return the product of two arrays: each is converted to the dtype of the result first.
+
+    Raises MemoryError when there is no memory, CompileError when LLVM refuses the kernel.
+    """
+    cast = (cast_values(x, type_.dtype) for x in (x1, x2))
+    step, arrays = step_of(op, params, *cast)
+    result = Value.allocate(type_, type_.size * type_.dtype.itemsize)
+    buffers: list[Value | int] = [_address(arrays[i]) for i in step.operands]
+    program = program_of(step.kernel, step.multiply_adds)
+    threads = threads_of(step)
+    if threads > _native.threads():
+        _native.set_threads(threads)
+    with routines.held() if step.addresses else nullcontext():
+        status = _native.launch(
+            program.kernel,
+            [*buffers, result, *step.addresses],
+            struct.pack(f"{len(step.sizes)}q", *step.sizes),
+            b"",
+            step.scratch,
+            step.units,
+            step.grain,
+            threads,
+        )
+    assert status == 0, "a product does not fail for its values"
+    return result
+
+
+def threads_of(step: ProductStep) -> int:
+    """Return on how many threads a product may run; 0 keeps the GIL."""
+    if step.multiply_adds <= QUICK:
+        return 0
+    return int(get("threads")) if step.multiply_adds > SMALL else 1
+
+
+def register_bytes() -> int:
+    """Return the bytes of a vector register of the processor that kernels are compiled for."""
+    level = CPU_LEVELS.get(str(get("cpu")), _native.processor_level())
+    return WIDTHS[level]
+
+
+def factor_of(x: np.ndarray) -> Factor:
+    """Return how an array lies."""
+    return Factor(x.shape, x.strides, x.dtype)
+
+
+def _copied(x: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    _native.count("copies")
+    return np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+
+
+def _address(x: np.ndarray) -> int:
+    address: int = x.__array_interface__["data"][0]
+    return address

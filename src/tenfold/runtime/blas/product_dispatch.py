@@ -1,0 +1,329 @@
+"""Products: how those of two dense operands are computed.
+
+Takes what an operation contracts and the operands' shapes, strides and dtype, hands on a
+ProductStep: which kernel, launched with which sizes. All are brought to one form, a stack of
+(m, k) @ (k, n). Stacks of small ones, integers, halves and products of a vector are always packet
+code; large products of floating dtypes are a library call where BLAS was measured to be faster and
+a flag of BLAS expresses the strides.
+
+>>> from tenfold.dtypes import FLOAT64
+>>> x = Factor((512, 512), (4096, 8), FLOAT64)
+>>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
+>>> step = product_step(matrices, x, x, width=32)
+>>> step.kind, step.reason, step.multiply_adds
+('library call', '134217728 multiply-adds, from 134217728 on by BLAS', 134217728)
+>>> step = product_step(matrices, x, x, width=64)
+>>> step.kind, step.reason
+('packet code', 'faster than BLAS at every size with registers of 64 bytes')
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tenfold.codegen.gemm.blas_call import ROUTINES, LibraryProduct
+from tenfold.codegen.gemm.blocked import BlockedProduct
+from tenfold.codegen.gemm.dot import DotProduct
+from tenfold.codegen.gemm.emitter import Arithmetic
+from tenfold.codegen.gemm.register_tile import Tile
+from tenfold.codegen.gemm.small import SmallProduct
+from tenfold.codegen.gemm.syrk_trmm import HALVES, HalfProduct
+from tenfold.core.op import Contraction
+from tenfold.ops.syrk import MIRRORED, SYMMETRIC, TRIANGULAR
+from tenfold.runtime.blas import routines
+from tenfold.runtime.blas.product_forms import Factor, Form, form_of, rows_stacked
+
+ProductKernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
+
+WRITTEN_OUT = 512
+"""Up to so many multiply-adds of packets a small product is written out."""
+STACKED = 64
+"""From so many products on a stack is worth a program for its very lengths."""
+SHORT = 8
+"""Rows of fewer elements are no work for packets along them."""
+LONG = 32
+"""Rows or columns of a small product with a vector from which packets along them are faster."""
+LIBRARY = {16: 32**3, 32: 512**3}
+"""By the bytes of a register: from so many multiply-adds on BLAS was as fast or faster
+(bench/products.py). With registers of 64 bytes it never was."""
+PANEL = 256
+"""The rows that one call of gemm is given."""
+LARGEST = 2**31 - 1
+"""What BLAS can count."""
+GRAIN = 1 << 18
+"""The multiply-adds of a range that is given to a thread."""
+
+
+class Update(NamedTuple):
+    """What else becomes of a product of matrices: it is multiplied by a scalar of the launch, and
+    something may be added.
+    """
+
+    conjugated: tuple[bool, bool] = (False, False)
+    third: Factor | None = None
+    """What is added times a second scalar, in the shape of the result; the elements of a row lie
+    beside each other, and where the product has one column, so do the rows."""
+    half: str = ""
+    """Which half of the product is enough, or of an operand (`ops/syrk.py`): not of a
+    stack."""
+
+
+@dataclass(frozen=True)
+class ProductStep:
+    """A product that is ready to be launched: a kernel and what its launch is given.
+
+    The buffers of the launch are the kernel's x1 and x2, the contiguous result, what is added if
+    `reads_third` (else it stands in the result), then `addresses`.
+    """
+
+    kernel: ProductKernel
+    operands: tuple[int, int]
+    """Which operands of the operation are the kernel's x1 and x2: (0, 1) or (1, 0)."""
+    sizes: tuple[int, ...]
+    units: int
+    grain: int
+    """The units of a range that is given to a thread."""
+    scratch: int
+    """The bytes a thread needs."""
+    multiply_adds: int
+    reason: str
+    """Why it is packet code or a library call."""
+
+    @property
+    def kind(self) -> str:
+        """Either "packet code" or "library call"."""
+        return "library call" if isinstance(self.kernel, LibraryProduct) else "packet code"
+
+    @property
+    def reads_third(self) -> bool:
+        """Whether what is added is a buffer of its own, which may be the result's."""
+        return isinstance(self.kernel, BlockedProduct | SmallProduct) and self.kernel.added
+
+    @property
+    def text(self) -> str:
+        """The LLVM module of its kernel, whose function is called `kernel`."""
+        return self.kernel.text()
+
+    @property
+    def addresses(self) -> tuple[int, ...]:
+        """Further buffers: functions of libraries. Where there are any, launch in `blas.held()`."""
+        if isinstance(self.kernel, LibraryProduct):
+            return (routines.address_of(self.kernel.routine),)
+        return ()
+
+    def __str__(self) -> str:
+        named = zip(self.kernel.sizes, self.sizes, strict=True)
+        return (
+            f"{self.kernel}\n  {self.kind}: {self.reason}\n"
+            f"  {', '.join(f'{name} {size}' for name, size in named)}\n"
+            f"  {self.units} units, {self.grain} at a time, {self.multiply_adds} multiply-adds"
+        )
+
+
+def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int) -> ProductStep:
+    """Return how a product is computed on a processor with vector registers of `width` bytes.
+
+    Both operands are in the dtype of the result (halves as they are), and have been copied in the
+    order that `copy_order` asks for. Nothing here can fail.
+    """
+    form = form_of(contraction, x1, x2)
+    return (
+        _small(form, width)
+        or _vectors(form, width)
+        or _library(form, width)
+        or _packets(form, width)
+    )
+
+
+def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> ProductStep:
+    """Return how `alpha * x1 @ x2 + beta * x3` is computed, (..., m, k) @ (..., k, n); nothing can
+    fail.
+    """
+    first, second = len(x1.shape), len(x2.shape)
+    matrices = Contraction(((first - 1,), (second - 2,)), ((first - 2,), (second - 1,)))
+    form = form_of(matrices, x1, x2, update.third)
+    if update.half in HALVES:
+        return _half(form, width, update)
+    return (
+        _small(form, width, update)
+        or _library(form, width, update)
+        or _packets(form, width, update)
+    )
+
+
+def _half(form: Form, width: int, update: Update) -> ProductStep:
+    """Packet code for the half that is enough: with registers of 32 and of 64 bytes it was as fast
+    as the routines of BLAS or faster, with those of 16 bytes faster than the whole by BLAS.
+    """
+    tile = Tile.of(form.dtype, width, form.m, form.n)
+    added = update.third is not None
+    kernel = HalfProduct(tile, 0, *update.conjugated, True, added, half=update.half)
+    strides = (*form.first, *form.second, *([form.third] if added else []))
+    units = kernel.units(1, form.m, form.n)
+    sizes = (form.m, form.n, form.k, *strides)
+    first, second = SYMMETRIC if update.half in MIRRORED else TRIANGULAR
+    reason = f"{HALVES[update.half]}, worth it from {first} x {second} on"
+    whole = _step(form, kernel, sizes, units, kernel.scratch, reason)
+    order = form.k if update.half.startswith("first") else form.n
+    multiply_adds = form.multiply_adds * (order + 1) // max(1, 2 * order)
+    return replace(whole, multiply_adds=multiply_adds)
+
+
+def _small(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
+    """A stack of many small products of the same lengths has a program of its own."""
+    if form.count < STACKED or form.sums.lengths or (update is None and _runs_along(form)):
+        return None
+    arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
+    axes, (first, second) = len(form.stack.lengths), _conjugated(form, update)
+    added = update is not None and update.third is not None
+    kernel = SmallProduct(
+        arithmetic, lengths, form.layouts, axes, first, second, update is not None, added
+    )
+    if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
+        return None
+    sizes = (*_stack_sizes(form), *form.first, *form.second, *([form.third] if added else []))
+    reason = f"a stack of {form.count}, {kernel.multiply_adds} multiply-adds of packets each"
+    return _step(form, kernel, sizes, form.count, 0, reason)
+
+
+def _conjugated(form: Form, update: Update | None) -> tuple[bool, bool]:
+    return update.conjugated if update else (form.conjugated, False)
+
+
+def _runs_along(form: Form) -> bool:
+    """Whether a small product has one row or column, and vectors long enough for packets."""
+    shortest = SHORT if (form.m, form.n) == (1, 1) else LONG
+    return 1 in (form.m, form.n) and form.k >= shortest and all(_beside(form))
+
+
+def _beside(form: Form) -> tuple[bool, bool]:
+    """Whether what is multiplied lies beside each other along k, in each operand."""
+    first, second = (
+        stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
+    )
+    return first, second
+
+
+def _vectors(form: Form, width: int) -> ProductStep | None:
+    """A product with one row or one column, where vectors can be read along k."""
+    if form.m != 1 and form.n != 1:
+        return None
+    beside = _beside(form)
+    if (form.m, form.n) != (1, 1) and not (all(beside) and form.k >= SHORT):
+        return None
+    form = rows_stacked(form)
+    axes = len(form.stack.lengths)
+    arithmetic, sums = Arithmetic(form.dtype, width), len(form.sums.lengths)
+    kernel = DotProduct(arithmetic, beside, axes, form.conjugated, sums)
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.k, form.first[1], form.second[0])
+    return _step(form, kernel, sizes, form.count, 0, "products of vectors")
+
+
+def _library(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
+    """A large product for which BLAS was measured to be faster and has flags."""
+    limit = _limit(form, width)
+    if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
+        return None
+    if form.sums.lengths:
+        return None  # a call of BLAS has one k
+    conjugated = update.conjugated if update else (False, False)
+    if any(c and each == "row" for c, each in zip(conjugated, form.layouts, strict=True)):
+        return None  # BLAS conjugates what it transposes
+    leading = [
+        max(1, inner, outer // form.dtype.itemsize)
+        for inner, outer in zip(_inner(form), _outer(form), strict=True)
+    ]
+    if max(form.m, form.k, form.n, *leading) > LARGEST:
+        return None
+    left, right = form.layouts
+    form = replace(form, stack=form.stack._replace(third=()))
+    axes = len(form.stack.lengths)
+    kernel = LibraryProduct(form.dtype, (left, right), axes, conjugated, update is not None)
+    sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
+    reason = f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    return _step(form, kernel, sizes, form.count * -(-form.m // PANEL), 0, reason)
+
+
+def _limit(form: Form, width: int) -> int | None:
+    """From how many multiply-adds on BLAS computes a product, if ever."""
+    return LIBRARY.get(width) if form.dtype in ROUTINES else None
+
+
+def _inner(form: Form) -> list[int]:
+    lengths = {"row": (form.k, form.n), "column": (form.m, form.k)}
+    return [lengths[layout][number] for number, layout in enumerate(form.layouts)]
+
+
+def _outer(form: Form) -> list[int]:
+    """The stride between rows of each operand that lies by rows, between columns of the others;
+    0 where there is only one and it has no meaning.
+    """
+    counts = {"row": (form.m, form.k), "column": (form.k, form.n)}
+    return [
+        strides[layout == "column"] if counts[layout][number] > 1 else 0
+        for number, (layout, strides) in enumerate(
+            zip(form.layouts, (form.first, form.second), strict=True)
+        )
+    ]
+
+
+def _packets(form: Form, width: int, update: Update | None = None) -> ProductStep:
+    """Blocks of packet code, for any lengths, strides and dtype."""
+    first, second = _conjugated(form, update)
+    if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
+        form, first, second = form.transposed, second, first
+    exact = form.count >= STACKED
+    tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
+    added = update is not None and update.third is not None
+    axes, sums = len(form.stack.lengths), len(form.sums.lengths)
+    kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
+    strides = (*form.first, *form.second, *([form.third] if added else []))
+    sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
+    units = kernel.units(form.count, form.m, form.n)
+    return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
+
+
+def _why_packets(form: Form, width: int) -> str:
+    if form.dtype not in ROUTINES:
+        return f"BLAS has no {form.dtype}"
+    if 1 in (form.m, form.n):
+        return "a matrix times a vector: the matrix is read once"
+    limit = _limit(form, width)
+    if limit is None:
+        return f"faster than BLAS at every size with registers of {width} bytes"
+    if form.m * form.k * form.n < limit:
+        return f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    if form.sums.lengths:
+        return f"{1 + len(form.sums.lengths)} axes are contracted that cannot be walked as one"
+    return "strides that no flag of BLAS expresses"
+
+
+def _step(
+    form: Form,
+    kernel: ProductKernel,
+    sizes: tuple[int, ...],
+    units: int,
+    scratch: int,
+    reason: str,
+) -> ProductStep:
+    each = max(1, form.multiply_adds // max(1, units))
+    return ProductStep(
+        kernel=kernel,
+        operands=(1, 0) if form.swapped else (0, 1),
+        sizes=sizes,
+        units=units,
+        grain=max(1, GRAIN // each),
+        scratch=scratch,
+        multiply_adds=form.multiply_adds,
+        reason=reason,
+    )
+
+
+def _stack_sizes(form: Form) -> tuple[int, ...]:
+    return tuple(number for axis in form.stack.axes for number in axis)
+
+
+def _sum_sizes(form: Form) -> tuple[int, ...]:
+    """The axes that are contracted besides k."""
+    return tuple(number for axis in form.sums.axes for number in axis)

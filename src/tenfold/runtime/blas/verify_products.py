@@ -1,0 +1,149 @@
+"""Product rules: a product reads within its operands, writes all of its result, and is cut into
+units that cover it once.
+
+Takes a ProductStep and how the operands lie, raises VerifyError. Lengths and strides are read from
+the sizes of the launch, as the kernel does; what they reach must be what the operands have.
+
+>>> from dataclasses import replace
+>>> from tenfold.runtime.blas.product_dispatch import product_step
+>>> from tenfold.dtypes import FLOAT64
+>>> from tenfold.core.op import Contraction
+>>> x = Factor((20, 30), (240, 8), FLOAT64), Factor((30, 40), (320, 8), FLOAT64)
+>>> step = product_step(Contraction(((1,), (0,)), ((0,), (1,))), *x, width=32)
+>>> verify_product(step, *x)
+>>> verify_product(replace(step, units=step.units + 1), *x)
+Traceback (most recent call last):
+...
+tenfold.errors.VerifyError: verify: 5 units, but 4 cover 20 x 40 once
+product x1 @ x2 of float64, stack of 0 axes
+  tiles of 4 rows by 3 packets of 4 lanes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tenfold.codegen.gemm.blas_call import LibraryProduct
+from tenfold.codegen.gemm.blocked import BlockedProduct
+from tenfold.codegen.gemm.dot import DotProduct
+from tenfold.codegen.gemm.small import SmallProduct
+from tenfold.codegen.gemm.syrk_trmm import HalfProduct
+from tenfold.core.shape_rules import product
+from tenfold.errors import VerifyError
+from tenfold.runtime.blas.product_forms import Factor
+from tenfold.schedule.strided_overlap import Region
+
+if TYPE_CHECKING:
+    from tenfold.runtime.blas.product_dispatch import ProductStep
+
+Pair = tuple[int, int]
+
+
+class Read(NamedTuple):
+    """A launch of a product as its kernel reads it: lengths, and strides in bytes."""
+
+    stack: list[tuple[int, ...]]
+    """Of each axis its length and the strides of the operands."""
+    sums: list[tuple[int, ...]]
+    m: int
+    n: int
+    k: int
+    first: Pair
+    second: Pair
+    third: int
+    units: int
+    """That there are to be."""
+
+
+def verify_product(step: ProductStep, x1: Factor, x2: Factor, third: Factor | None = None) -> None:
+    """Refuse a product whose sizes do not fit its operands; `third` is what is added."""
+    kernel = step.kernel
+    if len(step.sizes) != len(kernel.sizes):
+        raise _broken(step, f"{len(kernel.sizes)} sizes are read, {len(step.sizes)} are given")
+    read = _read(step)
+    if step.units != read.units:
+        rule = f"{step.units} units, but {read.units} cover {read.m} x {read.n} once"
+        raise _broken(step, rule)
+    if step.grain < 1:
+        raise _broken(step, f"ranges of {step.grain} units")
+    if isinstance(kernel, BlockedProduct):
+        _refuse_scratch(step, kernel)
+    counts = [axis[0] for axis in (*read.stack, *read.sums)]
+    multiply_adds = product(counts) * read.m * read.n * read.k
+    if not isinstance(kernel, HalfProduct) and step.multiply_adds != multiply_adds:
+        raise _broken(step, f"{step.multiply_adds} multiply-adds, its loops have {multiply_adds}")
+    if not multiply_adds:
+        return  # nothing is read
+    operands = [(x1, x2)[place] for place in step.operands]
+    shapes = (read.m, read.k), (read.k, read.n)
+    strides = read.first, read.second
+    for number, (operand, shape, lies) in enumerate(zip(operands, shapes, strides, strict=True), 1):
+        axes = [(axis[0], axis[number]) for axis in (*read.stack, *read.sums)]
+        _refuse_out_of_bounds(step, f"x{number}", operand, [*axes, *zip(shape, lies, strict=True)])
+    if third is not None and step.reads_third:
+        axes = [(axis[0], axis[3]) for axis in read.stack]
+        rows = [(read.m, read.third), (read.n, third.dtype.itemsize)]
+        _refuse_out_of_bounds(step, "x3", third, [*axes, *rows])
+
+
+def _broken(step: ProductStep, rule: str) -> VerifyError:
+    return VerifyError("verify", f"{rule}\n{step.kernel}")
+
+
+def _read(step: ProductStep) -> Read:
+    """The sizes of a launch, by the order in which each kernel reads them."""
+    kernel, sizes = step.kernel, [*step.sizes]
+
+    def axes(count: int, each: int) -> list[tuple[int, ...]]:
+        return [tuple([sizes.pop(0) for _ in range(each)]) for _ in range(count)]
+
+    added = step.reads_third
+    stack = axes(kernel.axes, 3 + added)
+    sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedProduct, DotProduct)) else []
+    count = product(axis[0] for axis in stack)
+    if isinstance(kernel, DotProduct):
+        k, one, two = sizes
+        return Read(stack, sums, 1, 1, k, (0, one), (two, 0), 0, count)
+    if isinstance(kernel, LibraryProduct):
+        m, n, k, *leading, panel = sizes
+        lies = [
+            (each * size, size) if layout == "row" else (size, each * size)
+            for layout, each in zip(kernel.layouts, leading, strict=True)
+            for size in [kernel.dtype.itemsize]
+        ]
+        return Read(stack, sums, m, n, k, lies[0], lies[1], 0, count * -(-m // panel))
+    if isinstance(kernel, SmallProduct):
+        (m, k, n), units = kernel.lengths, count
+    else:
+        m, n, k = (sizes.pop(0) for _ in range(3))
+        tile = kernel.tile
+        units = count * -(-m // tile.block) * -(-n // tile.columns)
+    row1, column1, row2, column2, *third = sizes
+    last = third[0] if third else 0
+    return Read(stack, sums, m, n, k, (row1, column1), (row2, column2), last, units)
+
+
+def _refuse_scratch(step: ProductStep, kernel: BlockedProduct) -> None:
+    """Refuse too little room for a slab, the sums of a block, and the end of a row."""
+    tile = kernel.tile
+    row = tile.packets * tile.lanes * tile.arithmetic.wide.itemsize
+    used = row * (tile.slab + tile.block * tile.arithmetic.parts + 1)
+    if step.scratch < used:
+        raise _broken(step, f"{step.scratch} bytes of scratch memory, {used} are used")
+
+
+def _refuse_out_of_bounds(
+    step: ProductStep, name: str, operand: Factor, axes: Sequence[Pair]
+) -> None:
+    """Refuse to read what an operand does not have."""
+    lengths, strides = zip(*axes, strict=True)
+    size = operand.dtype.itemsize
+    first, last = Region(0, lengths, strides, size).range
+    low, high = Region(0, operand.shape, operand.strides, size).range
+    if first < low or high < last:
+        rule = f"{name} is read from byte {first} to {last}, but bytes {low} to {high} exist"
+        raise _broken(step, rule)
+
+
+__all__ = ["verify_product"]

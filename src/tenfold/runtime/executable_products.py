@@ -1,0 +1,136 @@
+"""Bound products: what a replay is given so that it launches a product without Python.
+
+Takes what is multiplied and how its operands lie, hands on a BoundProduct; None where a replay
+calls Python: for operands that are converted or copied first, for a triangle whose side the values
+tell, for library calls to whose product something is added, and for scalars that native code does
+not multiply as NumPy does.
+
+>>> from tenfold._native import Type
+>>> from tenfold.dtypes import FLOAT64
+>>> from tenfold.ops.contract import matmul
+>>> type_ = Type((8, 8), FLOAT64, "cpu")
+>>> node = Called(matmul, (), (FLOAT64, FLOAT64), (type_,), type_, "matmul")
+>>> x = Factor((8, 8), (64, 8), FLOAT64)
+>>> found = bound_product(node, [x, x])
+>>> found.reads, found.multiply_adds, found.scales
+((0, 1), 512, ())
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold._native import BoundPlan, Type
+from tenfold.dtypes import kind_of
+from tenfold.runtime.blas import accumulate, multiply
+from tenfold.runtime.blas.product_dispatch import ProductStep
+from tenfold.runtime.blas.product_forms import Factor
+from tenfold.runtime.reference import Called
+from tenfold.schedule.verify import verifies
+
+SCALED = ("float32", "float64", "complex64", "complex128")
+"""The dtypes in which native code multiplies numbers; complex ones by nothing else: NumPy rounds
+their products once or twice."""
+
+
+class Scale(NamedTuple):
+    """What a product is multiplied by, or what is added to it."""
+
+    element: bytes
+    """Its sign, in the dtype."""
+    negative: bool
+    places: tuple[int, ...]
+    """The operands that are multiplied instead, numbers of Python's and arrays without axes."""
+
+
+class BoundProduct(NamedTuple):
+    """How a product is launched."""
+
+    step: ProductStep
+    reads: tuple[int, ...]
+    """The operands in the order in which the launch has them; the result comes third."""
+    scales: tuple[Scale, ...]
+    multiply_adds: int
+    """What it counts as."""
+
+    @property
+    def functions(self) -> list[tuple[int, int]]:
+        """The functions of libraries that it calls, as a replay has them behind the operands."""
+        return [(BoundPlan.NOWHERE, address) for address in self.step.addresses]
+
+    @property
+    def sizes(self) -> bytes:
+        """The sizes of its launch."""
+        return struct.pack(f"{len(self.step.sizes)}q", *self.step.sizes)
+
+
+def bound_product(node: Called, operands: Sequence[Factor | None]) -> BoundProduct | None:
+    """Return how native code launches a product; a Python number among the operands is None."""
+    if node.op.accumulates is not None:
+        found = _update(node, operands)
+    elif node.op.contraction is not None:
+        found = _product(node, operands)
+    else:
+        found = None
+    if found is None:
+        return None
+    step, third, scales = found
+    if step.addresses and third in range(len(operands)):
+        return None  # it is to stand in the result first
+    assert node.op.multiply_adds is not None, "a product says what it costs"
+    types = tuple(
+        Type(x.shape, x.dtype, "cpu") if x else Type((), node.type.dtype, "cpu") for x in operands
+    )
+    reads = (*step.operands, *([third] if step.reads_third else []))
+    return BoundProduct(step, reads, scales, node.op.multiply_adds(types, *node.params))
+
+
+Found = tuple[ProductStep, int, tuple[Scale, ...]]
+"""The step, which operand is added, and alpha and beta."""
+
+
+def _product(node: Called, operands: Sequence[Factor | None]) -> Found | None:
+    x1, x2 = arrays = [x for x in operands if x is not None]
+    if any(x.dtype != node.type.dtype for x in arrays):
+        return None
+    width = multiply.register_bytes()
+    _, step = multiply.decided(node.op, node.params, x1, x2, width, verifies())
+    return None if step is None else (step, -1, ())
+
+
+def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
+    *_, count, added = node.params
+    third, type_ = 2 + count, node.type
+    if any(x is not None and x.dtype != type_.dtype for x in operands):
+        return None
+    x3 = operands[third] if added else None
+    if x3 is not None:
+        x3 = accumulate.broadcast_factor(x3, type_.shape)
+        if not accumulate.rows_beside(x3):
+            return None
+    arrays = (x for x in operands[:2] if x is not None)
+    x1, x2 = map(accumulate.turned_factor, arrays, node.params[:2])
+    update = accumulate.update_of(node.params, type_.dtype, x3)
+    if update.half.endswith("either"):
+        return None  # the values tell the side
+    step = accumulate.decided(x1, x2, update, multiply.register_bytes(), verifies())
+    scales = _scales(node, range(2, third), range(third + 1, len(operands)))
+    return None if scales is None else (step, third, scales)
+
+
+def _scales(node: Called, alpha: range, beta: range) -> tuple[Scale, ...] | None:
+    """Return what the product, and what is added to it, is multiplied by."""
+    *_, sign, _, added = node.params
+    dtype = node.type.dtype
+    most = max(len(alpha), len(beta))
+    if most and (str(dtype) not in SCALED or (kind_of(dtype) == "c" and most > 1)):
+        return None
+    pairs = ((sign, alpha), (added, beta))
+    return tuple(
+        Scale(np.asarray(factor, dtype).tobytes(), factor < 0, (*places,))
+        for factor, places in pairs
+    )

@@ -1,0 +1,1 @@
+"""Linear algebra on the cpu device: LAPACK drivers as programs of calls."""

@@ -1,0 +1,167 @@
+"""LAPACK: its routines on stacks of matrices, with the threads of the options.
+
+The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_lapack`); they
+take matrices by columns and run without the GIL. The matrices of a stack are shared out to our
+pool, with BLAS held to one thread in each; a single matrix is left to BLAS and its threads. No
+signal reaches a routine: long ones are interruptible calls (`interruptible.py`).
+
+>>> address_of("dpotrf") != 0
+True
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Type, Value
+from tenfold.caches import remembered
+from tenfold.codegen.lapack.driver_call import LibraryCall
+from tenfold.jit.program import program_of
+from tenfold.runtime import interruptible
+from tenfold.runtime.blas import routines
+from tenfold.settings import get
+
+QUERIES = 1024
+"""Sizes of work memory that are kept; those not asked for longest go first."""
+CALL = 1 << 10
+"""What calling a routine costs, in multiply-adds."""
+SHARED = 1 << 18
+"""Multiply-adds of a stack from which it is shared out to threads."""
+QUICK = 1 << 14
+"""Multiply-adds of all matrices up to which a launch keeps the GIL."""
+GRAIN = 1 << 17
+"""The multiply-adds of a range that is given to a thread."""
+LONE = 1 << 24
+"""Multiply-adds of a single matrix from which BLAS takes threads of its own."""
+LARGEST = 1 << 14
+"""The order up to which LAPACK can count what it works in by 32 bits."""
+
+
+@cache
+def address_of(routine: str) -> int:
+    """Return the address of a routine of LAPACK, such as "dpotrf", or of BLAS, such as "dtrsm"."""
+    from scipy.linalg import cython_lapack  # imported only where it is used
+
+    if routine in cython_lapack.__pyx_capi__:
+        return routines.entry_point(cython_lapack, routine)
+    return routines.address_of(routine)
+
+
+class Step(NamedTuple):
+    """A launch but for the addresses of operands and results."""
+
+    kernel: LibraryCall
+    sizes: bytes
+    scratch: int
+    """Bytes that a thread works in."""
+    units: int
+    multiply_adds: int
+    """Of one unit."""
+    calm: bool
+    """Whether BLAS starts no threads of its own for such sizes."""
+    results: tuple[tuple[Type, int], ...]
+    """Types and bytes."""
+
+    @property
+    def work(self) -> int:
+        """The multiply-adds of all units, and what calling the routines costs."""
+        return self.units * (self.multiply_adds + CALL)
+
+    @property
+    def grain(self) -> int:
+        """How many units are given to a thread at least."""
+        return max(1, GRAIN // (self.multiply_adds + CALL))
+
+
+def threads_of(step: Step) -> int:
+    """Return on how many threads a step may run; 0 keeps the GIL."""
+    if step.work <= QUICK:
+        return 0
+    return int(get("threads")) if step.units > 1 and step.work >= SHARED else 1
+
+
+def held_to(step: Step) -> int:
+    """Return to how many threads BLAS is held for a step; 0 where that starts none."""
+    if step.calm:
+        return 0
+    several = step.units == 1 and step.multiply_adds >= LONE
+    return int(get("threads")) if several else 1
+
+
+def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
+    """Compute a step of operands; None where a matrix has no answer.
+
+    Raises MemoryError when there is no memory.
+    """
+    threads = threads_of(step)
+    if threads > _native.threads():
+        _native.set_threads(threads)
+    values = tuple([Value.allocate(type_, bytes_) for type_, bytes_ in step.results])
+
+    def run(interrupted: threading.Event | None) -> int:
+        held = held_to(step)
+        several = step.units if interrupted is None else max(1, threads)
+        with routines.held(held) if held else nullcontext():
+            for first in range(0, step.units, several):
+                if interrupted is not None and interrupted.is_set():
+                    break
+                units = min(several, step.units - first)
+                if (status := _status(step, arrays, values, first, units)) != 0:
+                    return status
+        return 0
+
+    status = interruptible.call(run, multiply_adds=step.multiply_adds)
+    return values if status == 0 else None
+
+
+def _status(
+    step: Step, arrays: Sequence[np.ndarray], values: Sequence[Value], first: int, units: int
+) -> int:
+    """Launch some units of a step; return 0, or another number where a matrix has no answer."""
+    buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]
+    if first:
+        addresses = [x.address if isinstance(x, Value) else x for x in buffers]
+        distances = struct.unpack_from(f"{len(buffers)}q", step.sizes)
+        pairs = zip(addresses, distances, strict=True)
+        buffers = [address + first * distance for address, distance in pairs]
+    return _native.launch(
+        program_of(step.kernel, step.work).kernel,
+        buffers,
+        step.sizes,
+        b"",
+        step.scratch,
+        units,
+        step.grain,
+        threads_of(step),
+    )
+
+
+@remembered("work lengths of LAPACK", QUERIES)
+def work_length(routine: str, arguments: tuple[str | int | None, ...]) -> int:
+    """Ask a routine of float64 or complex128 how many elements of memory it works in best.
+
+    Arguments are characters, numbers and None for memory, as far as the one for its report. The
+    memory that is asked for stands before the first -1.
+    """
+    asked = arguments.index(-1) - 1
+    # no memory is read: work lengths come back as the first element of each
+    given = [
+        ctypes.create_string_buffer(each.encode() if isinstance(each, str) else b"", 64)
+        if each is None or isinstance(each, str)
+        else ctypes.c_int(each)
+        for each in arguments
+    ]
+    report = ctypes.c_int(0)
+    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(given) + 1))(address_of(routine))
+    function(*(ctypes.addressof(each) for each in (*given, report)))
+    assert report.value == 0, f"{routine} does not know how much memory it needs"
+    return int(ctypes.c_double.from_buffer(given[asked]).value)

@@ -1,0 +1,118 @@
+"""Right sides: where the right sides of equations lie while LAPACK solves them, as recipes.
+
+Takes a recipe, the layout of right sides and the Type of the result, hands on the steps that copy
+them, solve in place, and copy the solutions to where they belong. By rows, as results lie, no copy
+transposes: to BLAS that is the transpose, which it solves for from the right side.
+
+>>> float64 = np.dtype(np.float64)
+>>> recipe, right = Recipe(float64, 2), Side("m1", 24, 8, float64)
+>>> solving = lambda x: [substitution(recipe, x, "m0", "L")]
+>>> solved(recipe, right, Type((2, 3), float64, "cpu"), (), 3, solving, rows=True)
+>>> [type(step).__name__ for step in recipe.steps], recipe.steps[-1].name
+(['Move', 'Routine'], 'dtrsm')
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tenfold._native import Type
+from tenfold.codegen.lapack.driver_call import Routine
+from tenfold.codegen.lapack.driver_call import Step as KernelStep
+from tenfold.core.shape_rules import Shape
+from tenfold.runtime.lapack.lapack_program import Layout, Recipe, Side, operand_of
+
+
+class Place(NamedTuple):
+    """Where right sides lie, to be solved in place."""
+
+    at: str
+    width: int
+    """How many columns."""
+    columns: str
+    """The same as a number of the launch."""
+    by_rows: bool
+    """Whether the elements of a row lie beside each other, else those of a column; False of a
+    single column, of which both hold."""
+
+
+Solving = Callable[[Place], Sequence[KernelStep]]
+
+
+def several(stack: Shape, matrix: Layout, right: Layout) -> tuple[Layout, Layout, Shape]:
+    """Let one matrix and a stack of vectors be one matrix and another one, if they unite."""
+    *_, n, count = right.shape
+    if count > 1 or math.prod(matrix.shape[:-2]) > 1 or math.prod(stack) == 1:
+        return matrix, right, stack
+    operand, units = operand_of(1, right, stack), math.prod(stack)
+    wide = Layout((n, units), (operand.side.rows, operand.distance), right.dtype)
+    return Layout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), wide, ()
+
+
+def solved(
+    recipe: Recipe,
+    right: Side,
+    type_: Type,
+    stack: Shape,
+    count: int,
+    solving: Solving,
+    *,
+    rows: bool = False,
+) -> None:
+    """Copy right sides, solve in place, and copy the solutions to the result: by `rows` as they lie
+    there, else by columns as most of LAPACK wants them. A single column lies either way, and what
+    was united of a stack of vectors lies by columns in the result.
+    """
+    united = not stack and len(type_.shape) > 2
+    by_rows = rows and count > 1 and not united
+    own = type_.dtype == recipe.dtype and (by_rows or united or count == 1)
+    at = "m2" if own else recipe.area(recipe.dtype, recipe.order * count)
+    copied = _by_rows if by_rows else Recipe.by_columns
+    recipe.steps += [
+        copied(recipe, right, at, count),
+        *solving(Place(at, count, recipe.number(count), by_rows)),
+    ]
+    if own:
+        return
+    if by_rows or united:
+        recipe.steps.append(_narrowed(recipe, at, type_.dtype, count, by_rows))
+    else:
+        recipe.steps.append(recipe.by_rows(at, "m2", type_.dtype, count))
+
+
+def _by_rows(recipe: Recipe, right: Side, target: str, count: int) -> KernelStep:
+    """The copy of right sides to contiguous rows."""
+    inner = (count, right.columns, recipe.item)
+    outer = (recipe.order, right.rows, count * recipe.item)
+    return recipe.move(right.place, target, (right.dtype, recipe.dtype), outer, inner)
+
+
+def _narrowed(recipe: Recipe, at: str, dtype: np.dtype, count: int, by_rows: bool) -> KernelStep:
+    """The copy to the result as it lies, in another dtype."""
+    lengths = (recipe.order, count) if by_rows else (count, recipe.order)
+    inner = (lengths[1], recipe.item, dtype.itemsize)
+    outer = (lengths[0], lengths[1] * recipe.item, lengths[1] * dtype.itemsize)
+    return recipe.move(at, "m2", (recipe.dtype, dtype), outer, inner)
+
+
+def substitution(
+    recipe: Recipe,
+    x: Place,
+    matrix: str,
+    uplo: str,
+    *,
+    apart: str = "n",
+    transposed: bool = False,
+    unit: bool = False,
+) -> Routine:
+    """Solve with a triangle that lies by columns, so many elements apart, or with its transpose."""
+    diagonal = "U" if unit else "N"
+    if x.by_rows:  # the transposes: x.T @ op(matrix).T
+        words = f"'R '{uplo} '{'N' if transposed else 'T'} '{diagonal} {x.columns} n one"
+        return recipe.call("trsm", f"{words} {matrix} {apart} {x.at} {x.columns}", fails=False)
+    words = f"'{uplo} '{'T' if transposed else 'N'} '{diagonal} n {x.columns}"
+    return recipe.call("trtrs", f"{words} {matrix} {apart} {x.at} n report")

@@ -1,0 +1,148 @@
+"""Symmetric: how LAPACK factors symmetric matrices and solves with the factors, as recipes.
+
+Takes the layouts of operands and the Types of results, hands on a Step. A matrix that Cholesky's
+way does not take is factored by that of Bunch and Kaufman (`codegen/lapack/symmetric_steps.py`), at
+half the multiply-adds of Gauss's elimination; one that is singular or not finite by the latter, so
+that its solutions are what they are without the promise. `ops/factors.py` says where everything
+lies.
+
+>>> from tenfold.dtypes import FLOAT64
+>>> x = Layout((3, 3), (24, 8), FLOAT64)
+>>> print(symmetric_factors((x,), (Type((5, 3), FLOAT64, "cpu"),)).kernel)
+library call of dpotrf, dsytrf, dsyconv, dgetrf, 2 buffers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenfold._native import Type
+from tenfold.codegen.lapack.diagonal_steps import Finite, Nonzero, Positive
+from tenfold.codegen.lapack.driver_call import Choice
+from tenfold.codegen.lapack.driver_call import Step as KernelStep
+from tenfold.codegen.lapack.matrix_copies import INT32, Conjugate, Move
+from tenfold.codegen.lapack.symmetric_steps import (
+    Blocks,
+    Exchange,
+    Interchanges,
+    Negative,
+    Regular,
+    Rows,
+)
+from tenfold.dtypes import kind_of
+from tenfold.runtime.lapack.drivers import Step
+from tenfold.runtime.lapack.lapack_program import Layout, Recipe, Side, squares, step_with
+from tenfold.runtime.lapack.right_hand_sides import Place, Solving, substitution
+
+
+def symmetric_factors(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
+    """By Cholesky's way if the diagonal lets it be tried and it goes; each matrix as it goes."""
+    operand, recipe, units = squares(layouts)
+    n, item = recipe.order, recipe.item
+    copied = recipe.square(_closest(operand.side), "m1")
+    pivots, tried = f"m1+{recipe.number(n * n * item)}", recipe.area(recipe.dtype, 1)
+    last = f"m1+{recipe.number(((n + 2) * n - 1) * item)}"
+    # NaN passes through a comparison with 0, so LAPACK need not see it
+    trial = (
+        recipe.call("potrf", "'L n m1 n report", fails=False),
+        Finite("m1", recipe.n, recipe.dtype),
+        Choice("report", (), (_number(recipe, "one", tried), copied)),
+    )
+    way = _by_bunch_and_kaufman(recipe, copied, pivots, tried)
+    if kind_of(recipe.dtype) != "c":  # what is complex would have to be Hermitian
+        way = (
+            Positive("m1", recipe.n, recipe.dtype),
+            Choice("report", trial, ()),
+            _number(recipe, "zero", pivots, n),
+            Choice("report", (), way),
+        )
+    recipe.steps = [
+        copied,
+        _number(recipe, "zero", tried),
+        *way,
+        _number(recipe, tried, last),
+    ]
+    return step_with(recipe, (operand,), types, units, n**3 // 6)
+
+
+def _closest(side: Side) -> Side:
+    """A symmetric matrix, so that its columns are what lies closest."""
+    if abs(side.rows) <= abs(side.columns):
+        return side
+    return side._replace(rows=side.columns, columns=side.rows)
+
+
+def _number(recipe: Recipe, source: str, target: str, times: int = 1) -> Move:
+    """The copy of a number, so many times."""
+    return recipe.move(
+        source, target, (recipe.dtype, recipe.dtype), (1, 0, 0), (times, 0, recipe.item)
+    )
+
+
+def _by_bunch_and_kaufman(
+    recipe: Recipe, copied: Move, pivots: str, tried: str
+) -> tuple[KernelStep, ...]:
+    """The routine leaves the exchanges of rows out of its triangle; another one does them, and
+    moves what D has beside its diagonal into a row of its own.
+    """
+    n = recipe.order
+    found, work = recipe.area(INT32, n), recipe.work("sytrf", ("L", n, None, n, None, None, -1))
+    beside = f"m1+{recipe.number((n + 1) * n * recipe.item)}"
+    gauss = (
+        copied,
+        recipe.call("getrf", f"n n m1 n {found} report", fails=False),
+        recipe.numbered(found, pivots, (INT32, recipe.dtype)),
+        _number(recipe, "one", tried),
+    )
+    return (
+        recipe.call("sytrf", f"'L n m1 n {found} {work} report", fails=False),
+        recipe.call("syconv", f"'L 'C n m1 n {found} {beside} report", fails=False),
+        Regular("m1", beside, recipe.n, recipe.dtype),
+        Choice("report", (Interchanges(found, beside, recipe.n, pivots, recipe.dtype),), gauss),
+    )
+
+
+def solving_symmetric(recipe: Recipe, pivots: str, conjugated: bool) -> Solving:
+    """Return what solves with the factors in m0: two substitutions, and what lies between them;
+    with the conjugate of a matrix for the conjugates of right sides.
+    """
+    beside = f"m0+{recipe.number((recipe.order + 1) * recipe.order * recipe.item)}"
+    negative = recipe.area(INT32, 1)
+    nonzero = Nonzero("m0", recipe.n, recipe.dtype)
+
+    def solving(x: Place) -> Sequence[KernelStep]:
+        rows = _rows(recipe, x)
+        lower, other = (
+            substitution(recipe, x, "m0", "L", unit=True, transposed=each) for each in (False, True)
+        )
+        cholesky = (
+            nonzero,
+            substitution(recipe, x, "m0", "L"),
+            substitution(recipe, x, "m0", "L", transposed=True),
+        )
+        gauss = (nonzero, substitution(recipe, x, "m0", "U"))
+        symmetric = (
+            Blocks("m0", beside, recipe.n, rows),
+            other,
+            Exchange(pivots, recipe.n, rows, back=True),
+        )
+        exchanged = (
+            Exchange(pivots, recipe.n, rows),
+            lower,
+            Negative(pivots, negative),
+            Choice(negative, gauss, symmetric),
+        )
+        steps: list[KernelStep] = [Choice(pivots, cholesky, exchanged)]
+        if not conjugated:
+            return steps
+        conjugate = Conjugate(x.at, recipe.number(recipe.order * x.width))
+        return [conjugate, *steps, conjugate]
+
+    return solving
+
+
+def _rows(recipe: Recipe, x: Place) -> Rows:
+    """Right sides as they lie."""
+    apart = (x.width, 1) if x.by_rows else (1, recipe.order)
+    far, near = (recipe.number(each * recipe.item) for each in apart)
+    return Rows(x.at, far, near, x.columns, x.by_rows, recipe.dtype)

@@ -1,0 +1,40 @@
+"""Fold loops: reductions along one axis by themselves, compiled once for any shape and layout.
+
+Takes what native code has found of a node, an operation, dtypes and how the operand lies, hands on
+what it needs to launch the loop of all such nodes (`native/folds.cpp`).
+
+    kernel, made, lanes, parts = fold_loop(sum, x.dtype, x.dtype, x.dtype, True, False, True, True)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import EntryPoint
+from tenfold.core.op import Op
+from tenfold.jit.program import PROGRAMS
+from tenfold.schedule.generic_reduction import FoldLoop
+from tenfold.settings import get
+
+
+def fold_loop(
+    op: Op[...],
+    source: np.dtype,
+    operand: np.dtype,
+    result: np.dtype,
+    column: bool,
+    strided: bool,
+    enters: bool,
+    leaves: bool,
+) -> tuple[EntryPoint, np.dtype, int, int]:
+    """Return where the kernel is, the dtype it writes and, of a column, the elements of a packet
+    and the parts of a partial result: `FoldLoop` in native/folds.h.
+    """
+    found = FoldLoop(op, source, operand, result, column, strided, enters, leaves)
+    # one that is compiled quickly takes three times as long
+    program = PROGRAMS.of(found, 0, "1", str(get("cpu")))
+    _native.count("generic_compiles")
+    if not column:  # what rows have is nobody's concern, and to write a kernel takes its time
+        return program.kernel, found.made, 1, 1
+    return program.kernel, found.made, found.kernel.lanes, found.kernel.most_parts

@@ -1,0 +1,272 @@
+"""The reference device: NumPy, one operation at a time, at once. The living meaning of every op.
+
+Takes a Graph, publishes the value of every output and of every node that somebody can see. Values
+that nobody needs any more are dropped as soon as their last reader ran.
+
+>>> import tenfold as tn
+>>> node = _native.node_of(tn.asarray([1.0, 2.0]) + 1)
+>>> Reference().run(Graph.of([node])) is None, node.pending
+(True, False)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Node, Type
+from tenfold.core.graph import Graph
+from tenfold.core.op import Kind, Op
+from tenfold.core.trace_state import note_wait
+from tenfold.dtypes import kind_of
+from tenfold.errors import Explained, RunError, UnsupportedError
+from tenfold.ops.cast import cast_values
+from tenfold.runtime import interruptible, timeline
+from tenfold.runtime.device import Written, declare
+from tenfold.settings import get
+from tenfold.storage import dense
+
+Values = tuple[np.ndarray, ...]
+"""The results of one node."""
+REPORTED = (
+    *(Explained, IndexError, ValueError, ArithmeticError, TypeError),
+    *(MemoryError, RuntimeError),
+)
+"""What a computation may raise for its values; of a user's function it may be any Exception."""
+DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError, MemoryError)
+"""The classes in which a failure for values is raised as it is; any other is a RunError."""
+
+
+class Called(NamedTuple):
+    """What computing an operation needs to know of its node, apart from the graph."""
+
+    op: Op[...]
+    params: tuple[Any, ...]
+    operands: tuple[np.dtype, ...]
+    types: tuple[Type, ...]
+    type: Type
+    name: str
+    origin: tuple[str, int] | None = None
+
+
+class Failure(Exception):
+    """A node failed for its values; `error` is what its waiters are to see."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Reference:
+    """NumPy, unfused and synchronous."""
+
+    rewrites = False
+
+    def __init__(self, name: str = "reference") -> None:
+        self.name = name
+
+    def bind(self, _graph: Graph, _written: Written) -> None:
+        """It keeps nothing."""
+
+    def anew(self, _graph: Graph) -> None:
+        """It always computes anew."""
+
+    def run(self, graph: Graph) -> Exception | None:
+        """Compute a graph, node by node; what depends on a failure is left alone."""
+        computed: list[Values | None] = [None] * len(graph)
+        left = list(graph.uses)
+        failure: Exception | None = None
+        for position, node in enumerate(graph.nodes):
+            inputs = graph.inputs[position]
+            operands = [values for i in inputs if (values := computed[i]) is not None]
+            if len(operands) == len(inputs):
+                try:
+                    computed[position] = results = self._values(graph, position, operands)
+                except Failure as failed:
+                    failure = failure or failed.error
+                else:
+                    if graph.held[position] and node.pending:
+                        node.publish([dense.adopt(value, self.name) for value in results])
+            for i in inputs:
+                left[i] -= 1
+                if left[i] == 0:
+                    computed[i] = None
+        return failure
+
+    def _values(self, graph: Graph, position: int, inputs: list[Values]) -> Values:
+        node = graph.nodes[position]
+        if node.is_scalar:
+            return (np.asarray(node.scalar),)
+        if not node.pending:
+            return _present(node)
+        if node.op is None:  # a part: one of the results of its input
+            return (inputs[0][node.params[0]],)
+        category = "kernel" if node.op.kind < Kind.COMPLEX else "call"
+        begun = timeline.begin()
+        results = run_op(node, [values[0] for values in inputs])
+        _native.count(f"{category}s")
+        _native.count("launches")
+        if (multiply_adds := node.op.multiply_adds) is not None:
+            # The node itself may have dropped its inputs: another thread computed it meanwhile.
+            types = tuple(graph.nodes[i].type for i in graph.inputs[position])
+            _native.count("multiply_adds", multiply_adds(types, *node.params))
+        timeline.record(node.name, category, begun)
+        if get("check_nans"):
+            failure = nan_failure(node, [values[0] for values in inputs], results)
+            if failure is not None:
+                raise failure
+        return results
+
+
+def _present(node: Node) -> Values:
+    """The values a computed node or a leaf holds."""
+    found: list[np.ndarray] = []
+    while (value := node.value(len(found))) is not None:
+        found.append(dense.export(value))
+    if not found:
+        raise no_values()
+    return tuple(found)
+
+
+TRACED = "an array that is being traced has no values"
+"""What is wrong with reading a placeholder, and what is made of one."""
+
+
+def no_values() -> Failure:
+    """Return the failure, to be raised, of a leaf without values: a placeholder."""
+    note_wait()
+    return Failure(
+        UnsupportedError(
+            "wait",
+            TRACED,
+            remedy="choose by values with tn.where, not with Python's if",
+        )
+    )
+
+
+def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
+    """Compute one operation from NumPy arrays; check what it returns against what its rule said."""
+    op: Op[...] = node.op
+    operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
+    try:
+        results = _interruptibly(node, operands)
+    except Exception as error:
+        if op.opaque or isinstance(error, REPORTED):
+            raise Failure(_failed(node, error)) from error
+        raise
+    return tuple(
+        _checked(node, result, type_) for result, type_ in zip(results, node.types, strict=True)
+    )
+
+
+def _interruptibly(node: Node | Called, operands: list[np.ndarray]) -> Values:
+    """Call an operation; a user's function stays on the thread that asks for it."""
+
+    def run(_interrupted: threading.Event | None) -> Values:
+        with np.errstate(all="ignore"):
+            return _call(node.op, operands, node.params)
+
+    work = 0 if node.op.opaque else multiply_adds(node, operands)
+    return interruptible.call(run, multiply_adds=work)
+
+
+def multiply_adds(node: Node | Called, operands: Sequence[Any]) -> int:
+    """Return what a call of operands of such shapes and dtypes counts as."""
+    if node.op.multiply_adds is None:
+        return 0
+    types = tuple(Type(x.shape, x.dtype, "cpu") for x in operands)
+    return node.op.multiply_adds(types, *node.params)
+
+
+def cast_operand(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Return an operand in the dtype in which it enters; a Python int beyond int64 stays exact."""
+    return x.astype(dtype) if x.dtype == object else cast_values(x, dtype)
+
+
+def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> Values:
+    if op.reference is None:
+        assert op.element is not None, "an op has a reference or an element rule"
+        leaves = [_native.value_array(dense.adopt(x, "reference")) for x in operands]
+        node = _native.node_of(op.element(*leaves))
+        inner = Reference().run(Graph.of([node]))
+        if inner is not None:
+            raise inner
+        # A rule need not read all its operands, but they all broadcast.
+        shape = np.broadcast_shapes(*(x.shape for x in operands))
+        return tuple(np.broadcast_to(values, shape) for values in _present(node))
+    result = op.reference(*operands, *params)
+    return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+def _checked(node: Node | Called, result: Any, type_: Type) -> np.ndarray:
+    values = np.asarray(result)
+    if values.shape != type_.shape:
+        _refuse_result(node, "shape", type_.shape, values.shape)
+    if node.op.opaque and values.dtype != type_.dtype:
+        _refuse_result(node, "dtype", type_.dtype, values.dtype)
+    return cast_values(values, type_.dtype)
+
+
+def _refuse_result(node: Node | Called, what: str, said: object, given: object) -> NoReturn:
+    raise Failure(
+        RunError(
+            node.name,
+            f"its rule said {what} {said}, its computation gave {given}{_place(node)}",
+            remedy=f"correct the {what} rule of the op, or the function that computes it",
+        )
+    )
+
+
+def nan_failure(node: Node, inputs: Sequence[np.ndarray], results: Values) -> Failure | None:
+    """Return the failure of an operation that has made NaN of operands without NaN."""
+    if node.op is None or node.op.kind == Kind.VIEW:
+        return None
+    given = [_nans(x) for x in [*inputs, *(x for x in node.params if isinstance(x, float))]]
+    if node.op.kind != Kind.MAP:
+        given = [np.asarray(x.any()) for x in given]
+    for nans in map(_nans, results):
+        born = nans.copy()
+        for x in given:
+            born &= ~x
+        if born.any():
+            at = tuple(int(i) for i in np.argwhere(born)[0])
+            rule = f"NaN was made of operands without NaN, at index {at}{_place(node)}"
+            remedy = "mend the operands, or allow NaN with tn.options(check_nans=False)"
+            return Failure(RunError(node.name, rule, remedy=remedy))
+    return None
+
+
+def _nans(values: object) -> np.ndarray:
+    array = np.asarray(values)
+    return array != array if kind_of(array.dtype) in "fc" else np.zeros(array.shape, bool)
+
+
+def _place(node: Node | Called) -> str:
+    """The user's line, where the node knows it."""
+    return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
+
+
+def _failed(node: Node | Called, error: Exception) -> Exception:
+    """The error to raise at the wait: names the op and the user's line."""
+    made = _failure_of(node, error)
+    made.__cause__ = error  # as `raise ... from` does
+    return made
+
+
+def _failure_of(node: Node | Called, error: Exception) -> Exception:
+    text = str(error)
+    if isinstance(error, Explained):  # its operands and remedy are in the original
+        inner = error.operation not in ("", node.name)
+        text = f"{error.operation}: {error.rule}" if inner else error.rule
+    documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
+    if documented is not None and not (node.op.opaque or isinstance(error, Explained)):
+        remedy = f"\n  remedy: {node.op.remedy}" if node.op.remedy else ""
+        return documented(f"{node.name}: {text}{_place(node)}{remedy}")
+    return RunError(node.name, f"{type(error).__name__}: {text}{_place(node)}")
+
+
+declare(Reference())

@@ -1,0 +1,216 @@
+"""Generalise: a bound plan becomes the template of plans for other lengths.
+
+Takes what binds a plan for the lengths of an example, once its structure has come with others, and
+plans the graph again with Sizes for lengths (`core/symbolic/sym_int.py`). Where that leads to the
+same instructions, every number among them is a formula, and what was decided on the way is a guard:
+native code computes both for new lengths, and replays (`native/template.h`). What cannot be done so
+is planned anew for all lengths, as before.
+
+>>> import numpy as np
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> with tn.options(tier=1):
+...     for length in (20, 21, 22):
+...         before = _native.kept_templates()
+...         _ = (tn.asarray(np.ones(length)) - 1.5).wait()
+>>> _native.kept_templates() - before
+0
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tenfold._native import Type
+from tenfold.core.graph import Graph
+from tenfold.core.op import Op
+from tenfold.core.symbolic.shape_env import Measure
+from tenfold.core.symbolic.size_program import Formulas
+from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
+from tenfold.dtypes import DTYPES
+from tenfold.runtime.device import Written
+from tenfold.runtime.executable import Binding, NotReplayable, Threads
+from tenfold.schedule.lowering import Parameter, contiguous
+from tenfold.schedule.schedule import Made, Plan
+from tenfold.schedule.symbolic_graph import (
+    Lengths,
+    SizedNode,
+    SizedType,
+    compare_lengths,
+    refuse_items,
+    sized,
+)
+from tenfold.storage import dense
+
+Planner = Callable[[Graph], Plan]
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "allocate": ("", "type", "bytes", "stride", ""),
+    "view": ("", "", "type", "stride", "offset"),
+    "launch": (
+        *("", "finished", "place", "table", "size", "bits", "scratch", "units", "grain"),
+        *("", "", ""),
+    ),
+}
+"""For each argument of an instruction what native code calls it, where it may be a formula."""
+NO_INSTRUCTION = ("claim",)
+"""What says something of the plan as a whole."""
+
+
+def generalise(binding: Binding, planner: Planner, threads: Threads) -> bool:
+    """Keep a template of a bound plan, if its structure is wanted one and it can be; whether it was
+    kept.
+    """
+    written, structure = binding.written, binding.structure
+    able = binding.lasts and _follows_from_form(written)
+    if not structure.wants_template(able):
+        return False
+    lengths, axes = structure.lengths
+    measure = Measure(lengths)
+    places = [
+        (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
+    ]
+    try:
+        sizes = dict(zip(places, measure.lengths, strict=True))
+        general = _General(binding, planner, sizes)
+        general.write(threads)
+        _Writer(general, measure).keep(binding)
+    except (NotSymbolic, NotReplayable, TypeError):  # native code takes no Size for a number
+        return False
+    return True
+
+
+def _follows_from_form(written: Written) -> bool:
+    """Whether rules do the same for all lengths: they have seen none, beyond which are 0, 1 or
+    equal; and nothing is asked of products or of users' functions.
+    """
+    report, graph = written.report, written.graph
+    operations = [node.op for node in graph.nodes if node.pending]
+    known = all(isinstance(op, Op) and op.multiply_adds is None for op in operations)
+    return known and not (report.measured or report.looked or report.parts)
+
+
+class _General(Binding):
+    """The instructions of a plan, with Sizes among the arguments."""
+
+    def __init__(self, example: Binding, planner: Planner, lengths: Lengths) -> None:
+        graph = sized(example.graph, lengths)
+        plan = planner(graph)
+        refuse_items(plan.items)
+        super().__init__(example.structure, example.written, graph, plan, example.caller)
+        self.inferred = [*self._inferred(lengths)]
+        """The lengths of all pending nodes of what was written."""
+        compare_lengths([*self.inferred, *lengths.values()])
+
+    def _inferred(self, lengths: Lengths) -> Iterator[int]:
+        for position, node in enumerate(sized(self.written.graph, lengths).nodes):
+            if node.is_scalar:
+                continue
+            if node.pending == self.structure.computed(position):
+                raise NotSymbolic  # another thread has computed it meanwhile
+            if node.pending:
+                yield from node.type.shape
+
+    def _position(self, node: Any) -> int | None:
+        return super()._position(node.node if isinstance(node, SizedNode) else node)
+
+    def _type(self, made: Made) -> Any:
+        return SizedType(made.shape, DTYPES[made.dtype], "cpu", weak=False)
+
+    def _packed(self, sizes: tuple[int, ...]) -> Any:
+        return sizes
+
+    def _number(self, parameter: Parameter) -> Any:
+        return parameter.number if is_size(parameter.number) else super()._number(parameter)
+
+
+class _Writer:
+    """Formulas of instructions, as native code takes them."""
+
+    def __init__(self, general: _General, measure: Measure) -> None:
+        self.general, self.measure = general, measure
+        self.formulas = Formulas(measure)
+        self.numbers: list[tuple[str, int, int, Any]] = []
+        self.shapes: list[tuple[int, list[Any]]] = []
+
+    def keep(self, example: Binding) -> None:
+        """Keep the template, if the example's instructions follow from it."""
+        todo = [(name, _valued(name, arguments)) for name, arguments in self.general.todo]
+        if todo != [(name, _plain(arguments)) for name, arguments in example.todo]:
+            raise NotSymbolic
+        instructions = [each for each in self.general.todo if each[0] not in NO_INSTRUCTION]
+        for number, (name, arguments) in enumerate(instructions):
+            fields = dict(zip(FIELDS.get(name, ()), arguments, strict=False))
+            if "type" in fields and _in_c_order(fields["type"], fields["stride"]):
+                del fields["stride"]
+            for field, argument in fields.items():
+                self._write(number, field, argument)
+        place, register = self.formulas.place, self.formulas.register
+        inferred = [place(length) for length in self.general.inferred]
+        guards = [(kind, place(size)) for kind, size in self.measure.guards()]
+        kept = example.bound().keep_template(
+            example.structure,
+            self.formulas.constants,
+            self.formulas.numbered(),
+            [(kind, register(at)) for kind, at in guards],
+            [register(at) for at in inferred],
+            [(field, number, index, register(at)) for field, number, index, at in self.numbers],
+            [(number, [register(at) for at in shape]) for number, shape in self.shapes],
+        )
+        if not kept:
+            raise NotSymbolic
+
+    def _write(self, number: int, field: str, argument: Any) -> None:
+        if isinstance(argument, SizedType):
+            if any(is_size(length) for length in argument.shape):
+                self.shapes.append((number, [self.formulas.place(n) for n in argument.shape]))
+        elif field:
+            for index, each in enumerate(_numbers_in(argument)):
+                if is_size(each):
+                    self.numbers.append((field, number, index, self.formulas.place(each)))
+
+
+def _in_c_order(type_: SizedType, strides: tuple[int, ...]) -> bool:
+    """Whether strides need not be told; those of axes of length 1 are no matter."""
+    usual = contiguous(type_.shape, type_.dtype.itemsize)
+    steps = zip(type_.shape, strides, usual, strict=True)
+    return all(length == 1 or stride == plain for length, stride, plain in steps)
+
+
+def _numbers_in(argument: Any) -> Iterator[Any]:
+    """The numbers of an argument: itself, or those in a row; of an operand's place the offset."""
+    row = argument if isinstance(argument, (list, tuple)) else (argument,)
+    for each in row:
+        yield each[-1] if isinstance(each, tuple) else each
+
+
+def _valued(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an instruction with the values that Sizes have for the example."""
+    found: list[Any] = []
+    for field, argument in zip(FIELDS.get(name, ("",) * len(arguments)), arguments, strict=True):
+        if field == "size" and isinstance(argument, tuple):
+            found.append(struct.pack(f"{len(argument)}q", *values_of(argument)))
+        elif field == "bits":
+            found.append(tuple([_bits(number) for number in argument]))
+        elif isinstance(argument, SizedType):
+            shape = values_of(argument.shape)
+            found.append(Type(shape, argument.dtype, argument.device, dense.NAME))
+        else:
+            found.append(_plain(argument))
+    return tuple(found)
+
+
+def _bits(number: Any) -> Any:
+    return struct.pack("q", number.value) if is_size(number) else _plain(number)
+
+
+def _plain(argument: Any) -> Any:
+    """Rows as tuples, Sizes as their values."""
+    if isinstance(argument, (list, tuple)):
+        return tuple([_plain(each) for each in argument])
+    return value_of(argument)
+
+
+__all__ = ["generalise"]

@@ -1,0 +1,1 @@
+"""Scheduling: fusion, dependence, buffers, loop schedules, and the verifier of kernels."""

@@ -1,0 +1,83 @@
+"""Extents: which bytes of memory exist around each item of a plan.
+
+Takes a Graph and its Plan, hands on for each item in memory an Extent: the buffer that it is part
+of, where in that buffer its element at index 0 lies, and the first byte that exists and the one
+after the last, counted from the buffer's origin. Of a leaf what its strides reach exists.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.asarray([1.0, 2.0, 4.0])
+>>> graph = Graph.of([_native.node_of(x + x)])
+>>> for extent in extents_of(graph, plan_of(graph)).values():
+...     print(extent)
+Extent(buffer=0, origin=0, low=0, high=24)
+Extent(buffer=1, origin=0, low=0, high=24)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tenfold.core.graph import Graph
+from tenfold.schedule.lowering import contiguous
+from tenfold.schedule.strided_overlap import Region
+
+if TYPE_CHECKING:
+    from tenfold.schedule.schedule import Made, Plan, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where an item lies in its buffer, and which bytes of that there are."""
+
+    buffer: int
+    """The item that the buffer was allocated for."""
+    origin: int
+    low: int
+    high: int
+
+
+def extents_of(graph: Graph, plan: Plan) -> dict[int, Extent]:
+    """Return the extents of the leaves that steps read and of what steps make."""
+    found: dict[int, Extent] = {}
+    over = dict(plan.over)
+    for step in plan.steps:
+        for item in step.reads:
+            if item not in found and plan.items[item].kind == "value":
+                found[item] = _leaf(graph, plan, item)
+        for made in step.makes:
+            if made.item not in found:
+                found[made.item] = _made(step, made, found, over.get(made.item))
+    return found
+
+
+def _leaf(graph: Graph, plan: Plan, item: int) -> Extent:
+    node = graph.nodes[plan.items[item].position]
+    value = node.value()
+    shape, dtype = node.type.shape, node.type.dtype
+    strides = value.strides if value is not None else ()
+    low, high = _range(shape, strides or contiguous(shape, dtype.itemsize), dtype)
+    return Extent(item, 0, low, high)
+
+
+def _range(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> tuple[int, int]:
+    """The bytes from the first one to the last that strides reach; none of an empty array."""
+    region = Region(0, tuple(shape), tuple(strides), dtype.itemsize)
+    return (0, 0) if region.empty else region.range
+
+
+def _made(step: Step, made: Made, found: dict[int, Extent], over: int | None) -> Extent:
+    if over is not None and over in found:
+        return found[over]
+    if step.kind == "window" and step.reads[0] in found:
+        below = found[step.reads[0]]
+        return replace(below, origin=below.origin + step.offset)
+    return Extent(made.item, 0, 0, made.nbytes)
+
+
+__all__ = ["Extent", "extents_of"]

@@ -1,0 +1,143 @@
+"""Memory: which results may be written over an operand that nobody needs any more.
+
+Takes the steps of a plan and what dies after each, hands on pairs (made, dying): the
+kernel reads an element of the dying one only where, and before, it writes the same element of the
+made one. Only memory that a kernel of the plan has made, or that nobody else can see, is written
+over, and only if no other look at it exists.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from tenfold.schedule.loop_schedule import Launch
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Made(Protocol):
+    """Something that a step makes."""
+
+    @property
+    def item(self) -> int:
+        """Its number."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of its elements."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Its strides, in bytes."""
+
+
+class Step(Protocol):
+    """One step of a plan."""
+
+    @property
+    def kind(self) -> str:
+        """What is done."""
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The items it reads."""
+
+    @property
+    def makes(self) -> Sequence[Made]:
+        """What is there afterwards."""
+
+    @property
+    def launch(self) -> Launch | None:
+        """The kernel and its sizes, where a kernel runs."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it is a call whose result stands in memory that nothing else looks at."""
+
+    @property
+    def adds_to(self) -> int:
+        """The item that it reads and may add to in its memory; -1 for none."""
+
+
+def written_over(
+    steps: Sequence[Step],
+    dying: Sequence[Sequence[int]],
+    leaves: Mapping[int, Made],
+    whole: Collection[int],
+    taken: Collection[int] = (),
+) -> Pairs:
+    """Return which results take the memory of which operands that die in that step.
+
+    `leaves` are values from before that nobody else can see. What is written over them is given to
+    its node at once, so it must be the value of a node, one of `whole`; what has been computed from
+    them and is still needed too: nothing can be computed from them a second time. What is `taken`
+    is written over in part by others.
+    """
+    looked_at = {*taken} | {i for step in steps if not _owns(step) for i in step.reads}
+    made = {made.item: made for step in steps if _owns(step) for made in step.makes}
+    times = Counter(made.item for step in steps for made in step.makes)
+    over: dict[int, int] = {}
+    anew = may_begin_anew(steps, dying, whole)
+    for step, ends, is_anew in zip(steps, dying, anew, strict=True):
+        left = {i: made[i] for i in ends if i in made and i not in looked_at and i in step.reads}
+        if is_anew:
+            left |= {i: leaves[i] for i in ends if i in leaves and i not in looked_at}
+        for result in step.makes if _owns(step) else ():
+            if times[result.item] > 1:
+                continue  # what it is made of in pieces may still be read
+            source = next((i for i in left if _fits(step, i, left[i], result)), None)
+            if source is not None:
+                del left[source]
+                over[result.item] = source
+    return tuple(over.items())
+
+
+def _owns(step: Step) -> bool:
+    """Whether what it makes stands in memory of its own, at which only windows look."""
+    return step.kind == "kernel" or step.fresh
+
+
+def may_begin_anew(
+    steps: Sequence[Step], dying: Sequence[Sequence[int]], whole: Collection[int]
+) -> list[bool]:
+    """Say of each step whether after it all that is there and needed are values of nodes, and it
+    cannot fail.
+    """
+    gone: set[int] = set()
+    between: set[int] = set()  # there, needed, and no value of a node
+    answers = []
+    for step, ends in zip(steps, dying, strict=True):
+        gone.update(ends)
+        between.update(made.item for made in step.makes if made.item not in whole)
+        between.difference_update(ends)
+        between.difference_update([made.item for made in step.makes if made.item in gone])
+        answers.append(not between and not _may_fail(step))
+    return answers
+
+
+def _may_fail(step: Step) -> bool:
+    """Whether a step may end with an error: a call, or a kernel that looks for one."""
+    if step.launch is None:
+        return step.adds_to < 0
+    return any(made.name == "fail" for made in step.launch.kernel.body)
+
+
+def _fits(step: Step, number: int, dying: Made, made: Made) -> bool:
+    if (dying.shape, dying.dtype, dying.strides) != (made.shape, made.dtype, made.strides):
+        return False
+    launch = step.launch
+    if launch is None:
+        return step.adds_to == number
+    if launch.kernel.traversal not in ("linear", "inner"):
+        return False
+    written, *others = (m for m in launch.memory if m.written and m.item == made.item)
+    if others:
+        return False
+    read = [m for m in launch.memory if not m.written and m.item == dying.item]
+    return all(m.strides == written.strides and m.offset == written.offset for m in read)

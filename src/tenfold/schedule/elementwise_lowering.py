@@ -1,0 +1,159 @@
+"""The value of an elementwise operation at an index, in primitives.
+
+Takes an operation and its operands as elements of the dtypes that its dtype rule names, hands on
+the element of its result: by its kernel rule, by the elementary function of its name, or by its
+element rule. Half types are computed in float32 and rounded, where the operation does not say that
+it takes their bits.
+
+>>> from tenfold.dtypes import FLOAT16
+>>> from tenfold.ops.arithmetic import add
+>>> body = Body()
+>>> x = body.load(0, FLOAT16)
+>>> y = apply_rule(body, add, (), [x, x], (FLOAT16, FLOAT16), FLOAT16)
+>>> print(body)
+%0 = load float16, 0
+%1 = convert float32 %0
+%2 = add float32 %1 %1
+%3 = convert float16 %2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Type
+from tenfold.caches import remembered
+from tenfold.core.graph import Graph
+from tenfold.core.op import Op, Params
+from tenfold.core.scalar_ir import PRIMITIVES, Body, Element, Instruction, Operand, Pair
+from tenfold.dtypes import FLOAT32, HALVES, PARTS, kind_of
+from tenfold.ops import integer_division
+from tenfold.ops.cast import constant_element, converted_element
+
+_DEVICE = "reference"
+"""Placeholders are on some device; nothing is computed there."""
+
+
+def apply_rule(
+    k: Body,
+    op: Op[...],
+    params: Params,
+    operands: Sequence[Operand],
+    operand_dtypes: Sequence[np.dtype],
+    result_dtype: np.dtype,
+) -> Operand | None:
+    """Return the element of an operation's result; None where it has no rule for these dtypes.
+
+    `operands` have the dtypes `operand_dtypes`, a complex one as a Pair.
+    """
+    if op.kernel is None and op.element is not None:
+        return _by_element(k, op, operands, operand_dtypes, result_dtype)
+    if not op.takes_halves:
+        operands = [_widened(k, x) for x in operands]
+    made = _by_kernel(k, op, params, operands)
+    if made is None or isinstance(made, Pair) or made.dtype == result_dtype:
+        return made
+    assert result_dtype in HALVES, f"{op.name} made {made.dtype}"
+    return k.convert(made, result_dtype)
+
+
+def _widened(k: Body, x: Operand) -> Operand:
+    """A half as float32; anything else as it is."""
+    return k.convert(x, FLOAT32) if isinstance(x, Element) and x.dtype in HALVES else x
+
+
+def _by_kernel(k: Body, op: Op[...], params: Params, operands: Sequence[Operand]) -> Operand | None:
+    if op.kernel is not None:
+        made: Any = op.kernel(k, *operands, *params)
+        return None if made is NotImplemented else made
+    elements = [x for x in operands if isinstance(x, Element) and kind_of(x.dtype) == "f"]
+    if not op.formula or len(elements) < len(operands):
+        return None
+    return k.call(op.name, *elements)
+
+
+def _by_element(
+    k: Body,
+    op: Op[...],
+    operands: Sequence[Operand],
+    operand_dtypes: Sequence[np.dtype],
+    result_dtype: np.dtype,
+) -> Operand | None:
+    """Run an element rule on placeholders, and apply the rules of the operations it is made of."""
+    assert op.element is not None, "an operation has a reference or an element rule"
+    leaves = [_native.placeholder(Type((), dtype, _DEVICE)) for dtype in operand_dtypes]
+    root = _native.node_of(op.element(*leaves))
+    values = dict(zip(map(_native.node_of, leaves), operands, strict=True))
+    graph = Graph.of([root])
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        if node in values or node.is_scalar:
+            continue
+        given = [
+            constant_element(k, below.scalar, dtype)
+            if (below := graph.nodes[i]).is_scalar
+            else converted_element(k, values[below], dtype)
+            for i, dtype in zip(inputs, node.operands, strict=True)
+        ]
+        made = apply_rule(k, node.op, node.params, given, node.operands, node.type.dtype)
+        if made is None:
+            return None
+        values[node] = made
+    return converted_element(k, values[root], result_dtype)
+
+
+def has_rule(
+    op: Op[...],
+    params: Params,
+    operand_dtypes: tuple[np.dtype, ...],
+    result_dtype: np.dtype,
+    *,
+    fma: bool = True,
+) -> bool:
+    """Whether an operation on these dtypes has a rule, without `fma` one that does not need it."""
+    if op.dtypes is None and op.kernel is None:
+        return False
+    asked = _has_rule if op.permanent else _looked_up  # a cache would keep it alive
+    return asked(op, params, operand_dtypes, result_dtype, fma)
+
+
+def _looked_up(
+    op: Op[...],
+    params: Params,
+    operand_dtypes: tuple[np.dtype, ...],
+    result_dtype: np.dtype,
+    fma: bool,
+) -> bool:
+    k, operands = Body(), []
+    for number, dtype in enumerate(operand_dtypes):
+        part = PARTS.get(dtype, dtype)
+        loads = [k.apply("load", part, data=(number, i)) for i in range(1 + (dtype in PARTS))]
+        operands.append(Pair(*loads) if len(loads) == 2 else loads[0])
+    if apply_rule(k, op, params, operands, operand_dtypes, result_dtype) is None:
+        return False
+    return fma or not _needs_fma(k.instructions)
+
+
+_has_rule = remembered("operations that have rules", 4096)(_looked_up)
+
+
+def _needs_fma(body: Sequence[Instruction]) -> bool:
+    """Whether there is `fma` in a body or its formulas; those of elementary functions have it."""
+    for made in body:
+        name = made.data if made.name == "rare" else made.name
+        if name == "fma":
+            return True
+        if name in PRIMITIVES:
+            continue
+        formula: Callable[..., Element] | None = integer_division.FORMULAS.get(str(name))
+        if formula is None:
+            return True
+        inner = Body()
+        inputs = made.inputs[2:] if made.name == "rare" else made.inputs
+        formula(inner, *(inner.load(i, body[given].dtype) for i, given in enumerate(inputs)))
+        if _needs_fma(inner.instructions):
+            return True
+    return False

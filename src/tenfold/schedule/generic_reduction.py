@@ -1,0 +1,123 @@
+"""Fold loop: one reduction along one axis by itself, whatever the shape and layout of its operand.
+
+Takes the operation, dtypes, whether elements enter and results leave, and how the operand lies,
+hands on its kernel of two outer axes, which native code launches for any node of that kind
+(`native/folds.cpp`). It folds in the tree of every plan: both have the same bits.
+
+>>> from tenfold.dtypes import FLOAT32
+>>> from tenfold.ops.reduce import sum
+>>> print(FoldLoop(sum, FLOAT32, FLOAT32, FLOAT32).kernel)
+kernel of 3 axes, row
+  operand 0: float32, steps s s 1
+  operand 1: float32, steps s s 0, written
+  %0 = load float32, 0
+  %1 = fold float32 %0, ('add', 0)
+  %2 = constant float32, 0
+  %3 = add float32 %1 %2
+  store %3 in operand 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tenfold.core.cached_property import cached
+from tenfold.core.loop_ir import LANES, Kernel, Operand
+from tenfold.core.op import OPS, Folding, Op
+from tenfold.core.scalar_ir import Body
+from tenfold.ops.cast import converted_element
+from tenfold.schedule.generic_elementwise import loaded
+from tenfold.schedule.lowering import folded, parts_of
+from tenfold.schedule.vector_width import (
+    SHORT_AHEAD,
+    columns_at_once,
+    lanes_of_map,
+    pruned,
+    weight_of,
+)
+
+OUTER = 2
+"""Outer axes of such a kernel."""
+
+
+@dataclass(frozen=True)
+class FoldLoop:
+    """A reduction along one axis, of an operand that lies in some way."""
+
+    op: Op[...]
+    source: np.dtype
+    """The dtype in memory: where nothing enters, the one in which partial results are kept."""
+    operand: np.dtype
+    """The dtype in which elements enter the computation."""
+    result: np.dtype
+    """The dtype of the operation's result."""
+    column: bool = False
+    """Whether packets lie along an axis that stays, else along the folded one."""
+    strided: bool = False
+    """Whether elements are read by a stride along the axis of the packets."""
+    enters: bool = True
+    """Whether elements are read; else what an axis before this one has been folded to."""
+    leaves: bool = True
+    """Whether results are written; else what an axis after this one is to fold."""
+
+    def __str__(self) -> str:
+        """What tells it from others; a user's operation of one name may be of another meaning."""
+        if OPS.get(self.op.full_name) is not self.op:
+            return repr(self.kernel)
+        return (
+            f"fold {self.op.full_name}: {self.source} as {self.operand} -> {self.result}, "
+            f"column {self.column}, strided {self.strided}, enters {self.enters}, "
+            f"leaves {self.leaves}"
+        )
+
+    @property
+    def folding(self) -> Folding:
+        """How it is folded."""
+        assert self.op.folding is not None, "it folds"
+        return self.op.folding
+
+    @property
+    def made(self) -> np.dtype:
+        """The dtype that is written."""
+        return self.result if self.leaves else self.folding.dtype(self.operand)
+
+    @cached
+    def kernel(self) -> Kernel:
+        """The kernel: of two outer axes, the folded one and, but for a row, that of the columns."""
+        body = Body()
+        source = loaded(body, 0, self.source)
+        if self.enters:
+            source = converted_element(body, source, self.operand)
+            parts = self.folding.enter(body, source, body.index(OUTER))
+        else:
+            parts = parts_of(source)
+        made = folded(body, self.folding.kind, parts)
+        if self.leaves:
+            made = parts_of(self.folding.leave(body, made, self.result))
+        instructions, stores = pruned(
+            body.instructions, [(1, tuple(part.position for part in made))]
+        )
+        step = "s" if self.strided else "1"
+        operands = (
+            Operand(self.source, ("sss" if self.column else "ss") + step),
+            Operand(self.made, "ss01" if self.column else "ss0", written=True),
+        )
+        form = "column" if self.column else "row"
+        kernel = Kernel(operands, instructions, stores, form=form, ahead=SHORT_AHEAD)
+        if not self.column and kernel.searches:
+            kernel = replace(kernel, form="search")
+        return replace(kernel, lanes=_lanes(kernel))
+
+
+def _lanes(kernel: Kernel) -> int:
+    """The elements of a packet; rows are folded by those of the tree."""
+    if kernel.form == "row":
+        return LANES
+    if kernel.form == "search":
+        read = kernel.operands[0].dtype, kernel.body[kernel.folds[0].inputs[0]].dtype
+        return lanes_of_map(weight_of(kernel.body), max(dtype.itemsize for dtype in read))
+    sizes = [operand.dtype.itemsize for operand in kernel.operands]
+    sizes += [made.dtype.itemsize for made in kernel.body]
+    return columns_at_once(max(sizes))

@@ -1,0 +1,121 @@
+"""In place: where a part of an array is replaced in the array's own memory, and where it cannot be.
+
+Takes the nodes of a graph that replace a part (`Op.writes`), and the launch that computes it, hands
+on whether the loops may write there: nothing may be read after it was written over. What stays in
+memory of its own says why.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.arange(4.0).wait()
+>>> y = x * 2
+>>> x[1:] = 0
+>>> print(plan_of(Graph.of([_native.node_of(x)], (1,))).steps[0].reasons[0])
+update: a copy: an array, or an expression that is not computed, still holds the old value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tenfold.core.graph import Graph
+from tenfold.core.shape_rules import product
+from tenfold.schedule.dependence import Kind, Order, order
+from tenfold.schedule.loop_schedule import Launch
+from tenfold.schedule.lowering import Memory
+from tenfold.schedule.strided_overlap import Region, overlap
+
+HELD = "an array, or an expression that is not computed, still holds the old value"
+LATER = "the old value is read where the new one must be there"
+FAILS = "a part of it can fail, and the old value must be whole then"
+REPEATS = "an element of the old value stands in memory once for several"
+SEEN = "the old value is a view, or is seen by one"
+ANYWHERE = "the old value is read at indices that are computed"
+APART = "parts of it are computed by several kernels"
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """The update at a position of the graph cannot be done in place, and why.
+
+    It can if the loops go in these directions along the axes of its part, where there are any.
+    """
+
+    position: int
+    why: str
+    directions: tuple[int, ...] = ()
+
+
+class NotInPlace(Exception):
+    """Some updates cannot be done in place."""
+
+    def __init__(self, *hazards: Hazard) -> None:
+        super().__init__("; ".join(hazard.why for hazard in hazards))
+        self.hazards = hazards
+
+
+def updates(graph: Graph) -> list[int]:
+    """Return the positions of what replaces a part of an array."""
+    return [
+        position
+        for position, node in enumerate(graph.nodes)
+        if node.pending
+        and node.op is not None
+        and node.op.writes is not None
+        and product(node.op.writes(*node.params)[1])
+    ]
+
+
+def why_not(graph: Graph, position: int) -> str:
+    """Return why the memory of what is updated must stay as it is; nothing where it need not."""
+    base = graph.inputs[position][0]
+    node = graph.nodes[base]
+    if graph.held[base] or not graph.dying:
+        return HELD
+    if node.pending:
+        return "" if node.op is not None and not node.op.view else SEEN
+    if not graph.dying[base]:
+        return HELD
+    value = node.value()
+    assert value is not None, "what dies has been computed"
+    strides = zip(node.type.shape, value.strides, strict=False)  # none in C order
+    return REPEATS if any(length > 1 and not stride for length, stride in strides) else ""
+
+
+def direction(
+    launch: Launch, base: int, written: int, space: Sequence[int], *, maps: bool
+) -> Order:
+    """Return how the loops of a launch may write parts of an item over what they read of another:
+    whatever is read anywhere has not been written before.
+
+    Loops that are no maps may only write what they do not read, and nothing may be read at computed
+    indices: else no order is safe.
+    """
+    targets = [_region(m, space) for m in launch.memory if m.written and m.item == written]
+    reads = [_region(m, space) for m in launch.memory if not m.written and m.item == base]
+    pairs = [] if maps else [(target, read) for target in targets for read in reads]
+    refused = [str(found) for pair in pairs if not (found := overlap(*pair)).disjoint]
+    if _gathered(launch, base):
+        refused.append(ANYWHERE)
+    if refused:
+        return Order(launch.order, (), refused[0], safe=False)
+    orders = [order(target, reads if maps else [], axes=launch.order) for target in targets]
+    bound = [each for each in orders if each.kind is not Kind.ANY]
+    turned = [each for each in bound if each.kind is not Kind.FORWARD]
+    return (turned or bound or orders)[0]
+
+
+def _gathered(launch: Launch, base: int) -> bool:
+    """Whether an item is read at indices that are computed: all of it may be."""
+    read = [made.data for made in launch.kernel.body if made.name == "gather"]
+    operands = {data[0] if isinstance(data, tuple) else data for data in read}
+    return any(m.item == base for number, m in enumerate(launch.memory) if number in operands)
+
+
+def _region(memory: Memory, space: Sequence[int]) -> Region:
+    return Region(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
+
+
+__all__ = ["Hazard", "NotInPlace", "direction", "updates", "why_not"]

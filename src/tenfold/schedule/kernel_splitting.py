@@ -1,0 +1,102 @@
+"""Cut: how long the body of a kernel would become, and what to keep where it would be too long.
+
+Takes items, in order, and which of them are kept in memory; hands on the length and the cost of
+what each is computed from, where what is shared counts once, and the values that cross a cut. A
+cut keeps all that is read after it: no part of the expression is computed on both sides.
+
+    bodies = Bodies(items, users, cost)
+    for number in range(len(items)):
+        if bodies.measure(number, kept) > LARGEST_BODY:
+            kept.update(bodies.crossing(number))
+            bodies.measure(number, kept)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tenfold.core.op_decorators import FORMULA_COST
+from tenfold.schedule.schedule_ir import Item
+
+LARGEST_BODY = 300
+"""Operations of one kernel; longer expressions are split."""
+FORMULA_WEIGHT = 10
+"""Operations that an elementary function counts as: it is compiled to many instructions."""
+STORE, LOAD = 2.0, 1.0
+"""What writing and reading an element of memory costs, in additions."""
+MOST_CROSSING = 16
+"""Values that cross a cut at most; with more of them some are better computed on both sides."""
+
+Cost = Callable[[Item], float]
+"""What computing an element of an item costs, in additions."""
+
+
+def weight_of(item: Item, cost: Cost) -> int:
+    """Return how many operations of a kernel's body an item counts as."""
+    if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.placed):
+        return 0
+    return FORMULA_WEIGHT if cost(item) >= FORMULA_COST else 1
+
+
+class Bodies:
+    """Of items that are computed where they are read: what they are computed from."""
+
+    def __init__(self, items: Sequence[Item], users: Sequence[Sequence[int]], cost: Cost) -> None:
+        self.items, self._cost = items, cost
+        self._last = _last_readers(items, users)
+        self._below = [0] * len(items)
+        """For each item a number: the bits are the places of what it is computed from and its own.
+        Joining them and counting what is in both takes no loop."""
+        self._formulas = 0
+
+    def measure(self, number: int, kept: set[int]) -> int:
+        """Return how many operations an item takes, down to what is in memory."""
+        if weight_of(self.items[number], self._cost) > 1:
+            self._formulas |= 1 << number
+        bits = 1 << number
+        for i in self.items[number].inputs:
+            while self.items[i].kind == "view" and i not in kept:
+                (i,) = self.items[i].inputs
+            if i not in kept:
+                bits |= self._below[i]
+        self._below[number] = bits
+        return bits.bit_count() + (FORMULA_WEIGHT - 1) * (bits & self._formulas).bit_count()
+
+    def cost(self, number: int) -> float:
+        """Return what computing an element costs, in additions."""
+        return sum(self._cost(self.items[i]) for i in _places(self._below[number]))
+
+    def crossing(self, number: int) -> list[int]:
+        """Return what is made before an item, for it, and read by it or later: nothing if that is
+        too much, or more than the item itself has elements. What is cheap is computed anew.
+        """
+        found = [
+            i
+            for i in _places(self._below[number])
+            if i != number
+            and self._last[i] >= number
+            and self.items[i].kind == "map"
+            and self.cost(i) > STORE + LOAD
+        ]
+        size = self.items[number].size
+        if len(found) > MOST_CROSSING or any(self.items[i].size > size for i in found):
+            return []
+        return found
+
+
+def _last_readers(items: Sequence[Item], users: Sequence[Sequence[int]]) -> list[int]:
+    """The last item that reads each one, by itself or through views."""
+    last = [-1] * len(items)
+    for number in reversed(range(len(items))):
+        for user in users[number]:
+            through = last[user] if items[user].kind == "view" else user
+            last[number] = max(last[number], through)
+    return last
+
+
+def _places(bits: int) -> Iterator[int]:
+    """The places of the bits of a number, the lowest first."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

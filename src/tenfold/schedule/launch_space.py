@@ -1,0 +1,149 @@
+"""Loop space: a launch as its kernel sees it, found again from the memory that it is to go through.
+
+Takes a Launch, hands on the lengths of the loops and the strides that the kernel steps with. They
+are recomputed from the space and the strides of the operands, and must be those that the sizes and
+the steps of the kernel say: VerifyError names the first that is not.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.core.graph import Graph
+>>> from tenfold.schedule.schedule import plan_of
+>>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> launch = plan_of(Graph.of([_native.node_of(x + tn.matrix_transpose(x))])).steps[0].launch
+>>> space = loop_space(launch)
+>>> space.lengths, sorted(space.strides)
+((2, 2), [(8, 16), (16, 8), (16, 8)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tenfold.core.loop_ir import STEPS, Kernel, Operand
+from tenfold.core.shape_rules import product
+from tenfold.errors import VerifyError
+from tenfold.schedule.loop_schedule import Launch
+from tenfold.schedule.lowering import Memory
+from tenfold.schedule.strided_overlap import Region
+
+Strides = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LoopSpace:
+    """The loops of a launch."""
+
+    launch: Launch
+    lengths: tuple[int, ...]
+    strides: tuple[Strides, ...]
+    """For each operand the bytes of one step of each loop."""
+    part: int
+    slots: int
+    reached: tuple[tuple[int, ...], ...] = field(default=())
+    """For each operand the lengths of what is touched: a scan with an identity writes one more."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that is launched."""
+        return self.launch.kernel
+
+    def region(self, number: int, address: int = 0) -> Region:
+        """Return the cells that an operand is taken to, from an address on."""
+        memory = self.launch.memory[number]
+        shape, strides = self.reached[number], self.strides[number]
+        return Region(address + memory.offset, shape, strides, memory.dtype.itemsize)
+
+
+def broken(kernel: Kernel, rule: str) -> VerifyError:
+    """Return the error of a rule that a kernel, or its launch, does not keep."""
+    return VerifyError("verify", f"{rule}\n{kernel}")
+
+
+def loop_space(launch: Launch) -> LoopSpace:
+    """Return the loops of a launch; raise VerifyError where sizes are not those of the memory."""
+    kernel, sizes = launch.kernel, launch.sizes
+    if len(sizes) != len(kernel.sizes):
+        raise broken(kernel, f"{len(kernel.sizes)} sizes are read, {len(sizes)} are given")
+    if len(launch.memory) != len(kernel.operands):
+        raise broken(kernel, f"{len(launch.memory)} buffers for {len(kernel.operands)} operands")
+    given = dict(zip(kernel.sizes, sizes, strict=True))
+    lengths = tuple([given["length", axis, 0] for axis in range(kernel.axes)])
+    if min(lengths) < 1 or product(lengths) != product(launch.space):
+        raise broken(kernel, f"loops of lengths {lengths} for a space of {launch.space}")
+    if launch.elements != product(lengths):
+        raise broken(kernel, f"{launch.elements} elements, but loops of lengths {lengths}")
+    runs = _runs(launch, lengths)
+    strides = []
+    for number, (memory, operand) in enumerate(zip(launch.memory, kernel.operands, strict=True)):
+        if (memory.dtype, memory.written) != (operand.dtype, operand.written):
+            raise broken(kernel, f"operand {number} is {operand}, its memory {memory}")
+        strides.append(_strides(kernel, number, given, lengths))
+        _refuse_other_strides(launch, number, strides[-1], runs)
+    part, slots = given["part", 0, 0], given["slots", 0, 0]
+    reached = tuple([_reached(kernel, each, lengths) for each in kernel.operands])
+    return LoopSpace(launch, lengths, tuple(strides), part, slots, reached)
+
+
+def _runs(launch: Launch, lengths: Sequence[int]) -> list[list[int]]:
+    """The axes of the space that each loop goes through as one, outer ones first."""
+    if sorted(launch.order) != list(range(len(launch.space))):
+        raise broken(launch.kernel, f"the order {launch.order} is not one of {launch.space}")
+    axes = iter([axis for axis in launch.order if launch.space[axis] > 1])
+    runs: list[list[int]] = []
+    for length in lengths:
+        runs.append([])
+        while product(launch.space[axis] for axis in runs[-1]) < length:
+            runs[-1].append(next(axes, -1))
+            if runs[-1][-1] < 0:
+                break
+        if -1 in runs[-1] or product(launch.space[axis] for axis in runs[-1]) != length:
+            raise broken(launch.kernel, f"loops of lengths {lengths} for a space {launch.space}")
+    return runs
+
+
+def _strides(
+    kernel: Kernel, number: int, given: dict[tuple[str, int, int], int], lengths: Sequence[int]
+) -> Strides:
+    """What the kernel steps with."""
+    operand = kernel.operands[number]
+    return tuple(
+        [
+            given["stride", number, axis] if step == "s" else step_bytes(operand, step)
+            for axis, (step, _) in enumerate(zip(operand.steps, lengths, strict=True))
+        ]
+    )
+
+
+def step_bytes(operand: Operand, step: str) -> int:
+    """Return the bytes of a step that the kernel knows."""
+    if step in STEPS:
+        return int(step) * operand.dtype.itemsize
+    return {"0": 0, "1": operand.dtype.itemsize, "-": -operand.dtype.itemsize}[step]
+
+
+def _refuse_other_strides(
+    launch: Launch, number: int, strides: Strides, runs: Sequence[Sequence[int]]
+) -> None:
+    """Refuse strides that do not lead along the axes of the space as its memory does."""
+    memory: Memory = launch.memory[number]
+    for loop, run in enumerate(runs):
+        expected = strides[loop]
+        for axis in reversed(run):
+            if memory.strides[axis] != expected:
+                rule = f"operand {number} steps {strides[loop]} bytes along loop {loop}"
+                lies = f"its memory {memory.strides[axis]} along axis {axis}, not {expected}"
+                raise broken(launch.kernel, f"{rule}, but {lies}")
+            expected *= launch.space[axis]
+
+
+def _reached(kernel: Kernel, operand: Operand, lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """The lengths of what is touched of an operand."""
+    if not (operand.written and kernel.form.startswith("scan")):
+        return lengths
+    axis = len(lengths) - (2 if kernel.form == "scan columns" else 1)
+    more = int(kernel.scan.first == "initial")
+    return (*lengths[:axis], lengths[axis] + more, *lengths[axis + 1 :])
+
+
+__all__ = ["LoopSpace", "broken", "loop_space", "step_bytes"]

@@ -1,0 +1,484 @@
+"""Plan: the steps that compute a graph, each with what it reads, what it makes, and why.
+
+Takes a Graph and how the values that are there lie in memory, hands on a Plan: frozen, printable,
+good for every graph of the same structure and lengths. Scalars are no part of it.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> x = tn.asarray([1.0, 2.0])
+>>> print(plan_of(Graph.of([_native.node_of((x + x) * 2)])))
+kernel linear: add, multiply -> float64[2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tenfold._native import Node
+from tenfold.core.cached_property import cached
+from tenfold.core.graph import Graph
+from tenfold.core.index_map import Access, identity, seen_through, strides_in
+from tenfold.core.shape_rules import Shape, product
+from tenfold.schedule.buffer_reuse import Pairs, written_over
+from tenfold.schedule.fusion import Fusion, Group
+from tenfold.schedule.in_place_updates import Hazard, NotInPlace, updates, why_not
+from tenfold.schedule.loop_schedule import Launch, launch_of
+from tenfold.schedule.lowering import Lowering, contiguous
+from tenfold.schedule.output_layout import agreed_order, laid_out
+from tenfold.schedule.schedule_ir import Item, Runs, items_of, last_items
+from tenfold.schedule.symbolic_graph import is_sized
+from tenfold.schedule.update_coalescing import runs_of
+from tenfold.schedule.verify import verifies, verify_plan
+from tenfold.schedule.write_ordering import Taken, Unit, outputs
+
+Layout = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """Something in memory: an item, the Type of its elements, and its strides in bytes."""
+
+    item: int
+    shape: Shape
+    dtype: str
+    strides: Layout
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do: `reads` are items in memory, `makes` what is there afterwards.
+
+    kernel: a launch; call: the node at `position`, by the reference or a library; window: another
+    look at the memory of `reads[0]`, `offset` bytes in; empty: nothing, of arrays without elements.
+    """
+
+    kind: str
+    reads: tuple[int, ...]
+    makes: tuple[Made, ...]
+    names: tuple[str, ...]
+    """The operations, as they were written."""
+    position: int = -1
+    launch: Launch | None = None
+    offset: int = 0
+    reasons: tuple[str, ...] = ()
+    """For what is in memory though nobody asked for it: why."""
+    apart: tuple[str, ...] = ()
+    """Why it did not join the loops of others."""
+    copies: int = 0
+    """How many arrays of which a part is replaced it gives memory of their own."""
+    fresh: bool = False
+    """Of a call: whether its result stands in memory that nothing else looks at."""
+    adds_to: int = -1
+    """Of a call that may add to one of `reads` in its memory: that item."""
+
+    def __str__(self) -> str:
+        results = ", ".join(f"{m.dtype}[{', '.join(map(str, m.shape))}]" for m in self.makes)
+        how = f" {self.launch.kernel.traversal}" if self.launch else ""
+        return f"{self.kind}{how}: {', '.join(self.names)} -> {results}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in an order in which they can run."""
+
+    steps: tuple[Step, ...]
+    items: tuple[Item, ...]
+    kept: frozenset[int]
+    """The items that somebody can see."""
+    last_use: tuple[tuple[int, ...], ...]
+    """For each step the items that nobody needs after it."""
+    over: Pairs
+    """Results that are written over an operand which nobody needs after that step; over a value
+    from before, only in a replay, which has made sure that nobody else can reach it."""
+
+    @cached
+    def temporaries(self) -> frozenset[int]:
+        """The items that steps make in memory of their own and of which nobody sees anything."""
+        seen, over = set(self.kept), dict(self.over)
+        for step in reversed(self.steps):
+            seen.update(over[m.item] for m in step.makes if m.item in seen and m.item in over)
+            if step.kind in ("window", "part") and step.makes[0].item in seen:
+                seen.update(step.reads)
+        steps = [step for step in self.steps if step.kind not in ("window", "part", "empty")]
+        return frozenset(made.item for step in steps for made in step.makes) - seen - set(over)
+
+    @cached
+    def items_at(self) -> dict[int, int]:
+        """For each node of the graph the item that has its value."""
+        return {item.position: number for number, item in enumerate(self.items)}
+
+    def __str__(self) -> str:
+        return "\n".join(str(step) for step in self.steps)
+
+
+def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
+    """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
+    processor that lacks it, operations that need it are calls.
+    """
+    if not replays(graph):
+        graph = replace(graph, dying=())
+    changes = _Changes(graph, together=fused)
+    while True:
+        runs = runs_of(graph, changes.at_once()) if changes.together else Runs()
+        try:
+            plan = _Planner(graph, fused, fma, changes, runs).plan()
+        except NotInPlace as refused:
+            changes.give_up(runs, refused.hazards)
+            continue
+        if verifies() and not is_sized(graph):
+            verify_plan(graph, plan)
+        return plan
+
+
+class _Changes:
+    """How the updates of a graph are done, as far as is known."""
+
+    def __init__(self, graph: Graph, *, together: bool) -> None:
+        reasons = {at: why_not(graph, at) for at in updates(graph)}
+        self.copied = {at: why for at, why in reasons.items() if why}
+        """Those that are not done in place, and why."""
+        self.turns: dict[int, tuple[int, ...]] = {at: () for at, why in reasons.items() if not why}
+        """Those that are, and the directions of their loops where these must be chosen."""
+        self.aside: set[int] = set()
+        """Those of them whose part is computed in memory of its own before it is written."""
+        self.graph, self.together = graph, together
+        """Whether those that are one upon the other may be done together."""
+
+    def give_up(self, runs: Runs, hazards: Iterable[Hazard]) -> None:
+        """Try one by one, or in other directions, or not in place: each time there is less."""
+        if any(hazard.position in runs.parts for hazard in hazards):
+            self.together = False
+            return
+        for hazard in hazards:
+            at = hazard.position
+            if hazard.directions and not self.turns[at]:
+                self.turns[at] = hazard.directions
+            elif at not in self.aside and self._is_small(at):
+                self.aside.add(at)
+                self.turns[at] = ()
+            else:
+                self.copied[at] = hazard.why
+                del self.turns[at]
+                self.aside.discard(at)
+
+    def at_once(self) -> list[int]:
+        """Those that are written as they are computed."""
+        return [at for at in self.turns if at not in self.aside]
+
+    def _is_small(self, at: int) -> bool:
+        """Whether to write and to read a part once more is less than to copy what is around it."""
+        node = self.graph.nodes[at]
+        _, shape = node.op.writes(*node.params)
+        return 2 * product(shape) <= product(node.type.shape)
+
+
+def replays(graph: Graph) -> bool:
+    """Whether native code may run a plan of a graph, and Python again where that fails: nothing in
+    it must run once, and nothing runs a user's code.
+    """
+    operations = (node.op for node in graph.nodes if node.pending and node.op is not None)
+    return all(op.pure and not op.opaque for op in operations)
+
+
+class _Planner:
+    def __init__(
+        self,
+        graph: Graph,
+        fused: bool,
+        fma: bool,
+        changes: _Changes,
+        runs: Runs,
+    ) -> None:
+        self.graph, self.copied = graph, changes.copied
+        self.items = items_of(
+            graph, fma=fma, in_place=changes.turns, aside=changes.aside, runs=runs
+        )
+        self.last = last_items(self.items)
+        kept = {
+            self.last[position]
+            for position, node in enumerate(graph.nodes)
+            if graph.held[position] and node.pending
+        }
+        self.kept = frozenset(kept)
+        self.fusion = Fusion(graph, self.items, kept, fused)
+        self.taken = Taken(graph, self.items, self.fusion)
+        self.layouts: dict[int, Layout] = {}
+        self.begun: set[int] = set()
+        """What an earlier step has made a piece of."""
+        self.needed = self._needed_outside()
+
+    def _needed_outside(self) -> set[int]:
+        """The roots that must be in memory once their group has run."""
+        needed = set(self.kept)
+        fusion = self.fusion
+        for number, item in enumerate(self.items):
+            if item.kind in ("call", "restride", "part", "join") or number in fusion.windows:
+                needed.update(self._memory_inputs(number))
+        for group in fusion.groups:
+            needed |= group.reads
+        return needed
+
+    def _memory_inputs(self, number: int) -> list[int]:
+        """What a call or a window reads; a window looks through views at memory."""
+        if number not in self.fusion.windows:
+            base = self.items[number].base
+            return [*self.items[number].inputs, *([base] if base >= 0 else [])]
+        return [self._window_base(number)[0]]
+
+    def _window_base(self, number: int) -> tuple[int, Access]:
+        access = identity(self.items[number].shape)
+        while True:
+            item = self.items[number]
+            (below,) = item.inputs
+            access = seen_through(access, item.reads)
+            number = below
+            if self.fusion.is_root(number):
+                return number, access
+
+    def layout(self, number: int) -> Layout:
+        """The strides, in bytes, of an item in memory."""
+        if number not in self.layouts:
+            item = self.items[number]
+            if item.kind == "value":
+                value = self.graph.nodes[item.position].value()
+                # a placeholder of a traced rule has none: the device says so when it is read
+                strides = value.strides if value is not None else ()
+                self.layouts[number] = strides or contiguous(item.shape, item.dtype.itemsize)
+            elif item.base >= 0:
+                self.layouts[number] = self.layout(item.base)
+            else:
+                self.layouts[number] = contiguous(item.shape, item.dtype.itemsize)
+        return self.layouts[number]
+
+    def plan(self) -> Plan:
+        """Order the steps: each after what makes what it reads."""
+        steps: list[Step] = []
+        done: set[int] = {
+            number
+            for number, item in enumerate(self.items)
+            if item.kind in ("value", "scalar") and number not in self.fusion.group_of
+        }
+        todo: list[Unit] = [*self.fusion.groups]
+        todo += [
+            number
+            for number, item in enumerate(self.items)
+            if item.kind in ("call", "restride", "part", "join") or number in self.fusion.windows
+        ]
+        todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, Group) else unit)
+        readers = self.taken.readers(todo, self._inputs)
+        while todo:
+            waiting: list[Unit] = []
+            for unit in todo:
+                if self._inputs(unit) | self.taken.before(unit, readers) <= done:
+                    step = self._step(unit)
+                    if step is not None:
+                        steps.append(step)
+                    done |= outputs(unit)
+                else:
+                    waiting.append(unit)
+            if len(waiting) == len(todo):
+                self.taken.refuse_circle(waiting)
+            todo = waiting
+        last_uses = self._last_uses(steps)
+        whole = self.last.values()
+        over = written_over(steps, last_uses, self._dying(), whole, self.taken.by)
+        over = (*over, *self.taken.pairs(steps, last_uses, whole))
+        return Plan(tuple(steps), tuple(self.items), self.kept, last_uses, over)
+
+    def _dying(self) -> dict[int, Made]:
+        """The values from before that a replay may write over: nobody else can see them."""
+        dying = self.graph.dying
+        return {
+            number: self._made(number)
+            for number, item in enumerate(self.items)
+            if item.kind == "value" and any(dying) and dying[item.position]
+            if number not in self.kept
+        }
+
+    def _inputs(self, unit: Unit) -> set[int]:
+        if isinstance(unit, Group):
+            whole = self.fusion.whole  # a piece that other loops have stored is read there
+            return {whole.get(i, i) for i in unit.reads - set(unit.roots)}
+        return set(self._memory_inputs(unit))
+
+    def _step(self, unit: Unit) -> Step | None:
+        if isinstance(unit, Group):
+            return self._kernel_step(unit)
+        item = self.items[unit]
+        if unit in self.fusion.windows:
+            base, access = self._window_base(unit)
+            below = self.layout(base)
+            strides, offset = strides_in(access, below, len(item.shape))
+            self.layouts[unit] = strides
+            return self._other("window", unit, (base,), offset=offset)
+        if item.kind == "restride":
+            return self._restride(unit)
+        if item.kind == "join":
+            return None  # its pieces have been computed where they lie
+        return self._other(item.kind, unit, item.inputs)
+
+    def _restride(self, number: int) -> Step:
+        item = self.items[number]
+        (source,) = item.inputs
+        node = self.graph.nodes[item.position]
+        below = self.items[source]
+        strides = [stride // below.dtype.itemsize for stride in self.layout(source)]
+        found = node.op.strides(below.shape, tuple(strides), *node.params)
+        if found is None or item.size == 0:
+            return self._other("call", number, item.inputs)
+        self.layouts[number] = tuple(stride * item.dtype.itemsize for stride in found)
+        return self._other("window", number, (source,))
+
+    def _other(self, kind: str, number: int, reads: Sequence[int], *, offset: int = 0) -> Step:
+        node = self.graph.nodes[self.items[number].position]
+        return Step(
+            kind,
+            tuple(reads),
+            (self._made(number),),
+            (node.name,),
+            self.items[number].position,
+            offset=offset,
+            fresh=kind == "call" and (node.op.contraction or node.op.accumulates) is not None,
+            adds_to=self._added_to(node, reads) if kind == "call" else -1,
+        )
+
+    def _added_to(self, node: Node, reads: Sequence[int]) -> int:
+        """The item to which a call may add in its memory; -1 for none."""
+        place = None if node.op.accumulates is None else node.op.accumulates(*node.params)
+        return -1 if place is None or reads.count(reads[place]) > 1 else reads[place]
+
+    def _made(self, number: int) -> Made:
+        item = self.items[number]
+        return Made(
+            number,
+            item.shape,
+            str(item.dtype),
+            self.layout(number),
+            item.size * item.dtype.itemsize,
+        )
+
+    def _kernel_step(self, group: Group) -> Step | None:
+        stored = [root for root in group.roots if root in self.needed]
+        if not stored:
+            return None
+        names = self._names(group)
+        self._lay_out(group, stored)
+        wholes = dict.fromkeys(self.fusion.whole.get(root, root) for root in stored)
+        makes = tuple(self._made(number) for number in wholes)
+        reasons = tuple(
+            f"{self.graph.nodes[self.items[root].position].name}: {why}"
+            for root in stored
+            if root not in self.kept
+            and root not in self.fusion.whole
+            and (why := self._why_stored(root))
+        )
+        apart = tuple(self.fusion.apart[group.number])
+        if product(group.space) == 0:
+            return Step("empty", (), makes, names, reasons=reasons, apart=apart)
+        lowering = Lowering(self.fusion, group, stored, self.layout)
+        launch = launch_of(lowering)
+        begun = [number for number in wholes if number in self.begun]
+        read = [m.item for m in launch.memory if not m.written]
+        taken = [base for base, whole in self.taken.by.items() if whole in wholes]
+        launch = self.taken.ordered(launch, group, wholes)
+        reads = tuple(dict.fromkeys([*read, *begun, *taken]))
+        copies = tuple(self._copies(wholes))
+        self.begun.update(wholes)
+        return Step(
+            *("kernel", reads, makes, names),
+            launch=launch,
+            reasons=(*reasons, *copies),
+            apart=apart,
+            copies=len(copies),
+        )
+
+    def _copies(self, wholes: Iterable[int]) -> list[str]:
+        """Of arrays with a part replaced that have memory of their own: why."""
+        positions = [self.items[i].position for i in wholes if i not in self.begun]
+        return [
+            f"{self.graph.nodes[at].name}: a copy: {self.copied[at]}"
+            for at in positions
+            if at in self.copied
+        ]
+
+    def _lay_out(self, group: Group, stored: Sequence[int]) -> None:
+        """Let fresh results lie as what they are computed from, where that agrees."""
+        order = agreed_order(self.fusion, group, self.layout)
+        if order is not None:
+            for root in stored:
+                item = self.items[root]
+                self.layouts[root] = laid_out(item.shape, order, item.dtype.itemsize)
+
+    def _why_stored(self, root: int) -> str:
+        """Why something nobody asked for is in memory; of what only a window shows: nothing."""
+        if root in self.fusion.reasons:
+            return self.fusion.reasons[root]
+        read = any(root in group.reads for group in self.fusion.groups)
+        return "other loops read it" if read else ""
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        """The operations that a group computes, in the order of the graph."""
+        positions: set[int] = set()
+        stack = [(root, True) for root in group.roots]
+        seen: set[int] = set()
+        while stack:
+            number, inside = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            item = self.items[number]
+            if not inside and number not in group.roots and self.fusion.is_root(number):
+                continue
+            computed = item.kind not in ("value", "scalar") or number in group.roots
+            if computed and not self._follows_fold(item):
+                positions.add(item.position)
+            stack.extend((i, False) for i in item.inputs)
+        return tuple(self.graph.nodes[position].name for position in sorted(positions))
+
+    def _follows_fold(self, item: Item) -> bool:
+        """Whether it only makes a result of a fold, which another kernel may have computed."""
+        op = self.graph.nodes[item.position].op
+        return op is not None and op.folding is not None and item.kind != "fold" and not item.first
+
+    def _last_uses(self, steps: Sequence[Step]) -> tuple[tuple[int, ...], ...]:
+        last: dict[int, int] = {}
+        for number, step in enumerate(steps):
+            for item in (*step.reads, *(made.item for made in step.makes)):
+                last[item] = number
+        found: list[list[int]] = [[] for _ in steps]
+        for item, number in last.items():
+            if item not in self.kept:
+                found[number].append(item)
+        return tuple(tuple(items) for items in found)
+
+
+def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
+    """Return what a plan depends on: two graphs with equal keys have the same plan."""
+    parts: list[object] = list(options)
+    for position, node in enumerate(graph.nodes):
+        if node.is_scalar:
+            parts.append(node.type.dtype.num)
+        elif not node.pending:
+            value = node.value()
+            type_ = node.type
+            dying = bool(graph.dying) and graph.dying[position]
+            parts.append((type_.shape, type_.dtype, value.strides if value else None, dying))
+        else:
+            op = node.op
+            parts.append(
+                (
+                    # of several results the first alone stands for a call that is computed
+                    (node.name, node.type.shape) if op is None else op.id,
+                    graph.inputs[position],
+                    graph.held[position],
+                    node.params,
+                    node.type.dtype,
+                    node.operands,
+                )
+            )
+    return tuple(parts)
+
+
+__all__ = ["Made", "Plan", "Step", "key_of", "plan_of", "replays"]

@@ -1,0 +1,279 @@
+"""Items: a graph in the words of a planner.
+
+Takes a Graph, hands on a list of items, inputs before users: each node as what a plan does with it.
+A reduction becomes folds, one axis each, the innermost first, then what follows from them, then the
+view without the axes.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> x = tn.asarray([[1.0, 2.0]])
+>>> for item in items_of(Graph.of([_native.node_of(tn.sum(x + x, axis=1))])):
+...     print(item.kind, item.shape, item.inputs)
+value (1, 2) ()
+map (1, 2) (0, 0)
+fold (1, 1) (1,)
+leave (1, 1) (2,)
+view (1,) (3,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Type
+from tenfold.core.graph import Graph
+from tenfold.core.index_map import Access, Step, identity
+from tenfold.core.op import Kind, Op
+from tenfold.core.shape_rules import Shape, product
+from tenfold.schedule.elementwise_lowering import has_rule
+from tenfold.schedule.gather_support import has_element
+
+Turns = Mapping[int, tuple[int, ...]]
+"""For each position of what is done in place the directions along the axes of the part; none: all
+go up."""
+
+
+@dataclass
+class Runs:
+    """Updates of parts of one array that are done together (`schedule/update_coalescing.py`); of
+    each such run the last one makes the array.
+    """
+
+    bases: dict[int, int] = field(default_factory=dict)
+    """The node whose memory is taken."""
+    parts: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """The updates whose parts are stored: those that no later one replaces again."""
+    inner: dict[int, int] = field(default_factory=dict)
+    """For each update but the last one whether its part is stored."""
+    values: dict[int, int] = field(default_factory=dict)
+    """For each view that is nothing but one part, the update that has replaced it."""
+    reads: dict[int, tuple[int, Access]] = field(default_factory=dict)
+    """For each other view of an array between, the array below, of which it is one too, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to plan for.
+
+    value: memory that is there; scalar: a number given at the launch; constant: elements of one
+    known value; map: elements computed at their own index; view: an input read at other indices,
+    by `reads`; located: inputs read at computed indices; join: blocks side by side; piece: one of
+    them, computed where it is to lie; fold: one axis folded, which stays with length 1; leave: what
+    becomes of folds; scan: running values along an axis; restride: memory seen with other strides;
+    part: one result of a call; call: whatever the reference or a library computes.
+    """
+
+    kind: str
+    position: int
+    """Of the node in the graph."""
+    shape: Shape
+    dtype: np.dtype
+    inputs: tuple[int, ...] = ()
+    reads: tuple[Step, ...] = ()
+    axis: int = -1
+    first: bool = False
+    """Of a fold: whether its input is what the operation was given."""
+    start: tuple[int, ...] = ()
+    """Of a piece: where it begins in the whole."""
+    access: tuple[Step, ...] | None = None
+    """Of a piece that is no block: where its elements lie, for each axis of the whole."""
+    aside: int = -1
+    """Of a piece: what must be in memory, all of it, before any of the piece is written."""
+    base: int = -1
+    """Of a join: the item whose memory it takes over, pieces of which are written."""
+    fill: complex = 0
+    """Of a constant: its value."""
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def placed(self) -> bool:
+        """Of a piece: whether it lies in a whole; else it is what a view looks at."""
+        return self.access is not None or bool(self.start)
+
+
+def items_of(
+    graph: Graph,
+    *,
+    fma: bool = True,
+    in_place: Turns | None = None,
+    aside: Collection[int] = (),
+    runs: Runs | None = None,
+) -> list[Item]:
+    """Return the items of a graph; the last item of a node stands for it (see `last_items`).
+
+    Without `fma` what cannot do without it is a call. What replaces a part of an array at one of
+    the positions `in_place` writes that part into the array's memory, its axes turned where a
+    direction is -1, and is computed `aside` before; the last one of a run writes the parts of all.
+    """
+    return _Items(graph, fma, in_place or {}, aside, runs or Runs()).items
+
+
+def last_items(items: list[Item]) -> dict[int, int]:
+    """Return for each node of the graph the item that has its value."""
+    return {item.position: number for number, item in enumerate(items)}
+
+
+class _Items:
+    def __init__(
+        self, graph: Graph, fma: bool, in_place: Turns, aside: Collection[int], runs: Runs
+    ) -> None:
+        self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, runs
+        self.aside = aside
+        self.items: list[Item] = []
+        self.last: dict[int, int] = {}
+        self.parts: dict[int, int] = {}
+        """By the position of what is done in place the piece that it replaces."""
+        for position in range(len(graph)):
+            self._add_node(position)
+
+    def _add(self, item: Item) -> int:
+        self.items.append(item)
+        self.last[item.position] = len(self.items) - 1
+        return len(self.items) - 1
+
+    def _add_node(self, position: int) -> None:
+        node = self.graph.nodes[position]
+        type_ = node.type
+        inputs = tuple(self.last[i] for i in self.graph.inputs[position])
+        if position in self.in_place:
+            self._add_overwriting(position, node, inputs[1])
+            return
+        if position in self.runs.values or position in self.runs.reads:
+            self._add_read(position, type_)
+            return
+        kind, reads = _kind_of(node, self.items, inputs, self.fma)
+        if kind == "fold":
+            self._add_folds(position, node.op, inputs[0])
+            return
+        if kind == "join":
+            inputs = tuple(self._add_pieces(position, node, inputs))
+        axis = node.params[0] if kind == "scan" else -1
+        self._add(Item(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
+
+    def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
+        dtype = node.type.dtype
+        for piece in node.op.pieces([self.items[i].shape for i in inputs], *node.params):
+            shape, number = piece.shape, -1
+            if product(shape) == 0:
+                continue
+            if piece.source is None:
+                number = self._add(Item("constant", position, shape, dtype, fill=piece.fill))
+            else:
+                number = inputs[piece.source]
+            if piece.reads is not None:
+                source = self.items[number].dtype
+                number = self._add(Item("view", position, shape, source, (number,), piece.reads))
+            yield self._add(Item("piece", position, shape, dtype, (number,), start=piece.start))
+
+    def _add_overwriting(self, position: int, node: Any, value: int) -> None:
+        """Compute a part where it is to lie, in the memory of what it is a part of."""
+        access, shape = node.op.writes(*node.params)
+        given, dtype = self.items[value], node.type.dtype
+        missing = len(shape) - len(given.shape)
+        turns = self.in_place[position] or (1,) * len(shape)
+        reads = tuple(
+            _turned((axis, 1, 0), turns, shape) if length != 1 else (None, 0, 0)
+            for axis, length in enumerate(given.shape, missing)
+        )
+        there = tuple(_turned(step, turns, shape) for step in access)
+        stored = self.runs.inner.get(position, True)
+        number = self._add(Item("view", position, shape, given.dtype, (value,), reads))
+        lies = there if stored else None
+        aside = value if position in self.aside else -1
+        lying = Item("piece", position, shape, dtype, (number,), access=lies, aside=aside)
+        self.parts[position] = self._add(lying)
+        if position in self.runs.inner:
+            return
+        below = self.runs.bases.get(position, self.graph.inputs[position][0])
+        parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
+        self._add(Item("join", position, node.type.shape, dtype, parts, base=self.last[below]))
+
+    def _add_read(self, position: int, type_: Type) -> None:
+        """Read a part of an array between, which is not there. It is computed, where it is asked
+        for, as what it looks at is written over.
+        """
+        shape, dtype = type_.shape, type_.dtype
+        if position in self.runs.values:
+            source, reads = self.parts[self.runs.values[position]], identity(shape)
+        else:
+            below, reads = self.runs.reads[position]
+            source = self.last[below]
+        number = self._add(Item("view", position, shape, dtype, (source,), reads))
+        self._add(Item("piece", position, shape, dtype, (number,)))
+
+    def _add_folds(self, position: int, op: Op[...], source: int) -> None:
+        node = self.graph.nodes[position]
+        axes, keepdims = node.params[:2]
+        shape = self.items[source].shape
+        assert op.folding is not None, "it folds"
+        dtype = op.folding.dtype(node.operands[0])
+        number = source
+        for axis in reversed(axes):
+            kind = "fold" if shape[axis] else "identity"
+            shape = tuple(1 if i == axis else length for i, length in enumerate(shape))
+            first = number == source
+            number = self._add(Item(kind, position, shape, dtype, (number,), (), axis, first))
+        result = node.type
+        first = number == source
+        number = self._add(Item("leave", position, shape, result.dtype, (number,), first=first))
+        if not keepdims and axes:
+            kept = iter(range(len(result.shape)))
+            reads = tuple(
+                (None, 0, 0) if axis in axes else (next(kept), 1, 0) for axis in range(len(shape))
+            )
+            self._add(Item("view", position, result.shape, result.dtype, (number,), reads))
+
+
+def _turned(step: Step, turns: Sequence[int], shape: Shape) -> Step:
+    """Return how an axis is read where some of those of the part are gone through backwards."""
+    axis, coefficient, start = step
+    if axis is None or turns[axis] > 0:
+        return step
+    return axis, -coefficient, start + coefficient * (shape[axis] - 1)
+
+
+def _kind_of(
+    node: Any, items: list[Item], inputs: tuple[int, ...], fma: bool
+) -> tuple[str, tuple[Step, ...]]:
+    if node.is_scalar:
+        return "scalar", ()
+    if not node.pending:
+        return "value", ()
+    op = node.op
+    if op is None:
+        return "part", ()
+    if op.folding is not None and _foldable(node):
+        return "fold", ()
+    if op.scanning and items[inputs[0]].shape[node.params[0]] > 1:
+        return "scan", ()
+    if op.reads is not None:
+        return "view", op.reads(items[inputs[0]].shape, *node.params)
+    if op.view and op.strides is not None:
+        return "restride", ()
+    if op.fills is not None:
+        return "scalar", ()
+    known = node.params, node.operands, node.type.dtype
+    if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):
+        return "map", ()
+    return _moving_kind(node, [items[i].shape for i in inputs]), ()
+
+
+def _moving_kind(node: Any, shapes: list[Shape]) -> str:
+    """The kind of what reads its inputs at other indices, or of what takes a call."""
+    op, some = node.op, product(node.type.shape)
+    if some and op.pieces is not None and op.pieces(shapes, *node.params) is not NotImplemented:
+        return "join"
+    return "located" if op.element_at is not None and has_element(node, shapes) else "call"
+
+
+def _foldable(node: Any) -> bool:
+    """A position in a flattened array, for one, is no fold of one axis."""
+    return not node.op.folding.one_axis or len(node.params[0]) == 1

@@ -1,0 +1,290 @@
+"""Overlap: do two strided regions of memory share a byte?
+
+Takes two Regions, hands on an Overlap: a verdict and why, in words. Two cells share a byte where
+their addresses differ by less than an itemsize, so the question is whether an equation
+`sum(coefficient * x) = total` has a solution in integers `0 <= x <= bound`. In general that is
+NP-hard; a depth-first search that follows ranges and greatest common divisors answers it at once
+for memory that people use (P. Ramachandran, "Use of extended Euclidean algorithm in solving a
+system of linear Diophantine equations with bounded variables", ANTS-VII, LNCS 4076, 2006, p. 182).
+The search is bounded; where it gives up the verdict is UNKNOWN, to be taken as an overlap.
+
+>>> evens, odds = Region(0, (4,), (16,), 8), Region(8, (4,), (16,), 8)
+>>> print(overlap(evens, odds))
+disjoint: multiples of 16 bytes never bring them nearer than 8
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import gcd
+
+from tenfold.core.shape_rules import Shape
+
+STEPS = 2000
+"""Values that one search may try: some milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The cells of a strided array: where they lie, in bytes; strides may be negative or 0.
+
+    >>> Region(64, (3, 2), (-16, 8), 8).range
+    (32, 80)
+    """
+
+    address: int
+    """Of the cell at index 0 on every axis."""
+    shape: Shape
+    strides: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has no cell."""
+        return 0 in self.shape
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first byte and the one after the last, of a region that is not empty."""
+        first = last = self.address
+        for length, stride in zip(self.shape, self.strides, strict=True):
+            if stride < 0:
+                first += stride * (length - 1)
+            else:
+                last += stride * (length - 1)
+        return first, last + self.itemsize
+
+
+class Verdict(Enum):
+    """What two regions share."""
+
+    DISJOINT = "disjoint"
+    """No byte."""
+    SAME = "same"
+    """Every cell, and at the same index."""
+    PARTIAL = "partial"
+    """Some byte."""
+    UNKNOWN = "unknown"
+    """The search was given up: to be taken as an overlap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A verdict and why."""
+
+    verdict: Verdict
+    reason: str
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether no byte is shared: certain where it is True."""
+        return self.verdict is Verdict.DISJOINT
+
+    def __str__(self) -> str:
+        return f"{self.verdict.value}: {self.reason}"
+
+
+NO_CELLS = Overlap(Verdict.DISJOINT, "one of them has no cells")
+SAME_CELLS = Overlap(Verdict.SAME, "every index is the same cell in both")
+SHARED = Overlap(Verdict.PARTIAL, "some of their cells share bytes")
+BETWEEN = Overlap(Verdict.DISJOINT, "the cells of one lie between those of the other")
+
+
+def overlap(one: Region, other: Region, *, steps: int = STEPS) -> Overlap:
+    """Decide whether two regions share a byte; exact unless the search takes more than `steps`.
+
+    >>> print(overlap(Region(0, (9,), (8,), 8), Region(8, (9,), (8,), 8)))
+    partial: some of their cells share bytes
+    """
+    if one.empty or other.empty:
+        return NO_CELLS
+    if _same(one, other):
+        return SAME_CELLS
+    equation = Equation()
+    begin, last = equation.count(one)
+    start, final = equation.count(other)
+    before, behind = start - last - one.itemsize, begin - final - other.itemsize
+    if before >= 0 or behind >= 0:
+        apart = max(before, behind)
+        return Overlap(Verdict.DISJOINT, f"their address ranges lie {apart} bytes apart")
+    # The cells of the other are counted from the last: then all coefficients are positive.
+    equation.total = final - begin + other.itemsize - 1
+    slack = one.itemsize + other.itemsize - 2
+    found = equation.solvable(slack, steps)
+    if found is None:
+        return Overlap(Verdict.UNKNOWN, f"not decided in {steps} steps, taken as an overlap")
+    if found:
+        return SHARED
+    step = gcd(*equation.bounds)
+    if step and equation.total % step > slack:
+        nearest = min((start - begin) % step, (begin - start) % step)
+        words = f"multiples of {step} bytes never bring them nearer than {nearest}"
+        return Overlap(Verdict.DISJOINT, words)
+    return BETWEEN
+
+
+def _same(one: Region, other: Region) -> bool:
+    if (one.address, one.shape, one.itemsize) != (other.address, other.shape, other.itemsize):
+        return False
+    if one.strides == other.strides:
+        return True
+    axes = zip(one.shape, one.strides, other.strides, strict=True)
+    return all(length == 1 or stride == step for length, stride, step in axes)
+
+
+class Equation:
+    """`sum(coefficient * x) = total - z` in integers `0 <= x <= bound`, `0 <= z <= slack`."""
+
+    __slots__ = ("bounds", "pair", "total")
+
+    def __init__(self, total: int = 0) -> None:
+        self.total = total
+        self.bounds: dict[int, int] = {}
+        self.pair: tuple[int, int, int] | None = None
+
+    def add(self, coefficient: int, bound: int) -> None:
+        """Add a term; the sum of two terms of equal coefficient is a term of added bounds."""
+        if coefficient < 0:
+            self.total -= coefficient * bound  # counts down from the bound instead
+            coefficient = -coefficient
+        if coefficient and bound:
+            self.bounds[coefficient] = self.bounds.get(coefficient, 0) + bound
+
+    def count(self, region: Region) -> tuple[int, int]:
+        """Add the terms of a region, all counted upwards: the addresses of its ends come back."""
+        first = last = region.address
+        bounds = self.bounds
+        for length, stride in zip(region.shape, region.strides, strict=True):
+            if stride > 0 and length > 1:
+                last += stride * (length - 1)
+                bounds[stride] = bounds.get(stride, 0) + length - 1
+            elif stride and length > 1:
+                first += stride * (length - 1)
+                bounds[-stride] = bounds.get(-stride, 0) + length - 1
+        return first, last
+
+    def add_pair(self, first: int, second: int, bound: int) -> None:
+        """Add `first * x + second * y` with `x, y >= 0` and `x + y <= bound`.
+
+        With what is missing to the bound there are three numbers of a given sum, and any constant
+        may be taken off their coefficients (first, second, 0): the least of them, which leaves two.
+        """
+        least = min(first, second, 0)
+        self.total -= least * bound
+        _, lesser, larger = sorted((first - least, second - least, -least))
+        if lesser in (0, larger):
+            self.add(larger, bound)
+        elif bound:
+            self.pair = (larger, lesser, bound)
+
+    def solvable(self, slack: int, steps: int) -> bool | None:
+        """Decide whether there is a solution; None: not in so many steps."""
+        total, pair = self.total, self.pair
+        divisor = gcd(*self.bounds, *pair[:2]) if pair else gcd(*self.bounds)
+        if total < 0 or not divisor:
+            return 0 <= total <= slack
+        total, over = divmod(total, divisor)
+        if over > slack:
+            return False  # all but z are multiples of the divisor, and z is too small for the rest
+        terms = _joined(self.bounds, divisor, (slack - over) // divisor)
+        largest = sum([coefficient * bound for coefficient, bound in terms])
+        if pair is not None:
+            larger, lesser, left = pair[0] // divisor, pair[1] // divisor, pair[2]
+            if total > largest + larger * left:
+                return False
+            return _Search(terms, (larger, lesser), steps).visit(0, total, left)
+        if total > largest:
+            return False
+        if len(terms) == 1:
+            return True  # its coefficient is 1, as nothing else divides all
+        if len(terms) == 2:
+            return _two(terms[0], terms[1], total)
+        return _Search(terms, None, steps).visit(0, total, 0)
+
+
+def _two(small: tuple[int, int], large: tuple[int, int], total: int) -> bool:
+    """Decide whether two terms, of coefficients without a common divisor, add up to a total."""
+    (unit, bound), (coefficient, most) = small, large
+    value = min(most, total // coefficient)
+    if unit > 1:  # what is left must be a multiple of it
+        value -= (value - total * pow(coefficient, -1, unit)) % unit
+    return value >= 0 and total - coefficient * value <= unit * bound
+
+
+def _joined(bounds: dict[int, int], divisor: int, slack: int) -> list[tuple[int, int]]:
+    """Join terms that leave no gaps between them: `c * x + m*c * y` where x has m values.
+
+    Rows that lie one after the other become one term that way, whatever their number of axes.
+    """
+    joined = [(1, slack)] if slack else []
+    for stride in sorted(bounds):
+        coefficient, bound = stride // divisor, bounds[stride]
+        for place, (unit, count) in enumerate(joined):
+            if coefficient <= unit * (count + 1) and coefficient % unit == 0:
+                joined[place] = (unit, count + coefficient // unit * bound)
+                break
+        else:
+            joined.append((coefficient, bound))
+    return joined
+
+
+class _Search:
+    """Depth first, largest coefficient first: what is left must be in reach of the later ones.
+
+    Of its values only those are tried that leave a multiple of the divisor of the later
+    coefficients, so of the last two terms every value in range is a solution.
+    """
+
+    def __init__(
+        self, terms: list[tuple[int, int]], pair: tuple[int, int] | None, steps: int
+    ) -> None:
+        self.steps = steps
+        self.first = -1
+        if pair is not None:  # the bound of the two is what is `left` of it
+            terms = sorted([*terms, (pair[0], -1), (pair[1], -1)])
+            self.first = len(terms) - 1 - terms.index((pair[0], -1))
+        self.terms = terms[::-1]
+        self.before_last = len(terms) - 2
+        self.divisors, self.moduli, self.inverses = [0], [0], [0]
+        self.reach, self.each = [0], [0]
+        """What the later terms can add to at most: so much, and so much for each that is left."""
+        divisor = reach = each = 0
+        for coefficient, bound in terms:
+            later, divisor = divisor, gcd(divisor, coefficient)
+            self.divisors.append(divisor)
+            self.moduli.append(later // divisor)
+            self.inverses.append(pow(coefficient // divisor, -1, later // divisor or 1))
+            self.reach.append(reach)
+            self.each.append(each)
+            if bound < 0:
+                each = coefficient
+            else:
+                reach += coefficient * bound
+        for table in (self.divisors, self.moduli, self.inverses, self.reach, self.each):
+            table.reverse()
+
+    def visit(self, place: int, total: int, left: int) -> bool | None:
+        """Try the values of the term at a place."""
+        coefficient, bound = self.terms[place]
+        reach, modulus, paired = self.reach[place], self.moduli[place], bound < 0
+        short = total - reach - self.each[place] * left
+        # Each that the first of a pair takes is one less for the second.
+        unit = coefficient - self.each[place] if place == self.first else coefficient
+        low = max(-(-short // unit), 0)
+        value = min(left if paired else bound, total // coefficient)
+        wanted = total // self.divisors[place] * self.inverses[place]
+        value -= (value - wanted) % modulus
+        if place == self.before_last:
+            return value >= low
+        while value >= low:
+            self.steps -= 1
+            if self.steps < 0:
+                return None
+            found = self.visit(
+                place + 1, total - coefficient * value, left - value if paired else left
+            )
+            if found is not False:
+                return found
+            value -= modulus
+        return False

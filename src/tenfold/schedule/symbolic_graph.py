@@ -1,0 +1,210 @@
+"""Sized: a graph whose lengths are formulas, so that a plan of it is good for other lengths too.
+
+Takes a Graph and the Sizes of the lengths of its leaves, hands on a Graph that a planner reads as
+any other. The Types of what is computed are inferred anew, by the rules of the operations, which
+compute shapes with what stands in `core/shape_rules.py` alone. Raises NotSymbolic for what has no
+formulas.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> from tenfold.core.symbolic.shape_env import Measure
+>>> x = tn.asarray([[1.0, 2.0, 3.0]])
+>>> graph = Graph.of([_native.node_of(tn.sum(x + x, axis=0))])
+>>> sized(graph, {3: Measure((3,)).lengths[0]}).nodes[-1].type.shape
+(rows,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Node, Type
+from tenfold.core.graph import Graph
+from tenfold.core.op import Kind, Op, Params
+from tenfold.core.shape_rules import Pick, Shape, product
+from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
+from tenfold.ops.indexing import index
+from tenfold.schedule.schedule_ir import Item
+
+PLANNED = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
+"""The kinds of items whose plans are known to hold for other lengths."""
+
+
+@dataclass(frozen=True)
+class SizedType:
+    """A Type as rules and planners read it, with lengths that may be Sizes."""
+
+    shape: Shape
+    dtype: np.dtype
+    device: str
+    weak: bool
+    storage: str = "dense"
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+
+class SizedNode:
+    """A node as a planner reads it, of a SizedType."""
+
+    def __init__(self, node: Node, type_: SizedType, params: Params) -> None:
+        self.node, self.type, self.params = node, type_, params
+        self.types = (type_,)
+        self.pending, self.is_scalar = node.pending, node.is_scalar
+        self.op, self.name, self.operands = node.op, node.name, node.operands
+
+    @property
+    def scalar(self) -> Any:
+        """The number that a Python scalar is."""
+        return self.node.scalar
+
+    def value(self, index: int = 0) -> Any:
+        """The value of a leaf."""
+        return self.node.value(index)
+
+
+Lengths = Mapping[int | tuple[int, int], int]
+"""Sizes by lengths; by axis, the last one is 1, and length where those of different axes are never
+compared: there an accident may make them equal."""
+
+
+def sized(graph: Graph, lengths: Lengths) -> Graph:
+    """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
+    nodes: list[SizedNode] = []
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        params = node.params
+        if node.pending:
+            types = tuple([nodes[i].type for i in inputs])
+            if node.op is index:
+                params = _sized_picks(node, graph.nodes[inputs[0]].type, types[0].shape)
+            type_ = _inferred(node, types, params)
+        else:
+            axes = zip(range(node.type.ndim, 0, -1), node.type.shape, strict=True)
+            shape = tuple([lengths.get(at, lengths.get(at[1], at[1])) for at in axes])
+            type_ = _typed(node, shape)
+            if not node.is_scalar:
+                _refuse_layout(node)
+        nodes.append(SizedNode(node, type_, params))
+    made: Any = nodes
+    return replace(graph, nodes=made, structure=None)
+
+
+def _typed(node: Node, shape: Shape) -> SizedType:
+    return SizedType(shape, node.type.dtype, node.type.device, node.is_scalar)
+
+
+def _refuse_layout(node: Node) -> None:
+    """Strides are formulas in row-major order alone."""
+    value = node.value()
+    if value is None or value.strides or node.value(1) is not None:
+        raise NotSymbolic
+
+
+WORDS = 4
+"""Of each axis, of which native code tells what is taken (`native/part.cpp`)."""
+
+
+def _sized_picks(node: Node, array: Type, shape: Shape) -> Params:
+    """The parameters of an index, as formulas of the lengths of what it reads."""
+    picks, new = node.params
+    words = node.picks(array)
+    each = [words[at : at + WORDS] for at in range(0, WORDS * len(shape), WORDS)]
+    found = tuple([_pick(length, *four) for length, four in zip(shape, each, strict=True)])
+    if tuple([_valued(pick) for pick in found]) != picks:
+        raise NotSymbolic
+    return found, new
+
+
+def _pick(length: int, kind: int, place: int, step: int, number: int) -> Pick:
+    """What is taken of an axis: from a place, counted from the end or not, all that is left, all
+    but a number, or a number.
+    """
+    leaves_axis, backwards, stretch = kind & 1, kind & 2, kind >> 2
+    start = length - place if backwards else place
+    if not leaves_axis:
+        return start
+    room = length - start if step > 0 else start + 1
+    return start, (-(-room // abs(step)), room - number, number)[stretch], step
+
+
+def _valued(pick: Pick) -> Pick:
+    if isinstance(pick, tuple):
+        start, count, step = pick
+        return value_of(start), value_of(count), step
+    return value_of(pick)
+
+
+def _inferred(node: Node, types: tuple[SizedType, ...], params: Params) -> SizedType:
+    op: Any = node.op
+    if not isinstance(op, Op) or not types or op.opaque or op.promise or len(node.types) > 1:
+        raise NotSymbolic
+    try:
+        results, operands = op.rule(types, *params)
+    except Exception:  # noqa: BLE001  # the rule of a user's operation may want ints
+        raise NotSymbolic from None
+    ((shape, dtype),) = results
+    if dtype != node.type.dtype or operands != node.operands:
+        raise NotSymbolic
+    if values_of(shape) != node.type.shape:
+        raise NotSymbolic
+    views = op.kind is Kind.VIEW and op is not index
+    if views and not _permutes(op, types[0].shape, params):
+        raise NotSymbolic
+    return _typed(node, shape)
+
+
+def is_length(number: int) -> bool:
+    """Whether a length is 0, 1 or that of a leaf."""
+    return number.is_length if is_size(number) else number in (0, 1)
+
+
+def compare_lengths(lengths: Iterable[int]) -> None:
+    """Note which lengths are equal, and which are 0 or 1: of those of leaves the form says so, with
+    others it is a guard. Rules of graphs may tell shapes apart by it.
+    """
+    distinct: list[int] = [0, 1]
+    for length in sorted(lengths, key=is_length, reverse=True):
+        if not any(length == other for other in distinct):
+            distinct.append(length)
+
+
+def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
+    """Whether a view is nothing but another order of axes, some of length 1 among them maybe."""
+    if op.reads is None:
+        return False
+    reads = op.reads(shape, *params)
+    plain = all(step == (step[0], 1, 0) and step[0] is not None for step in reads)
+    return plain and len({step[0] for step in reads}) == len(shape)
+
+
+def is_sized(graph: Graph) -> bool:
+    """Whether lengths of a graph may be Sizes."""
+    return any(isinstance(node, SizedNode) for node in graph.nodes[:1])
+
+
+def refuse_items(items: tuple[Item, ...]) -> None:
+    """Refuse a plan with items of which it is not known whether it holds for other lengths."""
+    if not PLANNED.issuperset(item.kind for item in items):
+        raise NotSymbolic
+
+
+__all__ = [
+    "Lengths",
+    "SizedNode",
+    "SizedType",
+    "compare_lengths",
+    "is_sized",
+    "refuse_items",
+    "sized",
+]

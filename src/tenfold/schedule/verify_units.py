@@ -1,0 +1,183 @@
+"""Unit rules: the units of work of a launch cover its loops once, in whole packets, and the memory
+of a kernel's own is as large as the renderer uses it.
+
+Takes a LoopSpace, raises VerifyError. Each form is cut as its writer in render/ cuts it: a unit is
+a part of the packet axis (maps, columns), a row, some rows side by side, blocks of a row, a tile.
+All but the last part of a row must be whole packets, so that masks are needed at ends alone.
+
+    refuse_units(loop_space(launch))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tenfold.core.loop_ir import BLOCK, LANES, PITCH, TILE, TILE_ROW
+from tenfold.core.shape_rules import product
+from tenfold.schedule.launch_space import LoopSpace, broken
+
+WORD = 8
+"""Bytes that an element takes in scratch memory of rows and columns, whatever its dtype."""
+
+
+def refuse_units(space: LoopSpace) -> None:
+    """Refuse units, partial results or scratch memory that are not those of the loops."""
+    kernel, launch = space.kernel, space.launch
+    form = "tiled" if kernel.across else kernel.form
+    units, scratch, totals, finish, parts = FORMS[form](space)
+    if launch.units != units:
+        raise broken(kernel, f"{launch.units} units, but {units} cover {space.lengths} once")
+    if launch.grain < 1:
+        raise broken(kernel, f"ranges of {launch.grain} units")
+    if launch.scratch < scratch:
+        raise broken(kernel, f"{launch.scratch} bytes of scratch memory, {scratch} are used")
+    if launch.finish != finish:
+        raise broken(kernel, f"{launch.finish} rows are finished, there are {finish}")
+    if launch.parts != parts:
+        raise broken(kernel, f"{launch.parts} parts of rows, there are {parts}")
+    enough = len(launch.totals) == len(totals)
+    if not enough or any(a < b for a, b in zip(launch.totals, totals, strict=True)):
+        raise broken(kernel, f"tables of {launch.totals} bytes for totals of {totals}")
+
+
+Cut = tuple[int, int, tuple[int, ...], int, int]
+"""Units, bytes of scratch memory, of each table of totals, rows that are finished, parts."""
+
+
+def _rows(space: LoopSpace) -> int:
+    return product(space.lengths[:-1])
+
+
+def _parts(space: LoopSpace, length: int, multiple: int, what: str) -> int:
+    """How many parts of a length there are, each a multiple of packets but the last."""
+    if space.part < 1 or space.part % multiple:
+        rule = f"a part of {space.part} is not a whole number of {what} of {multiple}"
+        raise broken(space.kernel, rule)
+    return -(-length // space.part)
+
+
+def _map(space: LoopSpace) -> Cut:
+    parts = _parts(space, space.lengths[-1], space.kernel.lanes, "packets")
+    return _rows(space) * parts, 0, (), 0, 0
+
+
+def _tiled(space: LoopSpace) -> Cut:
+    """Blocks are turned whole: both axes have one at least, and tiles are made of them."""
+    kernel, across = space.kernel, space.kernel.across
+    sizes = [kernel.operands[number].dtype.itemsize for number in across]
+    height, width = TILE, min(TILE, TILE_ROW // max(sizes))
+    if kernel.tile != (height, width):
+        raise broken(kernel, f"tiles are {kernel.tile}, not {(height, width)}")
+    if width % kernel.lanes:
+        raise broken(kernel, f"a tile {width} wide is no whole number of packets")
+    blocks = [min(16, 64 // size) for size in sizes]
+    if any(height % block or width % block for block in blocks):
+        raise broken(kernel, f"tiles of {(height, width)} are not whole blocks of {blocks}")
+    if min(space.lengths[-2:]) < max(blocks):
+        raise broken(kernel, f"axes of {space.lengths[-2:]} are shorter than a block of {blocks}")
+    rows, columns = -(-space.lengths[-2] // height), -(-space.lengths[-1] // width)
+    scratch = height * width * max(sizes) * len(across)
+    return product(space.lengths[:-2]) * rows * columns, scratch, (), 0, 0
+
+
+def _refuse_lanes(space: LoopSpace) -> None:
+    if space.kernel.lanes != LANES:
+        raise broken(space.kernel, f"rows are folded {LANES} lanes at a time")
+
+
+def _row(space: LoopSpace) -> Cut:
+    _refuse_lanes(space)
+    kept = WORD * len(space.kernel.kept) * (space.lengths[-1] + space.kernel.lanes)
+    return _rows(space), kept, (), 0, 0
+
+
+def _split(space: LoopSpace) -> Cut:
+    _refuse_lanes(space)
+    blocks = -(-space.lengths[-1] // BLOCK)
+    parts, rows = _parts(space, blocks, 1, "blocks"), _rows(space)
+    return rows * parts, 0, _totals(space, rows * blocks), rows, 0
+
+
+def _search(space: LoopSpace) -> Cut:
+    return _rows(space), 0, (), 0, 0
+
+
+def _search_parts(space: LoopSpace) -> Cut:
+    rows, parts = _rows(space), _parts(space, space.lengths[-1], space.kernel.lanes, "packets")
+    return rows * parts, 0, _totals(space, rows * parts), rows, 0
+
+
+def _totals(space: LoopSpace, count: int) -> tuple[int, ...]:
+    """The bytes of a table for each part of each fold, with so many entries."""
+    kernel = space.kernel
+    return tuple([count * kernel.body[i].dtype.itemsize for f in kernel.folds for i in f.inputs])
+
+
+def _column(space: LoopSpace) -> Cut:
+    """A lane's results and those of waiting blocks stand in rows of scratch memory; of n blocks at
+    most one waits for each bit of n.
+    """
+    kernel = space.kernel
+    parts = _parts(space, space.lengths[-1], kernel.lanes, "packets")
+    blocks = -(-space.lengths[-2] // BLOCK)
+    if space.slots < blocks.bit_length():
+        raise broken(kernel, f"{space.slots} slots, {blocks.bit_length()} blocks can wait")
+    rows = kernel.most_parts * (LANES + space.slots) + len(kernel.remembered)
+    scratch = WORD * (space.part + kernel.lanes) * rows
+    return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
+
+
+def _scanned(space: LoopSpace) -> int:
+    """The bytes of blocks side by side; a packet must not reach beyond its block."""
+    kernel = space.kernel
+    if BLOCK % kernel.lanes:
+        raise broken(kernel, f"blocks of {BLOCK} are no whole number of packets")
+    sizes = sum(kernel.body[i].dtype.itemsize for i in kernel.scan.inputs)
+    return _side_by_side(space) * PITCH * sizes
+
+
+def _side_by_side(space: LoopSpace) -> int:
+    return 8 if space.kernel.body[space.kernel.scan.inputs[0]].dtype.itemsize == 8 else 16
+
+
+def _scan(space: LoopSpace) -> Cut:
+    return -(-_rows(space) // _side_by_side(space)), _scanned(space), (), 0, 0
+
+
+def _scan_blocks(space: LoopSpace) -> Cut:
+    return _rows(space), _scanned(space), (), 0, 0
+
+
+def _scan_parts(space: LoopSpace) -> Cut:
+    """Totals are stored as whole packets of blocks: no part begins within one."""
+    kernel, beside, rows = space.kernel, _side_by_side(space), _rows(space)
+    blocks = -(-space.lengths[-1] // BLOCK)
+    parts = _parts(space, blocks, beside, "packets of blocks")
+    entries = rows * -(-blocks // beside) * beside
+    totals = [entries * kernel.body[i].dtype.itemsize for i in kernel.scan.inputs]
+    return rows, _scanned(space), tuple(totals), 0, rows * parts
+
+
+def _scan_columns(space: LoopSpace) -> Cut:
+    kernel = space.kernel
+    parts = _parts(space, space.lengths[-1], kernel.lanes, "packets")
+    scratch = 2 * WORD * len(kernel.scan.inputs) * (space.part + kernel.lanes)
+    return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
+
+
+FORMS: Mapping[str, Callable[[LoopSpace], Cut]] = {
+    "map": _map,
+    "tiled": _tiled,
+    "row": _row,
+    "split": _split,
+    "search": _search,
+    "search parts": _search_parts,
+    "column": _column,
+    "scan": _scan,
+    "scan blocks": _scan_blocks,
+    "scan parts": _scan_parts,
+    "scan columns": _scan_columns,
+}
+"""How each form is cut."""
+
+__all__ = ["refuse_units"]

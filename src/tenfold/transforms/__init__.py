@@ -1,0 +1,1 @@
+"""Function transforms: tracing, batching (vmap), control flow, custom operations, callbacks."""

@@ -1,0 +1,204 @@
+"""Batching: an expression for one member becomes that for all, with the batch axis in front.
+
+Takes nodes that were written on placeholders, and for each placeholder what stands in for it: an
+Array with the batch axis in front, or one that all members share. Hands on ordinary lazy nodes,
+made op by op by the batch rules; what reads nothing batched stays as it is and is computed once.
+
+A batch rule follows from what an op declares: its `shapes`, axes that it folds or scans, its
+`batch_params` or `batch`. An op with none of these is called for each member by itself.
+
+>>> import tenfold as tn
+>>> from tenfold import _native
+>>> x = _native.placeholder(_native.Type((2,), tn.float64, "cpu"))
+>>> result = _native.node_of(tn.sum(x * 10))
+>>> rows = Entry(tn.asarray([[1.0, 2.0], [3.0, 4.0]]), batched=True)
+>>> (sums,) = batched([result], {_native.node_of(x): rows})
+>>> sums.value.tolist(), sums.batched
+([30.0, 70.0], True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.core.graph import Graph
+from tenfold.core.shape_rules import whole_axes
+from tenfold.errors import ShapeError
+from tenfold.ops.batch_rules import Members
+from tenfold.ops.create import zeros
+from tenfold.ops.indexing import viewed
+from tenfold.ops.joining import stack
+from tenfold.ops.reshaping import broadcast_to, reshape
+from tenfold.rewrite.rewrite_graph import ORIGIN
+
+UNASKED: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
+"""Whether members are put together that nobody has mapped: what one does not need is not made."""
+
+
+class Entry(NamedTuple):
+    """What stands for a node: with the batch axis in front, or one value that all members share."""
+
+    value: Any
+    """An Array, a Python number, or of an op with several results the tuple of them."""
+    batched: bool
+
+
+def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[Entry]:
+    """Return for each output what it is for all members; its value is an Array.
+
+    Raises ShapeError when the stand-ins have no common length.
+    """
+    length = _common_length(stand_ins.values())
+    graph = Graph.of(outputs)
+    made: list[Entry | None] = []  # None for what reads no stand-in: the node itself will do
+
+    def entry(at: int) -> Entry:
+        return made[at] or Entry(_value(graph.nodes[at]), batched=False)
+
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        if node in stand_ins:
+            made.append(stand_ins[node])
+        elif all(made[at] is None for at in inputs):
+            made.append(None)
+        else:
+            made.append(_made(node, [entry(at) for at in inputs], length))
+    return [entry(at) for at in graph.outputs]
+
+
+def batched_unasked(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[Entry]:
+    """As `batched`, for members that nobody has mapped.
+
+    Raises UnsupportedError where one would be computed what it has not chosen.
+    """
+    token = UNASKED.set(True)
+    try:
+        return batched(outputs, stand_ins)
+    finally:
+        UNASKED.reset(token)
+
+
+def _common_length(entries: Any) -> int:
+    lengths = {entry.value.shape[0] for entry in entries if entry.batched}
+    if len(lengths) > 1:
+        rule = f"batch axes of lengths {', '.join(map(str, sorted(lengths)))} meet"
+        raise ShapeError("batch", rule, remedy="give stand-ins of one length")
+    return lengths.pop() if lengths else 0
+
+
+def _value(node: Node) -> Any:
+    return node.scalar if node.is_scalar else _native.array_of(node)
+
+
+def _made(node: Node, given: Sequence[Entry], length: int) -> Entry:
+    """Make the node of an op on what stands for its inputs."""
+    if node.op is None:  # a part of several results
+        (whole,) = given
+        return Entry(whole.value[node.params[0]], whole.batched)
+    flags = tuple([entry.batched for entry in given])
+    members = Members(node.op, length, tuple([entry.value for entry in given]), flags)
+    token = ORIGIN.set(node.origin or ORIGIN.get())
+    try:
+        if not any(flags):
+            return Entry(members.call(members.operands, node.params), batched=False)
+        result = _of_call(members, node) if node.op.body else _by_facts(members, node)
+        if result is NotImplemented:
+            result = _one_by_one(members, node)
+        elif node.op.opaque:
+            _check_result(result, node, length)
+        return Entry(result, batched=True)
+    finally:
+        ORIGIN.reset(token)
+
+
+def _of_call(members: Members, node: Node) -> Any:
+    """Batch what a traced function is made of."""
+    ones, stand_ins = [], {}
+    for operand, shared, type_ in zip(members.operands, members.batched, node.inputs, strict=True):
+        one = _native.placeholder(type_.type)
+        ones.append(one)
+        stand_ins[_native.node_of(one)] = Entry(operand, shared)
+    made = [_native.node_of(result) for result in node.op.body(ones)]
+    rows = tuple([in_front(entry, members.length) for entry in batched(made, stand_ins)])
+    return rows if len(rows) > 1 else rows[0]
+
+
+def in_front(entry: Entry, length: int) -> Array:
+    """Return what stands for a node with the batch axis, whether it differs or not."""
+    shape = (length, *entry.value.shape)
+    made: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
+    return made
+
+
+def _by_facts(members: Members, node: Node) -> Any:
+    """Apply the batch rule that follows from what the op declares."""
+    op, params, positions = members.op, node.params, range(len(members.operands))
+    if op.batch is not None:
+        return op.batch(members, *params)
+    if op.shapes == "broadcast":
+        ndim = len(node.type.shape)
+        return members.call([members.aligned(at, ndim) for at in positions], params)
+    if op.reduces:
+        return _folded(members, node)
+    if op.shapes == "permuted":
+        (axes,) = params
+        return members.call(members.operands, ((0, *(axis + 1 for axis in axes)),))
+    if op.scanning:
+        axis, *rest = params
+        return members.call(members.operands, (axis + 1, *rest))
+    if op.batch_params is None:
+        return NotImplemented
+    lifted = op.batch_params(members.length, *params)
+    return members.call([members.in_front(at) for at in positions], lifted)
+
+
+def _folded(members: Members, node: Node) -> Array:
+    """Fold the axes of members; several axes that are folded as one are made one first."""
+    (x,), (axes, keepdims, *rest) = members.operands, node.params
+    folding = members.op.folding
+    if folding is not None and folding.one_axis and len(axes) != 1:
+        lines = reshape(x, (members.length, math.prod(members.shape(0))))
+        found = members.call((lines,), ((1,), False, *rest))
+        return reshape(found, (members.length, *node.type.shape))
+    made: Array = members.call((x,), (tuple(axis + 1 for axis in axes), keepdims, *rest))
+    return made
+
+
+def _check_result(result: Any, node: Node, length: int) -> None:
+    """Raise ShapeError for what a user's batch rule cannot have meant."""
+    wanted, dtype = (length, *node.type.shape), node.type.dtype
+    if not isinstance(result, Array) or (result.shape, result.dtype) != (wanted, dtype):
+        given = [result] if isinstance(result, Array) else []
+        rule = f"its batch rule did not return an array of shape {wanted} and dtype {dtype}"
+        remedy = "return the results of all members, one behind the other on the first axis"
+        raise ShapeError(node.name, rule, given, remedy)
+
+
+def _one_by_one(members: Members, node: Node) -> Any:
+    """Call an op for each member and stack the results: for what no rule says more about."""
+    if members.length == 0:
+        empty = [zeros((0, *t.shape), dtype=t.dtype, device=t.device) for t in node.types]
+        return empty[0] if len(empty) == 1 else tuple(empty)
+    results = [
+        members.call(
+            [_of_member(members, at, number) for at in range(len(members.operands))], node.params
+        )
+        for number in range(members.length)
+    ]
+    if isinstance(results[0], Array):
+        return stack(results)
+    return tuple(stack(parts) for parts in zip(*results, strict=True))
+
+
+def _of_member(members: Members, at: int, number: int) -> Any:
+    x = members.operands[at]
+    if not members.batched[at]:
+        return x
+    return viewed(x, (number, *whole_axes(x.shape)[1:]))
+
+
+__all__ = ["UNASKED", "Entry", "batched", "batched_unasked", "in_front"]

@@ -1,0 +1,86 @@
+"""Calls: the op of a traced function, by which a call of it is one node.
+
+Takes what a function is made of, hands on an Op: its inputs are the arrays among the arguments and
+what was captured, its results those of the function. A call alone, and small graphs that come
+often, are computed with what it is made of in its place (`rewrite/inline.py`), others in groups of
+equal calls (`transforms/batch_compiler.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native, pipeline
+from tenfold._native import Array, Node, Type
+from tenfold.core.graph import Graph
+from tenfold.core.op import Call, Inferred, Kind, Op
+from tenfold.runtime.reference import Failure
+from tenfold.storage import dense
+from tenfold.transforms.tracer import substituted
+
+
+def _called(*arrays: Array) -> tuple[Array, ...]:
+    """Call a traced function."""
+    raise NotImplementedError(f"{len(arrays)} arrays: native code makes the nodes of calls")
+
+
+def call_op(
+    name: str,
+    page: str,
+    graph: Graph,
+    inputs: Sequence[Node],
+    *,
+    family: object = None,
+    lines: bool = False,
+) -> Op[...]:
+    """Return the op whose calls are what a graph makes of other inputs; `family` stands for the
+    function of which it is a trace.
+
+    A failure names the line of the call, or with `lines` that of what has failed.
+    """
+    outputs = [graph.nodes[at] for at in graph.outputs]
+    results = tuple([(node.type.shape, node.type.dtype) for node in outputs])
+    device = outputs[0].type.device if outputs else "cpu"
+    inputs = tuple(inputs)  # not what was captured
+    ops = [node.op for node in graph.nodes if isinstance(node.op, Op)]
+
+    def rule(types: tuple[Type, ...], _device: str) -> Inferred:
+        return Inferred(results, tuple(type_.dtype for type_ in types))
+
+    def body(given: Sequence[Array]) -> tuple[Array, ...]:
+        nodes = [_native.node_of(array) for array in given]
+        made = substituted(graph, dict(zip(inputs, nodes, strict=True)), lines=lines)
+        return tuple([_native.array_of(node) for node in made])
+
+    def reference(*operands: Any) -> tuple[np.ndarray, ...]:
+        *arrays, _device = operands
+        given = [_native.value_array(dense.adopt(x, device)) for x in arrays]
+        made = [_native.node_of(array) for array in body(given)]
+        failure = pipeline.compute([node for node in made if node.pending])
+        if failure is not None:
+            raise Failure(failure) if lines else failure
+        return tuple([dense.export(value) for node in made if (value := node.value())])
+
+    def bind(*given: Array) -> Call:
+        return Call(given, (device,))
+
+    return Op(
+        name=name,
+        page=page,
+        function=_called,  # not the user's: an op is for ever
+        kind=Kind.COMPLEX,
+        rule=rule,
+        bind=bind,
+        reference=reference,
+        body=body,
+        family=family,
+        can_fail=any(op.can_fail for op in ops),
+        pure=all(op.pure for op in ops),
+        lasts=any(op.lasts for op in ops),
+        multiplies=any(op.multiply_adds is not None or op.multiplies for op in ops),
+        public=False,
+        cost=float(len(graph)),
+    )

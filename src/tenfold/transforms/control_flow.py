@@ -1,0 +1,204 @@
+"""tn.scan, tn.while_loop, tn.cond: loops and branches on values that are one node each.
+
+Takes Python functions and trees of arrays, hands on trees of lazy arrays: what the functions are
+made of is traced, and checked, when the loop is written; `transforms/control_flow_ops.py` computes
+it.
+
+>>> import tenfold as tn
+>>> total, sums = scan(lambda carry, x: (carry + x, carry + x), 0.0, tn.asarray([1.0, 2.0, 3.0]))
+>>> total.item(), sums.tolist()
+(6.0, [1.0, 3.0, 6.0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tenfold import _native
+from tenfold._native import Array, Type
+from tenfold.core.op import Op
+from tenfold.errors import message
+from tenfold.settings import checked_device
+from tenfold.transforms.control_flow_ops import COND, SCAN, WHILE, followed
+from tenfold.transforms.loop_carry import (
+    arrays,
+    check_alike,
+    check_carry,
+    check_truth,
+    checked_function,
+    checked_length,
+    shown,
+)
+from tenfold.transforms.trace_cache import Found, name_of, trace
+
+Function = Callable[..., Any]
+
+
+def scan(
+    f: Function, init: Any, xs: Any = None, *, length: int | None = None, reverse: bool = False
+) -> tuple[Any, Any]:
+    """Carry a value through a loop over the first axis of arrays: `(carry, ys)`.
+
+    `f(carry, x)` returns the next carry and y. It is traced once, however many steps there are; a
+    step computes what it is made of, and nothing else runs. The same as
+
+        ys = []
+        for x in xs:
+            init, y = f(init, x)
+            ys.append(y)
+        return init, tn.stack(ys)
+
+    - `init` is the first carry, `xs` what `x` is a row of, `(length, ...)`; both, and y, are arrays
+      or trees of them: tuples, named tuples, lists, dicts, dataclasses, to any depth.
+    - Without `xs` x is None, and `length` says how many steps there are. There may be none. Where
+      f has no y to give it returns None, and ys is None.
+    - `reverse` begins with the last row; ys lie as xs do.
+    - The carry keeps its structure, shapes and dtypes. A Python number in `init` becomes an array.
+    - What f reads beside its arguments is read when `scan` is called.
+
+    Raises ShapeError for lengths that differ, ShapeError, DTypeError or TypeError for a carry that
+    changes, TypeError where f returns no pair, UnsupportedError where it asks for values. What
+    fails for its values in a step is raised at the wait, with the line in f.
+
+    The form is that of `jax.lax.scan` (Bradbury et al. 2018).
+
+    >>> import tenfold as tn
+    >>> def decay(h, x):
+    ...     h = 0.5 * h + x
+    ...     return h, {"h": h, "square": h * h}
+    >>> last, all_ = tn.scan(decay, tn.asarray(0.0), tn.asarray([4.0, 2.0, 1.0]))
+    >>> last.item(), all_["square"].tolist()
+    (3.0, [16.0, 16.0, 9.0])
+    """
+    name = "tn.scan"
+    checked_function(name, f)
+    carried, form = arrays(name, "init", init)
+    read, rows = arrays(name, "xs", xs)
+    steps = checked_length(read, rows, length)
+    one = [_native.placeholder(Type(x.shape[1:], x.dtype, x.device)) for x in read]
+    found = trace(name, f, (form.unflatten(carried), rows.unflatten(one)))
+    whole = found.traced.structure
+    if not issubclass(whole.type or int, (tuple, list)) or len(whole.children) != 2:
+        rule = f"{name_of(f)} returned {shown(whole)}, no pair of a carry and y"
+        raise TypeError(message(name, rule, remedy="return (carry, y); y may be None"))
+    of_carry, of_ys = whole.children
+    count = len(carried)
+    check_carry(name, f, init, found.traced.outputs[: of_carry.leaves], of_carry)
+    inputs = [*carried, *read, *_captured(found)]
+    params = (found.expression, count, len(read), steps, bool(reverse), _device(inputs))
+    made = _applied(SCAN, inputs, params) if found.traced.outputs else ()
+    return form.unflatten(made[:count]), of_ys.unflatten(made[count:])
+
+
+def while_loop(condition: Function, body: Function, init: Any) -> Any:
+    """Compute `body(carry)` again and again, from `init` on, while `condition(carry)` is true.
+
+    `condition` returns a 0-d array of bool, `body` the next carry, of the structure, shapes and
+    dtypes of `init`: an array or a tree of them (tuples, named tuples, lists, dicts, dataclasses).
+    Both are traced once. Nothing runs before somebody asks for the result; then a step computes
+    what they are made of. The same as
+
+        while condition(init):
+            init = body(init)
+        return init
+
+    What the functions read beside the carry is read when `while_loop` is called. A loop that does
+    not end is ended by Ctrl-C, and can be asked for again.
+
+    Under `tn.vmap` it runs until the loop of every member has ended; a member that is done keeps
+    its values, which have the bits of a loop for it alone. What its body makes of them then is
+    computed, and not used.
+
+    Raises ShapeError, DTypeError or TypeError for a carry that changes or a condition that is no
+    0-d bool, UnsupportedError where a function asks for values.
+
+    The form is that of `jax.lax.while_loop` (Bradbury et al. 2018).
+
+    >>> import tenfold as tn
+    >>> def is_far(s): return tn.abs(s["root"] ** 2 - 2) > 1e-12
+    >>> def newton(s): return {"root": (s["root"] + 2 / s["root"]) / 2, "steps": s["steps"] + 1}
+    >>> found = tn.while_loop(is_far, newton, {"root": 1.0, "steps": 0})
+    >>> found["root"].item(), found["steps"].item()
+    (1.414213562373095, 5)
+    """
+    name = "tn.while_loop"
+    for function in (condition, body):
+        checked_function(name, function)
+    carried, form = arrays(name, "init", init)
+    tree, count = form.unflatten(carried), len(carried)
+    asked = trace(name, condition, (tree,))
+    what, types = f"what {name_of(condition)} returned", asked.expression.types
+    check_truth(name, what, asked.traced.structure, types)
+    found = trace(name, body, (tree,))
+    check_carry(name, body, init, found.traced.outputs, found.traced.structure)
+    if not count:
+        rule = "init has no array, so that nothing could end the loop"
+        raise TypeError(message(name, rule, remedy="carry what the condition depends on"))
+    reads = _captured(asked)
+    (first,) = asked.expression.apply([*carried, *reads])
+    inputs = [first, *carried, *_captured(found), *reads]
+    params = (followed(found.expression, asked.expression, count), count, _device(inputs))
+    return form.unflatten(_applied(WHILE, inputs, params))
+
+
+def cond(pred: Any, true_function: Function, false_function: Function, *operands: Any) -> Any:
+    """Compute `true_function(*operands)` where `pred` is true, else `false_function(*operands)`.
+
+    `pred` is a bool, or a 0-d array of bool: its value is not asked for before the result is. Only
+    the function chosen is computed then. Operands are arrays or trees of them (tuples, named
+    tuples, lists, dicts, dataclasses); both functions return the same structure of arrays, of the
+    same shapes and dtypes. What they read beside their operands is read when `cond` is called.
+
+    Under `tn.vmap`, where `pred` differs from member to member, both functions are computed for all
+    members, and each has its own: what one of them has no answer for fails then. Where all members
+    share `pred` only one is computed.
+
+    Raises ShapeError, DTypeError or TypeError for a pred that is no 0-d bool, or results that are
+    not alike, UnsupportedError where a function asks for values.
+
+    The form is that of `jax.lax.cond` (Bradbury et al. 2018).
+
+    >>> import tenfold as tn
+    >>> x = tn.asarray([3.0, 4.0])
+    >>> tn.cond(tn.sum(x) > 1, lambda x: x / tn.sum(x), lambda x: x, x).tolist()
+    [0.42857142857142855, 0.5714285714285714]
+    """
+    name = "tn.cond"
+    for function in (true_function, false_function):
+        checked_function(name, function)
+    preds, leaf = arrays(name, "pred", pred)
+    check_truth(name, "pred", leaf, [_native.node_of(x).type for x in preds])
+    given, form = arrays(name, "operands", operands)
+    args = form.unflatten(given)
+    yes = trace(name, true_function, args, hoists=False)
+    no = trace(name, false_function, args, hoists=False)
+    check_alike(true_function, yes.traced, false_function, no.traced)
+    structure = yes.traced.structure
+    if not structure.leaves:
+        return structure.unflatten(())
+    of_yes, of_no = _captured(yes), _captured(no)
+    inputs = [*preds, *given, *of_yes, *of_no]
+    params = (yes.expression, no.expression, len(given), len(of_yes), _device(inputs))
+    return structure.unflatten(_applied(COND, inputs, params))
+
+
+def _captured(found: Found) -> list[Array]:
+    """Return what a function reads beside its arguments, as it is now."""
+    return [
+        _native.array_of(each.node) if each.source is None else each.source
+        for each in found.traced.captured
+    ]
+
+
+def _device(inputs: Sequence[Array]) -> str:
+    return inputs[0].device if inputs else checked_device(None)
+
+
+def _applied(op: Op[...], inputs: Sequence[Array], params: tuple[Any, ...]) -> tuple[Array, ...]:
+    """Make the node of a loop or branch; its results."""
+    made: Any = _native.apply(op.id, tuple(inputs), params)
+    return made if isinstance(made, tuple) else (made,)
+
+
+__all__ = ["cond", "scan", "while_loop"]

@@ -1,0 +1,295 @@
+"""@tn.function: a Python function of arrays that is traced once and called as one operation.
+
+Takes a function, hands on a Function. A call makes one node; equal calls of a large graph are
+computed together, by the fused kernels of the whole function.
+
+>>> import tenfold as tn
+>>> @tn.function
+... def cell(x, h): return tn.tanh(x + h)
+>>> cell(tn.asarray([0.0, 1.0]), tn.asarray([0.0, -1.0])).tolist()
+[0.0, 0.0]
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import fields, is_dataclass
+from itertools import count
+from threading import get_ident
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Node
+from tenfold.caches import Recent
+from tenfold.core.graph import Graph
+from tenfold.core.op import Op
+from tenfold.core.pytree import Structure, flatten
+from tenfold.core.trace_state import TRACE
+from tenfold.errors import RunError, message
+from tenfold.interop.asarray import asarray
+from tenfold.settings import get
+from tenfold.transforms import batch_compiler
+from tenfold.transforms.call_op import call_op
+from tenfold.transforms.pushed_functions import computed
+from tenfold.transforms.py_callback import checked_function
+from tenfold.transforms.tracer import Traced, Waits, traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MOST_ASSIGNED = 64
+"""Assignments one upon the other of a function that is traced; a longer loop computes each."""
+DEEPEST = 128
+"""Traces inside one another: Python's own limit of recursion is near, then that of the stack."""
+MOST = 256
+"""Traces of one function that are kept; the one not used for longest goes first."""
+
+
+def function(given: Callable[P, R]) -> Callable[P, R]:
+    """Make calls of a Python function of arrays operations of their own: `@tn.function`.
+
+    The function is traced once for each signature: run on stand-ins for the arrays among its
+    arguments, which may stand in tuples, lists, dicts and dataclasses; it returns arrays in any of
+    these. Types of arrays and all other arguments, by their values, are the signature: control flow
+    may depend on them. A function that asks for a value of an array cannot be traced: then each
+    call runs it as it is written, and waits. Arrays that it reads and is not given are captured:
+    calls read what they are at the time of the call. That a name or an attribute is another Array
+    by then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
+
+    A call makes one node. Alone it is computed as if what it is made of was written there; in a
+    large graph equal calls, whose inputs are there, are computed together.
+
+    Raises TypeError for what is no function, and where it returns something that is no array.
+
+    >>> import tenfold as tn
+    >>> w = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> @tn.function
+    ... def layer(x): return {"h": tn.tanh(w @ x), "x": x}
+    >>> layer(tn.asarray([0.0, 0.0]))["h"].tolist()
+    [0.0, 0.0]
+    """
+    made: Callable[P, R] = Function(checked_function("tn.function", given)).caller
+    return made
+
+
+def exact(value: Any) -> Any:
+    """Return what tells a value from all others: -0.0 is equal to 0.0, and NaN not to itself."""
+    return repr(value) if isinstance(value, (float, complex)) else value
+
+
+class Call:
+    """A trace as calls replay it."""
+
+    def __init__(self, function: Callable[..., Any], made: Traced, family: object) -> None:
+        self.traced = made
+        name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
+        graph = Graph.of(made.outputs)
+        self.op: Op[...] = call_op(name, page or "", graph, made.inputs, family=family)
+
+    def __del__(self) -> None:
+        """Nobody calls it again: what is known of it goes, its op with the last node of a call."""
+        if hasattr(self, "op") and not sys.is_finalizing():
+            batch_compiler.forget(self.op.id)
+            batch_compiler.forget_later(self.op.id)  # calls that are pending may yet be planned
+
+    def apply(self, leaves: list[Any], captured: list[Node]) -> Any:
+        """Make the node of a call."""
+        form = self.traced.structure
+        if not form.leaves:
+            return form.unflatten(())
+        arrays = [leaf for leaf in leaves if isinstance(leaf, Array)]
+        inputs = (*arrays, *map(_native.array_of, captured))
+        made = _native.apply(self.op.id, inputs, self.op.bind(*inputs).params)
+        return form.unflatten((made,) if form.leaves == 1 else made)
+
+
+class Function:
+    """The calls of a function that native code does not remember; see `native/bindings/calls.cpp`.
+
+    `caller` is what the user has.
+    """
+
+    def __init__(self, given: Callable[..., Any]) -> None:
+        self.function, self.name = given, given.__name__
+        self.signature = inspect.signature(given)
+        self._family = object()  # of the ops of all traces
+        self._calls: Recent[Hashable, Any] = Recent(MOST)
+        self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
+        self.caller = _native.caller(self)
+        functools.update_wrapper(self.caller, given)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Trace the function, if it is not for such arguments, and make the node of a call."""
+        given, structure = self._flat(args, kwargs)
+        leaves = [self._leaf(leaf) for leaf in given]
+        call, captured = self._found(leaves, structure)
+        if call is None:
+            return self._as_written(leaves, structure)
+        if all(leaf is own for leaf, own in zip(given, leaves, strict=True)):
+            self._remember(call, args, kwargs)
+        return call.apply(leaves, captured)
+
+    def trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Trace the function, if it is not for such arguments, for calls to come."""
+        given, structure = self._flat(args, kwargs)
+        call, _ = self._found([self._leaf(leaf) for leaf in given], structure)
+        if call is not None:
+            self._remember(call, args, kwargs)
+
+    def _found(self, leaves: list[Any], structure: Structure) -> tuple[Call | None, list[Node]]:
+        """Return the trace for some arguments, and what it captures now; None where there is none,
+        as the function waits.
+        """
+        key = self._key(leaves, structure)
+        found = self._calls.get(key)
+        call = found if isinstance(found, Call) else None
+        captured = call.traced.present() if call else None
+        if captured is None:
+            call = self._traced(key, leaves, structure, found)
+            captured = [each.node for each in call.traced.captured] if call else []
+        return call, captured
+
+    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Structure]:
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return flatten((bound.args, bound.kwargs))
+
+    def _remember(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let native code make the nodes of calls like this one."""
+        numbers = count()
+        own = {name: numbered(value, numbers) for name, value in [("", args), *kwargs.items()]}
+        leaves, _ = self._flat(own.pop(""), own)
+        order = [leaf.number for leaf in leaves if isinstance(leaf, Place)]
+        made = call.traced
+        arrays = len(made.inputs) - len(made.captured)
+        if len(order) != arrays or not made.structure.leaves:  # a default is an array
+            return
+        _native.remember_call(
+            self.caller,
+            args,
+            kwargs,
+            call.op.id,
+            call.op.bind().params,
+            order,
+            [(each.node, each.source) for each in made.captured],
+            [*made.read],
+            form_of(made.structure),
+            functools.partial(_replayed, call.op, made.structure),
+        )
+
+    def _leaf(self, leaf: Any) -> Any:
+        if isinstance(leaf, (np.ndarray, np.generic)):
+            return asarray(leaf)
+        if isinstance(leaf, Array):
+            return leaf
+        try:
+            hash(leaf)
+        except TypeError:
+            rule = f"an argument is a {type(leaf).__name__}: no array, and it could change unseen"
+            remedy = "pass arrays, and numbers, texts or other values that have a hash"
+            raise TypeError(message(self.name, rule, remedy=remedy)) from None
+        return leaf
+
+    def _key(self, leaves: list[Any], structure: Structure) -> Hashable:
+        known = [
+            _native.node_of(leaf).type if isinstance(leaf, Array) else (type(leaf), exact(leaf))
+            for leaf in leaves
+        ]
+        return structure, tuple(known), get("strict_dtypes"), get("device")
+
+    def _traced(
+        self, key: Hashable, leaves: list[Any], structure: Structure, before: Any
+    ) -> Call | None:
+        """Trace the function for a signature; None where it is to run as it is written."""
+        if before is Waits:
+            return None
+        own = get_ident(), key
+        if own in self._tracing:
+            rule = "it calls itself with arguments of equal Types, so it would never end"
+            remedy = "let a Python value that changes, such as a tree, end the recursion"
+            raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
+        outer = TRACE.get()
+        if outer is not None and outer.depth >= DEEPEST:
+            rule = f"{DEEPEST} functions are traced inside one another, and it would be the next"
+            remedy = (
+                "end the recursion: each call of itself has other Types or numbers, or let Python "
+                "recurse, in a function that is not traced, over calls of one that is"
+            )
+            raise RunError(self.name, rule, [x for x in leaves if isinstance(x, Array)], remedy)
+        self._tracing.add(own)
+        try:
+            made = traced(self.function, leaves, structure)
+            if max((node.assignments for node in made.outputs), default=0) > MOST_ASSIGNED:
+                raise Waits(assigned=False)
+            call = Call(self.function, made, self._family)
+        except Waits:
+            self._calls[key] = Waits
+            return None
+        finally:
+            self._tracing.remove(own)
+        self._calls[key] = call
+        return call
+
+    def _as_written(self, leaves: list[Any], structure: Structure) -> Any:
+        """Run the function on arrays of its own, which it may assign to."""
+        own = [
+            _native.array_of(_native.node_of(leaf)) if isinstance(leaf, Array) else leaf
+            for leaf in leaves
+        ]
+        args, kwargs = structure.unflatten(own)
+        return self.function(*args, **kwargs)
+
+
+def _replayed(op: Op[...], form: Structure, *arrays: Array) -> Any:
+    """Compute a call of its arguments and what it captures."""
+    made = _native.apply(op.id, arrays, op.bind(*arrays).params)
+    return computed(form.unflatten((made,) if form.leaves == 1 else made))
+
+
+class Place:
+    """What stands for an array: which one it is, in the order in which native code meets them."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def numbered(value: Any, numbers: Iterator[int]) -> Any:
+    """Return a tree of arguments with a Place for each array."""
+    if isinstance(value, Array):
+        return Place(next(numbers))
+    if type(value) in (tuple, list):
+        return type(value)([numbered(part, numbers) for part in value])
+    if type(value) is dict:
+        return {key: numbered(part, numbers) for key, part in value.items()}
+    fields = fields_of(type(value))
+    if fields is None:
+        return value
+    if isinstance(value, tuple):
+        return type(value)(*[numbered(part, numbers) for part in value])
+    made = object.__new__(type(value))
+    for name in fields:
+        object.__setattr__(made, name, numbered(getattr(value, name), numbers))
+    return made
+
+
+def fields_of(type_: type) -> tuple[str, ...] | None:
+    """Return the fields of what is a tree of arguments: () for a named tuple, None for a leaf."""
+    if issubclass(type_, tuple) and hasattr(type_, "_fields"):
+        return ()
+    return tuple([item.name for item in fields(type_)]) if is_dataclass(type_) else None
+
+
+def form_of(structure: Structure) -> Any:
+    """Return a structure as native code reads it: None for a leaf, else (type, keys, children)."""
+    if structure.type is None:
+        return None
+    if structure.type is type(None):
+        return (None, (), ())
+    return structure.type, structure.keys, tuple([form_of(each) for each in structure.children])
+
+
+_native.set_fields(fields_of)

@@ -1,0 +1,164 @@
+"""What a loop or branch is given and hands on: trees of arrays, and what must be alike in them.
+
+Takes what the user gave and what was traced, hands on arrays, or the error that says which leaf
+differs, from what to what, and what to write instead.
+
+>>> import tenfold as tn
+>>> leaves, form = arrays("tn.scan", "init", {"h": 0.0, "n": (1, None)})
+>>> [leaf.dtype.name for leaf in leaves], str(form)
+(['float64', 'int64'], "{'h': *, 'n': (*, None)}")
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold import _native
+from tenfold._native import Array, Node, Type
+from tenfold.core.graph import type_text
+from tenfold.core.pytree import Structure, flatten
+from tenfold.dtypes import BOOL
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.interop.asarray import asarray
+from tenfold.transforms.trace_cache import name_of
+from tenfold.transforms.tracer import Traced
+
+Function = Callable[..., Any]
+
+
+def arrays(operation: str, what: str, value: Any) -> tuple[list[Array], Structure]:
+    """Return the leaves of a tree as arrays, and its structure."""
+    leaves, structure = flatten(value)
+    found = []
+    for leaf, path in zip(leaves, structure.paths(), strict=True):
+        try:
+            found.append(leaf if isinstance(leaf, Array) else asarray(leaf))
+        except (TypeError, ValueError):
+            rule = f"{what}{path} is a {type(leaf).__name__}, no array"
+            remedy = "give arrays and numbers; what is none of these the function can read itself"
+            raise DTypeError(operation, rule, remedy=remedy) from None
+    return found, structure
+
+
+def checked_function(operation: str, function: Any) -> Function:
+    """Return what is to be traced."""
+    if not callable(function):
+        rule = f"{type(function).__name__} is no function"
+        raise TypeError(message(operation, rule, remedy="give a function of arrays, as a lambda"))
+    made: Function = function
+    return made
+
+
+def shown(structure: Structure) -> str:
+    """Return the form of a tree, as messages say it."""
+    return "an array" if structure.type is None else str(structure)
+
+
+def checked_length(rows: Sequence[Array], structure: Structure, length: Any) -> int:
+    """Return how many steps a scan has: as many as xs have rows, which `length` may say too."""
+    name = "tn.scan"
+    found: dict[int, str] = {}
+    for x, path in zip(rows, structure.paths(), strict=True):
+        if x.ndim == 0:
+            rule = f"xs{path} has no axis to go along"
+            raise ShapeError(name, rule, [x], "let f read it, or carry it")
+        found.setdefault(x.shape[0], f"xs{path} has {x.shape[0]} rows")
+    if length is not None:
+        try:
+            steps = operator.index(length)
+        except TypeError:
+            rule = f"length {length!r} is no int"
+            raise TypeError(message(name, rule, remedy="give a number of steps")) from None
+        if steps < 0:
+            raise ShapeError(name, f"length {steps} is negative", remedy="give 0 or more")
+        found.setdefault(steps, f"length is {steps}")
+    if not found:
+        rule = "neither xs nor length say how many steps there are"
+        raise ShapeError(name, rule, remedy="give arrays, or length=")
+    if len(found) > 1:
+        rule = f"the numbers of steps differ: {', '.join(found.values())}"
+        raise ShapeError(name, rule, remedy="give arrays of one length along their first axis")
+    return next(iter(found))
+
+
+def check_carry(
+    operation: str, function: Function, init: Any, made: Sequence[Node], structure: Structure
+) -> None:
+    """Raise an error where a function returns another carry than it was given."""
+    leaves, form = flatten(init)
+    before, name = [type_of(leaf) for leaf in leaves], name_of(function)
+    if structure != form:
+        rule = f"the carry is {shown(form)} in init, and {name} returned {shown(structure)}"
+        remedy = "return what was given, in the same containers"
+        raise TypeError(message(operation, rule, remedy=remedy))
+    for leaf, was, node, path in zip(leaves, before, made, form.paths(), strict=True):
+        if (was.shape, was.dtype) == (node.type.shape, node.type.dtype):
+            continue
+        rule = (
+            f"the carry changes: carry{path} is {type_text(was)} before a step, "
+            f"and {type_text(node.type)} after it, in {name}"
+        )
+        if was.shape != node.type.shape:
+            remedy = "return the shape that init has, or begin with that of what is returned"
+            raise ShapeError(operation, rule, remedy=remedy)
+        begin = f"tn.astype(init{path}, tn.{node.type.dtype})"
+        if not isinstance(leaf, (Array, np.ndarray)):
+            begin = f"tn.asarray({leaf!r}, dtype=tn.{node.type.dtype})"
+        remedy = f"begin with {begin}, or return tn.astype(..., tn.{was.dtype})"
+        raise DTypeError(operation, rule, remedy=remedy)
+
+
+def type_of(leaf: Any) -> Type:
+    """Return the Type of a leaf, as an array."""
+    return _native.node_of(leaf if isinstance(leaf, Array) else asarray(leaf)).type
+
+
+def check_truth(operation: str, what: str, structure: Structure, types: Sequence[Type]) -> None:
+    """Raise an error for what is no 0-d bool."""
+    if structure.type is not None:
+        rule = f"{what} is {shown(structure)}, no 0-d array of bool"
+        raise TypeError(message(operation, rule, remedy="give one comparison of two numbers"))
+    (type_,) = types
+    if type_.shape != ():
+        rule = f"{what} has shape {type_.shape}, and one truth value is wanted"
+        raise ShapeError(operation, rule, remedy="fold it, with tn.any or tn.all")
+    if type_.dtype != BOOL:
+        rule = f"{what} is {type_.dtype}, no bool"
+        raise DTypeError(operation, rule, remedy="compare it, as in x != 0")
+
+
+def check_alike(yes: Function, of_yes: Traced, no: Function, of_no: Traced) -> None:
+    """Raise an error where two branches do not return the same structure and Types."""
+    one, other = f"true_function ({name_of(yes)})", f"false_function ({name_of(no)})"
+    if of_yes.structure != of_no.structure:
+        first, second = shown(of_yes.structure), shown(of_no.structure)
+        rule = f"{one} returned {first}, {other} returned {second}"
+        remedy = "return the same containers from both"
+        raise TypeError(message("tn.cond", rule, remedy=remedy))
+    paths = of_yes.structure.paths()
+    for node, opposite, path in zip(of_yes.outputs, of_no.outputs, paths, strict=True):
+        a, b = node.type, opposite.type
+        if (a.shape, a.dtype) == (b.shape, b.dtype):
+            continue
+        what = f"result{path}" if path else "the result"
+        rule = f"{what} is {type_text(a)} of {one}, and {type_text(b)} of {other}"
+        if a.shape != b.shape:
+            remedy = "return one shape from both, as with tn.broadcast_to"
+            raise ShapeError("tn.cond", rule, remedy=remedy)
+        remedy = f"return one dtype from both, as in tn.astype(..., tn.{a.dtype})"
+        raise DTypeError("tn.cond", rule, remedy=remedy)
+
+
+__all__ = [
+    "arrays",
+    "check_alike",
+    "check_carry",
+    "check_truth",
+    "checked_function",
+    "checked_length",
+    "shown",
+]

@@ -1,0 +1,81 @@
+"""Pushed: traced functions on an engine, what native code asks of Python for them.
+
+Takes a Function and what was given to `engine.push` with it, Handles in the place of Arrays, hands
+on a trace for these (`native/bindings/pushed_calls.cpp` replays it), or what calls the function
+when its inputs are there.
+
+>>> import tenfold as tn
+>>> @tn.function
+... def cell(x, h): return tn.tanh(x + h)
+>>> with tn.Engine() as engine:
+...     h = engine.push(cell, tn.asarray([0.0, 1.0]), engine.put(tn.asarray([0.0, -1.0])))
+...     h.get().tolist()
+[0.0, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tenfold import _native, pipeline
+from tenfold._native import Array, Handle
+from tenfold.core.pytree import flatten
+from tenfold.engine.operators import Deferred
+from tenfold.errors import message
+
+if TYPE_CHECKING:
+    from tenfold.transforms.function import Function
+
+
+def trace(function: Function, given: tuple[Any, ...], names: tuple[str, ...] | None) -> None:
+    """Trace a function for arguments, the last ones by name, if that can be before it runs.
+
+    Raises TypeError for arguments that the function does not take.
+    """
+    named = names or ()
+    count = len(given) - len(named)
+    args, kwargs = given[:count], dict(zip(named, given[count:], strict=True))
+    try:
+        function.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        remedy = "push(function, *arguments, **arguments)"
+        raise TypeError(message("push", f"{function.name}: {error}", remedy=remedy)) from None
+    leaves, structure = flatten((args, kwargs))
+    stand_ins = [_native.stand_in(leaf) if isinstance(leaf, Handle) else leaf for leaf in leaves]
+    try:
+        function.trace(*structure.unflatten(stand_ins))
+    except Exception:  # noqa: BLE001  # the call that runs later raises it at the wait
+        return
+
+
+def later(function: Function, args: tuple[Any, ...], _params: Mapping[str, Any] | None) -> Deferred:
+    """Return what calls a function once its inputs are there.
+
+    Raises TypeError for handles where they would not be found: deep in an argument.
+    """
+    flatten(args)  # refuses what contains itself
+    for value in args:
+        if _hides(value):
+            rule = f"{function.name}: a {type(value).__name__} holds handles whose Types only "
+            rule += "their values will tell"
+            remedy = "give such handles by themselves, or in a list or tuple"
+            raise TypeError(message("push", rule, remedy=remedy))
+    return Deferred(function.name, lambda *inputs, **named: computed(function(*inputs, **named)))
+
+
+def _hides(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_hides, value))
+    return not isinstance(value, Handle) and any(isinstance(x, Handle) for x in flatten(value)[0])
+
+
+def computed(tree: Any) -> Any:
+    """Return a tree whose Arrays have their values; raise what computing them raises."""
+    failure = pipeline.evaluate([leaf for leaf in flatten(tree)[0] if isinstance(leaf, Array)])
+    if failure is not None:
+        raise failure
+    return tree
+
+
+_native.set_pushed_calls(trace, later)

@@ -1,0 +1,188 @@
+"""Operations whose values a user's Python function computes: binding, what was said, what came out.
+
+Takes a function and what its declaration says of the result, hands on an Op that is one node.
+Positional parameters are arrays; keyword-only ones are parameters: numbers, text, dtypes, tuples
+of them, or anything else with a hash. The result's shape and dtype are constants, or functions of
+the inputs' Types (which have `shape`, `dtype`, `ndim`, `size`) and the parameters by name. Whatever
+the function raises surfaces as a RunError, raised from the original, where somebody waits.
+
+>>> import numpy as np, tenfold as tn
+>>> @tn.op(shape=lambda x: x.shape[:1], reference=lambda x: np.median(x, axis=1))
+... def row_median(x): "Median of each row."
+>>> row_median(tn.asarray([[1.0, 2.0, 9.0]])).tolist()
+[2.0]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tenfold._native import Array, Type
+from tenfold.core.op import Call, Inferred, Kind, Op
+from tenfold.core.op_decorators import array, binder
+from tenfold.core.shape_rules import Shape, checked_shape
+from tenfold.dtypes import canonical
+from tenfold.errors import DTypeError, ShapeError, message
+from tenfold.interop.materialize import value_of
+from tenfold.ops.batch_rules import Members
+from tenfold.runtime.reference import Reference
+from tenfold.settings import checked_device
+from tenfold.storage import dense
+
+Function = Callable[..., Any]
+Types = tuple[Type, ...]
+
+
+def refused(error: type[Exception], declaration: str, rule: str, remedy: str) -> Exception:
+    """Return the error of a declaration that cannot be, to be raised."""
+    return error(message(declaration, rule, remedy=remedy))
+
+
+def checked_function(declaration: str, function: object) -> Function:
+    """Return what is declared, or raise TypeError when it is no function with named parameters."""
+    if not callable(function):
+        shown = f"{type(function).__name__} is no function"
+        raise refused(TypeError, declaration, shown, f"write @{declaration} above a def")
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            rule = f"**{parameter.name} does not say which parameters there are"
+            raise refused(TypeError, declaration, rule, "name each after a *, as in f(x, *, count)")
+    return function
+
+
+def checked_name(declaration: str, function: Function, name: object) -> str:
+    """Return the name of a declaration: the one given, or the function's own."""
+    chosen = getattr(function, "__name__", "") if name is None else name
+    if isinstance(chosen, str) and chosen.isidentifier():
+        return chosen
+    raise refused(
+        ValueError, declaration, f"{chosen!r} is no name", "give one, as in name='addone'"
+    )
+
+
+def checked_cost(declaration: str, cost: object) -> float:
+    """Return the cost of one element: a positive number."""
+    number = isinstance(cost, (int, float)) and not isinstance(cost, bool)
+    if number and 0 < cost < float("inf"):  # type: ignore[operator]  # a number by now
+        return float(cost)  # type: ignore[arg-type]  # likewise
+    raise refused(
+        ValueError, declaration, f"cost {cost!r} is no positive number", "an addition costs 1"
+    )
+
+
+def opaque_op(
+    function: Function,
+    compute: Function,
+    operand: Callable[[np.ndarray, str], Any],
+    *,
+    shape: Any,
+    dtype: Any,
+    batch: Function | None = None,
+    **facts: Any,
+) -> Op[...]:
+    """Declare an op that `compute(*operands, **parameters)` evaluates.
+
+    It is given what `operand` makes of the read-only values and the device of each input. `shape`
+    and `dtype` say its result; those of the first input where they are None. `batch` makes the
+    results for many members of operands that all have the batch axis in front.
+    """
+    signature, bound_arguments = inspect.signature(function), binder(function)
+    names = [p.name for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+    def rule(types: Types, values: tuple[Any, ...], _: str) -> Inferred:
+        given = dict(zip(names, values, strict=True))
+        result = (_said_shape(shape, types, given), _said_dtype(dtype, types, given))
+        return Inferred((result,), tuple(type_.dtype for type_ in types))
+
+    def reference(*operands: Any) -> np.ndarray:
+        *inputs, values, device = operands
+        given = dict(zip(names, values, strict=True))
+        return imported(compute(*(operand(x, device) for x in inputs), **given))
+
+    def bind(*args: Any, **kwargs: Any) -> Call:
+        bound = bound_arguments(args, kwargs)
+        inputs = tuple(array(value) for value in bound.args)
+        values = tuple(_parameter(name, bound.kwargs[name]) for name in names)
+        return Call(inputs, (values, inputs[0].device if inputs else checked_device(None)))
+
+    def of_members(members: Members, values: tuple[Any, ...], _: str) -> Any:
+        if batch is None:
+            return NotImplemented
+        operands = [members.in_front(at) for at in range(len(members.operands))]
+        return batch(*operands, **dict(zip(names, values, strict=True)))
+
+    return named(
+        Op(
+            function=function,
+            page=function.__module__ or "",
+            kind=Kind.COMPLEX,
+            rule=rule,
+            bind=bind,
+            reference=reference,
+            batch=of_members,
+            can_fail=True,
+            opaque=True,
+            **facts,
+        )
+    )
+
+
+def named(op: Op[...]) -> Op[...]:
+    """Give an op the name, docstring and signature of its function, for `help`."""
+    function = op.function
+    described = {"__name__": op.name, "__doc__": function.__doc__, "__wrapped__": function}
+    vars(op).update(described, __module__=function.__module__)
+    return op
+
+
+def _said_shape(shape: Any, types: Sequence[Type], given: Mapping[str, Any]) -> Shape:
+    if shape is None:
+        if not types:
+            raise ShapeError("", "no input whose shape it could have", remedy="declare with shape=")
+        return types[0].shape
+    said = shape(*types, **given) if callable(shape) else shape
+    return checked_shape(tuple(said) if isinstance(said, list) else said)
+
+
+def _said_dtype(dtype: Any, types: Sequence[Type], given: Mapping[str, Any]) -> np.dtype:
+    if dtype is None:
+        if not types:
+            raise DTypeError("", "no input whose dtype it could have", remedy="declare with dtype=")
+        return types[0].dtype
+    computed = callable(dtype) and not isinstance(dtype, (type, np.dtype))
+    return canonical(dtype(*types, **given) if computed else dtype, "")
+
+
+def _parameter(name: str, value: Any) -> Any:
+    """Return a parameter in canonical form, or raise DTypeError when it has none."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_parameter(name, item) for item in value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (Array, np.ndarray)):
+        rule = f"the parameter {name!r} is an array"
+        raise DTypeError("", rule, remedy="arrays are passed by position")
+    try:
+        hash(value)
+    except TypeError:
+        rule = f"the parameter {name!r}, a {type(value).__name__}, has no hash and could change"
+        raise DTypeError("", rule, remedy="pass a number, text or a tuple") from None
+    return value
+
+
+def unwriteable(values: np.ndarray, _device: str = "") -> np.ndarray:
+    """Return a view that a user's function cannot write to."""
+    values = values.view()
+    values.flags.writeable = False
+    return values
+
+
+def imported(result: Any) -> np.ndarray:
+    """Return what a user's function returned as an ndarray that nobody can write to."""
+    if type(result) is Array:
+        return value_of(result)
+    return dense.export(dense.import_values(np.asarray(result), Reference().name))

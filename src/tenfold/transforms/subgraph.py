@@ -1,0 +1,165 @@
+"""Expressions: what a loop computes at each step, and what a branch is, as one operation.
+
+Takes nodes that were written on placeholders, hands on an Expression, which can be a parameter of
+an operation. Those of the same operations, written in the same lines, are one object, so that what
+is planned for one serves all that are traced anew.
+
+>>> import tenfold as tn
+>>> x = tn._native.placeholder(tn._native.Type((2,), tn.float64, "cpu"))
+>>> def traced(): return expression("twice", [_native.node_of(x * 2)], [_native.node_of(x)])
+>>> twice = traced()
+>>> twice, traced() is twice
+(<twice: 1 operation>, True)
+>>> twice.apply([tn.asarray([1.0, 2.0])])[0].tolist()
+[2.0, 4.0]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any, NoReturn
+from weakref import WeakValueDictionary
+
+from tenfold import _native, pipeline
+from tenfold._native import Array, Node, Type, Value
+from tenfold.caches import Recent
+from tenfold.core.graph import Graph
+from tenfold.core.op import Op
+from tenfold.errors import Explained, UnsupportedError
+from tenfold.runtime.reference import Failure
+from tenfold.transforms import batch_compiler
+from tenfold.transforms.call_op import call_op
+from tenfold.transforms.tracer import substituted
+
+
+class Expression:
+    """The nodes of results, on placeholders for all that they are made of."""
+
+    def __init__(self, name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> None:
+        self.name, self.inputs = name, tuple(inputs)
+        self.graph = Graph.of(outputs)
+        self.outputs = tuple(outputs)
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The Types of its results."""
+        return tuple([node.type for node in self.outputs])
+
+    @cached_property
+    def op(self) -> Op[...]:
+        """The operation whose calls compute it."""
+        return call_op(self.name, "control", self.graph, self.inputs, lines=True)
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Nobody computes it again: what is known of its op goes."""
+        if "op" in vars(self) and not ending():  # of modules nothing may be left by then
+            batch_compiler.forget(self.op.id)
+
+    def apply(self, given: Sequence[Array]) -> tuple[Array, ...]:
+        """Write it on other arrays."""
+        nodes = [_native.node_of(array) for array in given]
+        made = substituted(self.graph, dict(zip(self.inputs, nodes, strict=True)), lines=True)
+        return tuple([_native.array_of(node) for node in made])
+
+    def compute(self, given: Sequence[Value]) -> list[Value]:
+        """Compute it; raises Failure where it fails for its values."""
+        inputs = tuple([_native.value_array(value) for value in given])
+        made = _native.apply(self.op.id, inputs, self.op.bind().params)
+        nodes = [_native.node_of(array) for array in (made if isinstance(made, tuple) else (made,))]
+        failure = pipeline.compute(nodes)
+        if failure is not None:
+            raise Failure(failure)
+        return [value for node in nodes if (value := node.value()) is not None]
+
+    def repeat(
+        self,
+        operation: str,
+        carried: list[Value],
+        read: Sequence[Value],
+        shared: Sequence[Value],
+        written: Sequence[Value] = (),
+        *,
+        steps: int = -1,
+        reverse: bool = False,
+    ) -> None:
+        """Compute it so many times, or until its last result is false: on what it made last
+        (`carried`, which becomes what it makes in the end), a row of each array that is `read`, and
+        what is `shared`. A row of each array that is `written` takes what it makes besides.
+
+        Raises Failure, which says at which step of the operation, where one fails for its values.
+        """
+
+        def compute(step: int, nodes: list[Node]) -> None:
+            failure = pipeline.compute(nodes)
+            if failure is not None:
+                raise Failure(at_step(operation, step, failure))
+
+        op, params = self.op, self.op.bind().params
+        own = (carried, read, shared, written, steps, reverse)
+        _native.repeat(op.id, params, *own, compute, _pause)
+
+    def __repr__(self) -> str:
+        count = sum(node.op is not None for node in self.graph.nodes)
+        return f"<{self.name}: {count} operation{'s' if count != 1 else ''}>"
+
+    def __reduce__(self) -> NoReturn:
+        rule = f"{self.name!r} was traced from a function, which the reader does not have"
+        raise UnsupportedError("pickle", rule, remedy="compute the array first, with x.wait()")
+
+
+def _pause() -> None:
+    """Do nothing: Python gives the GIL to who waits for it, and hears of signals."""
+
+
+def at_step(operation: str, step: int, failure: Exception) -> Exception:
+    """Return a failure of a step as that of the loop, by another name."""
+    place = f"{operation}, step {step}"
+    if isinstance(failure, Explained):
+        within, rule = f"{place}: {failure.operation}", failure.rule
+        made: Exception = type(failure)(within, rule, failure.operands, failure.remedy)
+    else:
+        made = type(failure)(f"{place}: {failure}")
+    made.__cause__ = failure  # as `raise ... from` does
+    return made
+
+
+_expressions: WeakValueDictionary[Hashable, Expression] = WeakValueDictionary()
+_recent: Recent[Hashable, Expression] = Recent(256, "traced bodies")
+"""Alive though nothing reads them: a lambda that is written in a loop is traced anew each turn."""
+
+
+def expression(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Expression:
+    """Return the Expression of these nodes: one that there is, if it is the same."""
+    made = Expression(name, outputs, inputs)
+    key = _key(made)
+    found = _expressions.setdefault(key, made)
+    _recent[key] = found
+    return found
+
+
+def _key(made: Expression) -> Hashable:
+    places = {node: place for place, node in enumerate(made.inputs)}
+    lines = []
+    for node, inputs in zip(made.graph.nodes, made.graph.inputs, strict=True):
+        what: Hashable = places.get(node)
+        if node.is_scalar:
+            what = (type(node.scalar), repr(node.scalar))
+        elif what is None and not inputs and not node.pending:
+            what = node  # a value that it holds
+        elif what is None:
+            op = node.op.id if node.op is not None else None
+            what = (op, exact(node.params), node.origin)
+        lines.append((what, inputs, node.types))
+    return made.name, tuple(lines), made.graph.outputs, tuple([node.type for node in made.inputs])
+
+
+def exact(params: Any) -> Hashable:
+    """Return what tells parameters from all others: -0.0 from 0.0, but no NaN from another."""
+    if isinstance(params, tuple):
+        return tuple(map(exact, params))
+    return type(params), repr(params) if isinstance(params, (float, complex)) else params
+
+
+__all__ = ["Expression", "expression"]

@@ -1,0 +1,69 @@
+"""Masked loads and stores by functions, for processors that lack the instructions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native, settings
+from tenfold.codegen.llvm.module_emitter import render
+from tenfold.core.loop_ir import Kernel, Operand, Store
+from tenfold.core.scalar_ir import Body
+from tenfold.dtypes import DTYPES
+from tenfold.testing import assert_equal_bits
+
+CPUS = [
+    name
+    for name, level in settings.CPU_LEVELS.items()
+    if level <= _native.processor_level() and level <= 3
+]
+SIZES = (1, 31, 64, 65, 257)
+
+
+def kernel(dtype: str, steps: str) -> Kernel:
+    body = Body()
+    x = body.load(0, DTYPES[dtype])
+    operands = (Operand(DTYPES[dtype], steps), Operand(DTYPES[dtype], "1", written=True))
+    return Kernel(operands, tuple(body.instructions), (Store(1, (x.position,)),), lanes=32)
+
+
+@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize("dtype", ["int8", "float16", "int32", "float64", "complex64"])
+def test_packets_that_are_not_whole_have_the_bits_of_numpy(dtype: str, cpu: str) -> None:
+    with tn.options(device="cpu", cpu=cpu):
+        for size in SIZES:
+            values = np.arange(2 * size).reshape(2, size).astype(dtype)
+            x = tn.asarray(values)
+            assert_equal_bits(x + x, values + values)
+            assert_equal_bits(x[:, ::-1] + x[:, ::-1], (values + values)[:, ::-1])
+            assert_equal_bits(x.T + x.T, (values + values).T)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "steps", "smallest", "called"),
+    [
+        ("int8", "1", 1, False),
+        ("int8", "1", 4, True),
+        ("float32", "1", 4, False),
+        ("float32", "1", 16, True),
+        ("float32", "s", 4, True),
+        ("float32", "s", 1, False),
+    ],
+)
+def test_functions_stand_in_where_the_processor_lacks_an_instruction(
+    dtype: str, steps: str, smallest: int, called: bool
+) -> None:
+    text = render(kernel(dtype, steps), masks=smallest)
+    assert ("call <32 x " in text and "@masked." in text) == called
+    assert ("@llvm.masked.load" in text or "@llvm.masked.gather" in text) == (not called)
+
+
+def test_each_function_stands_once_in_a_module() -> None:
+    body = Body()
+    values = [body.load(i, DTYPES["int16"]) for i in range(3)]
+    total = values[0] + values[1] + values[2]
+    operands = [Operand(DTYPES["int16"], "1", written=i == 3) for i in range(4)]
+    stored = (Store(3, (total.position,)),)
+    text = render(Kernel(tuple(operands), tuple(body.instructions), stored, lanes=32), masks=4)
+    assert text.count("define internal") == 2

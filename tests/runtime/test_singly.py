@@ -1,0 +1,312 @@
+"""Graphs that were seen seldom: computed node by node, by loops that take any shape and layout."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tenfold as tn
+from tenfold import _native
+from tenfold.dtypes import FLOAT64
+from tenfold.inspect.profile import Profile
+from tenfold.jit.program import Programs
+from tenfold.ops.arithmetic import add
+from tenfold.schedule.generic_elementwise import Loop
+
+RANDOM = np.random.default_rng(3)
+
+
+def counted(make: Callable[[], tn.Array]) -> Profile:
+    with tn.profile() as p:
+        make().wait()
+    return p
+
+
+def is_single(make: Callable[[], tn.Array]) -> bool:
+    """Whether each operation is launched by itself."""
+    return "by itself until this has been computed" in make().explain("executed")
+
+
+def layouts(shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Values of a shape, or that broadcast to it, as they may lie in memory."""
+    plain = RANDOM.uniform(0.5, 2, shape)
+    doubled = np.repeat(plain, 2, axis=-1)[..., ::2] if shape else plain
+    turned = np.asfortranarray(plain)
+    thin = RANDOM.uniform(0.5, 2, tuple(1 if RANDOM.integers(2) else n for n in shape))
+    backwards = plain[(*(slice(None, None, -1) for _ in shape), ...)].copy()
+    found = [
+        plain,
+        doubled,
+        turned,
+        thin,
+        backwards[(*(slice(None, None, -1) for _ in shape), ...)],
+    ]
+    for each in found:
+        each.flags.writeable = False  # read where it lies
+    return found
+
+
+SHAPES = ((), (0,), (1,), (5,), (40,), (0, 3), (3, 0), (1, 1), (3, 5), (70, 3), (3, 70), (2, 3, 4),
+          (1, 4, 1, 3), (3, 2, 2, 2, 3), (17, 65), (4100,), (2, 4100))  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_any_layout_has_the_bits_of_numpy(shape: tuple[int, ...]) -> None:
+    for x in layouts(shape):
+        for y in layouts(shape):
+            if np.broadcast_shapes(x.shape, y.shape) != shape:
+                continue
+            a, b = tn.asarray(x), tn.asarray(y)
+            made, wanted = (a - b) * a / b, (x - y) * x / y
+            assert np.asarray(made).tobytes() == wanted.tobytes()
+            kept = tn.where(a > b, a, 2)
+            assert np.asarray(kept).tobytes() == np.where(x > y, x, 2.0).tobytes()
+
+
+def test_dtypes_meet_as_in_plans() -> None:
+    numbers = RANDOM.integers(0, 100, (6, 5))
+    for name in ("bool", "int8", "uint16", "int64", "float16", "bfloat16", "float32", "complex64"):
+        for other in ("uint8", "int32", "float32", "float64", "complex128"):
+            a, b = tn.astype(numbers, name).wait(), tn.astype(numbers[:1] + 1, other).wait()
+
+            def made(x: tn.Array = a, y: tn.Array = b) -> tn.Array:
+                return (x + y) * 2 - x * y
+
+            found = np.asarray(made())
+            with tn.options(tier=0):
+                assert found.tobytes() == np.asarray(made()).tobytes()
+
+
+def test_after_some_times_a_graph_is_planned_with_the_same_bits() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, 333))
+
+    def make() -> tn.Array:
+        return tn.exp(x) * 1.7 - tn.sqrt(x) / (x + 3.5)
+
+    first = np.asarray(make()).tobytes()
+    for _ in range(_native.OFTEN - 2):
+        assert counted(make).kernels == 6
+        assert np.asarray(make()).tobytes() == first
+        if not is_single(make):
+            break
+    for _ in range(_native.OFTEN):
+        make().wait()
+    assert counted(make).kernels == 1
+    assert np.asarray(make()).tobytes() == first
+
+
+def test_new_shapes_and_values_compile_nothing() -> None:
+    def make(n: int, scalar: float) -> tn.Array:
+        x = tn.asarray(RANDOM.uniform(1, 2, (n, 3)))
+        return (x * scalar - x) / x
+
+    make(2, 3.25).wait()
+    with tn.profile() as p:
+        for n in range(3, _native.OFTEN):
+            make(n, n / 7).wait()
+    assert (p.compiles, p.generic_compiles) == (0, 0)
+    assert p.kernels == 3 * (_native.OFTEN - 3)
+
+
+def halved(values: np.ndarray) -> tn.Array:
+    x = tn.asarray(values)
+    return tn.sqrt(x) / (x + 0.5) - x
+
+
+def test_ever_new_shapes_have_a_template_in_the_end(planned: list[int]) -> None:
+    for length in range(1000, 1000 + 2 * _native.OFTEN):
+        halved(RANDOM.uniform(1, 2, length)).wait()
+    assert 0 < len(planned) <= 4  # at most for few and for many elements, each with Sizes as well
+    known = len(planned)
+    for length in range(800, 850):
+        x = RANDOM.uniform(1, 2, length)
+        assert np.array_equal(np.asarray(halved(x)), np.sqrt(x) / (x + 0.5) - x)
+    assert len(planned) == known
+
+
+def test_a_structure_without_templates_is_not_planned_for_ever(planned: list[int]) -> None:
+    _native.use_templates(False)
+    try:
+        for length in range(100, 300):
+            halved(RANDOM.uniform(1, 2, length)).wait()
+    finally:
+        _native.use_templates(True)
+    assert 0 < len(planned) <= 4 * _native.OFTEN
+
+
+def test_what_others_see_is_not_written_over() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, 50))
+    middle = x * 3.5
+    result = (middle + 1) * middle - middle
+    values = np.asarray(result).copy()
+    seen = np.asarray(middle)
+    np.testing.assert_array_equal(seen, np.asarray(x) * 3.5)
+    np.testing.assert_array_equal(values, (seen + 1) * seen - seen)
+
+
+def test_memory_between_operations_is_used_again() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, 10_000))
+
+    def make() -> tn.Array:
+        y = x
+        for number in range(40):
+            y = y * 1.0625 + number / 7
+        return y
+
+    make().wait()
+    assert counted(make).allocations <= 1
+
+
+def test_a_value_that_fails_is_told_as_by_a_plan() -> None:
+    x, zero = tn.asarray([1, 2, 3]), tn.asarray([1, 0, 1])
+    with tn.options(tier=0):
+        planned = np.asarray((x // zero) * 2 + x)
+    np.testing.assert_array_equal(np.asarray((x // zero) * 2 + x), planned)
+    for tier in (0, "auto"):
+        with tn.options(tier=tier), pytest.raises(ValueError, match="power"):
+            (2 ** (x - 5) + x).wait()
+
+
+def test_only_small_graphs_without_products_go_so() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, (8, 8)))
+    assert is_single(lambda: x * 2.125 + x)
+    assert is_single(lambda: tn.sum(x * 2.125))
+    assert is_single(lambda: tn.sum(x))
+    assert not is_single(lambda: (x * 2.125)[0])
+    assert is_single(lambda: (x * 2.125)[2:])
+    assert not is_single(lambda: x @ x + x)
+    large = tn.asarray(np.ones(1 << 18))
+    assert not is_single(lambda: large * 2.125 + large)
+    assert not is_single(lambda: tn.sum(large) / 2)
+
+    def many() -> tn.Array:
+        y = x
+        for _ in range(600):
+            y = y * 1.25
+        return y
+
+    assert not is_single(many)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tier": 1}, {"fuse": False}, {"fast": True}, {"check_nans": True}, {"verify": True}],
+)
+def test_options_that_say_how_are_obeyed(options: dict[str, tn.settings.Value]) -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, 8))
+    with tn.options(**options):
+        assert not is_single(lambda: x * 2.125 + x)
+
+
+def test_rules_of_a_user_are_asked() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, 8))
+    (u,) = tn.rules.variables("u")
+    with tn.rules.using(tn.Rule("halved", u / 2.0, u * 0.5)):
+        assert not is_single(lambda: x / 2.0 + x)
+        assert "halved" in (x / 2.0 + x).explain("optimised")
+
+
+def test_threads_that_need_the_same_loop_at_once_agree() -> None:
+    x = np.arange(1, 200, dtype=np.int16)
+    found: list[np.ndarray] = []
+
+    def work() -> None:
+        for n in range(1, 30):
+            y = tn.asarray(x[:n])
+            found.append(np.asarray(tn.bitwise_xor(y, 5) * y) - np.bitwise_xor(x[:n], 5) * x[:n])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 * 29
+    assert not any(each.any() for each in found)
+
+
+def test_a_profile_names_each_operation() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, 9))
+    with tn.profile() as p:
+        (x * 7.25 + x).wait()
+    assert [(event.name, event.category) for event in p.events] == [
+        ("multiply", "kernel"),
+        ("add", "kernel"),
+    ]
+
+
+MOVEMENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "slice": lambda xp, x: x[1:],
+    "other start": lambda xp, x: x[2:] - x[1:-1],
+    "steps": lambda xp, x: x[::2, ::-3],
+    "element": lambda xp, x: x[2, :, 1],
+    "new axes": lambda xp, x: x[None, 1, ..., None],
+    "nothing": lambda xp, x: x[3:3],
+    "turned": lambda xp, x: xp.permute_dims(x, (2, 0, 1)),
+    "flipped": lambda xp, x: xp.flip(x),
+    "spread": lambda xp, x: xp.broadcast_to(x[1:2, :, :1], (4, 5, 6)),
+    "diagonal": lambda xp, x: xp.linalg.diagonal(x),
+    "reshaped": lambda xp, x: xp.reshape(x, (-1, 3)),
+    "reshaped from a turned one": lambda xp, x: xp.reshape(x.mT, (-1,)),
+    "split": lambda xp, x: xp.reshape(x[1:3], (2, 5, 2, 3)),
+    "view of a view of a view": lambda xp, x: xp.permute_dims(x[1:], (1, 2, 0))[1::2, None, ::-1],
+}
+
+
+@pytest.mark.parametrize("name", MOVEMENTS)
+def test_views_between_operations_are_made_without_plans(name: str) -> None:
+    values = RANDOM.uniform(0.5, 2, (4, 5, 6))
+
+    def made(xp: Any, x: Any) -> Any:
+        moved = MOVEMENTS[name](xp, x * 2)
+        return moved * moved - 1, moved
+
+    found, wanted = made(tn, tn.asarray(values)), made(np, values)
+    tn.eval(*found)
+    for one, other in zip(found, wanted, strict=True):
+        assert np.asarray(one).tobytes() == other.tobytes()
+        assert one.shape == other.shape
+
+
+def test_view_of_another_start_is_another_one() -> None:
+    x = tn.asarray(np.arange(10.0))
+    for start in range(1, 9):
+        assert np.asarray((x * 2)[start:] + 0).tolist() == list(np.arange(start, 10.0) * 2)
+        assert np.asarray((x * 2)[start] + 0) == 2 * start
+
+
+def test_memory_of_a_view_is_not_written_over_while_another_reads_it() -> None:
+    x = tn.asarray(np.arange(9.0))
+    y = x * 1
+    late, early = y[1:], y[:-1]
+    assert np.asarray((late + 1) * early).tolist() == [(n + 2) * n for n in range(8)]
+    shifted = (x * 1)[1:] + 1  # would write where it reads, one element before
+    assert np.asarray(shifted).tolist() == [n + 2.0 for n in range(8)]
+
+
+def test_views_of_complex_numbers_as_pairs() -> None:
+    x = tn.asarray(RANDOM.uniform(0, 1, (3, 2)))
+    made = tn.real(x * 1j) + tn.imag(x * 1j)
+    assert np.allclose(np.asarray(made), np.asarray(x))
+
+
+def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
+    loop = Loop(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
+    key = loop, "native"
+    with tn.options(cache=True, cache_dir=str(tmp_path / "kernels")):
+        first, second, third = Programs(), Programs(), Programs()
+        assert first.there(*key) is None
+        first.compiled(*key, optimised=False)
+        program, quick = second.there(*key), second.quick.get(key)
+        assert quick is not None
+        assert program is quick.program
+        second.compiled(*key, optimised=True)
+        found = third.there(*key)
+        assert found is not None
+        assert found is third.optimised.get(key)
+        assert third.there(*key) is found
+        assert key not in third.quick
