@@ -1,8 +1,7 @@
 # Every habit of the house by name. They use the `python3` on the path (or PYTHON=...), with Tenfold
 # and its `test` extra installed there: `make develop` does that once.
 PYTHON ?= python3
-NATIVE := $(wildcard native/*.h native/*.cpp native/bindings/*.h native/bindings/*.cpp \
-                     native/tests/*.h native/tests/*.cpp)
+NATIVE := $(wildcard native/*/*.h native/*/*.cpp)
 CMAKE ?= cmake
 STRESS_SECONDS ?= 60
 SOAK_MINUTES ?= 20
@@ -68,7 +67,7 @@ format: ## rewrite Python and C++ as lint wants them
 
 tidy: ## clang-tidy over the native core (slow)
 	$(CMAKE) -S . -B build/tidy -DTENFOLD_TESTS=ON -DCMAKE_CXX_COMPILER=clang++
-	clang-tidy -p build/tidy --quiet $(wildcard native/*.cpp)
+	clang-tidy -p build/tidy --quiet $(filter-out native/python/% native/tests/%,$(wildcard native/*/*.cpp))
 
 types: ## mypy --strict
 	$(PYTHON) -m mypy --strict

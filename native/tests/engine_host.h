@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "../engine.h"
 #include "check.h"
+#include "engine/engine.h"
 
 namespace tenfold {
 

@@ -1,6 +1,6 @@
 // Small pieces from which the native tests build graphs without Python.
 #pragma once
-#include "../node.h"
+#include "ir/node.h"
 
 namespace tenfold::testing {
 

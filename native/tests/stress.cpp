@@ -5,13 +5,13 @@
 #include <random>
 #include <thread>
 
-#include "../lock.h"
-#include "../pool.h"
-#include "../release.h"
-#include "../walk.h"
-#include "../workers.h"
 #include "check.h"
 #include "graphs.h"
+#include "ir/linearize.h"
+#include "memory/allocation_pool.h"
+#include "memory/deferred_decref.h"
+#include "threads/fork_safe_lock.h"
+#include "threads/worker_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

@@ -1,13 +1,14 @@
-// Sums: an operation on elements, its loops written by hand, and how the tests of `singly.h` build
-// graphs of them. A sum of up to three arrays and any scalars, each array float64.
+// Sums: an operation on elements, its loops written by hand, and how the tests of
+// `exec/op_interpreter.h` build graphs of them. A sum of up to three arrays and any scalars, each
+// array float64.
 #pragma once
 #include <algorithm>
 #include <string_view>
 
-#include "../shapes.h"
-#include "../singly.h"
 #include "check.h"
+#include "exec/op_interpreter.h"
 #include "graphs.h"
+#include "ir/inferred_shapes.h"
 
 namespace tenfold::testing {
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "../assigning.h"
-#include "../intern.h"
+#include "exec/part_copy.h"
+#include "ir/intern.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

@@ -1,7 +1,7 @@
 // Entries: whatever is not as it was written is refused, and nothing outside the bytes is read.
-#include "../entry.h"
-#include "../sha256.h"
 #include "check.h"
+#include "jit/cache_entry.h"
+#include "jit/sha256.h"
 
 #include <cstdlib>
 #include <cstring>

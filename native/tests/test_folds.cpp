@@ -9,7 +9,8 @@ namespace {
 
 enum What : uint8_t { total, largest };
 
-// As the kernels of `tenfold/schedule/generic_reduction.py`; a unit is a row, or a part of the columns.
+// As the kernels of `tenfold/schedule/generic_reduction.py`; a unit is a row, or a part of the
+// columns.
 template <What WHAT, bool COLUMN, bool STRIDED>
 int64_t fold_up(void** buffers, const int64_t* sizes, const double*, void* scratch, int64_t begin,
                 int64_t end) {

@@ -4,10 +4,10 @@
 #include <thread>
 #include <unistd.h>
 
-#include "../lock.h"
-#include "../pool.h"
 #include "engine_host.h"
 #include "graphs.h"
+#include "memory/allocation_pool.h"
+#include "threads/fork_safe_lock.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

@@ -1,7 +1,7 @@
 // A guarded block is readable and writable as far as it goes; a byte before or behind it stops the
 // process, as does a byte of what was freed.
-#include "../guard_pages.h"
 #include "check.h"
+#include "memory/guard_pages.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,6 @@
 // A library has the fewest threads that its holders ask for, and what it had when all are gone.
-#include "../library.h"
 #include "check.h"
+#include "threads/blas_threads.h"
 
 #include <atomic>
 #include <thread>

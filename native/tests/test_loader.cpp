@@ -1,11 +1,11 @@
 // Code that is loaded runs, beside code that others load, and in the child of a fork; the hash is
 // that of the standard.
-#include "../entry.h"
-#include "../loader.h"
-#include "../lock.h"
-#include "../processor.h"
-#include "../sha256.h"
 #include "check.h"
+#include "jit/cache_entry.h"
+#include "jit/code_loader.h"
+#include "jit/processor.h"
+#include "jit/sha256.h"
+#include "threads/fork_safe_lock.h"
 
 #include <cstring>
 #include <fstream>

@@ -1,6 +1,6 @@
 // Locks: one holder at a time, waiters that get their turn after a long one, and forks, whose child
 // finds every Lock free and what it protects whole.
-#include "../lock.h"
+#include "threads/fork_safe_lock.h"
 
 #include <chrono>
 #include <memory>

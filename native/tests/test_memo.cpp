@@ -1,6 +1,6 @@
 // The memo answers what it was told, tells combinations apart, and stays within its capacity.
-#include "../memo.h"
 #include "check.h"
+#include "dispatch/inference_cache.h"
 #include "graphs.h"
 
 using namespace tenfold;

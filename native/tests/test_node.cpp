@@ -1,8 +1,8 @@
 // Nodes: kinds and depths compose, a published node drops its inputs, readers are found, a long
 // chain is freed and walked without recursion, scalars are held against the range of their dtype.
-#include "../walk.h"
 #include "check.h"
 #include "graphs.h"
+#include "ir/linearize.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

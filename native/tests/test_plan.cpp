@@ -1,13 +1,13 @@
 // Keys and bound plans: what a key tells apart, a replay of a launch, of a product with scales, a
 // result that is written over its operand, a failure that publishes nothing, readers that wait for
 // a claim.
-#include "../plan.h"
+#include "exec/executable.h"
 
 #include <thread>
 
-#include "../part.h"
 #include "check.h"
 #include "graphs.h"
+#include "ir/slice_params.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

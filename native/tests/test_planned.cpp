@@ -2,8 +2,8 @@
 // with what was captured at the push; several results as one chain.
 #include <thread>
 
-#include "../counters.h"
 #include "engine_host.h"
+#include "threads/counters.h"
 
 using namespace tenfold;
 

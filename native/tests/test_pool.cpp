@@ -1,8 +1,8 @@
 // The pool hands out aligned blocks, reuses them, keeps at most its cap, refuses the impossible,
 // and fails when a test asks for it.
-#include "../counters.h"
-#include "../pool.h"
 #include "check.h"
+#include "memory/allocation_pool.h"
+#include "threads/counters.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,8 +3,8 @@
 #include <random>
 #include <thread>
 
-#include "../counters.h"
 #include "engine_host.h"
+#include "threads/counters.h"
 
 using namespace tenfold;
 

@@ -1,11 +1,11 @@
 // What an operation makes of new shapes: broadcasts and reductions, what is left to Python's rules,
 // what is remembered of them, and how much.
-#include "../shapes.h"
+#include "ir/inferred_shapes.h"
 
 #include <thread>
 
-#include "../part.h"
 #include "check.h"
+#include "ir/slice_params.h"
 
 using namespace tenfold;
 

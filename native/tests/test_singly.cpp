@@ -2,7 +2,7 @@
 // a result takes, what a failure leaves, which graphs are small enough.
 #include "sums.h"
 
-#include "../pool.h"
+#include "memory/allocation_pool.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

@@ -1,5 +1,5 @@
 // Slab: what is made lies in a row once all was freed, and threads free what others have made.
-#include "../slab.h"
+#include "memory/slab.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,12 +1,12 @@
 // Templates: what a form tells apart, a plan for other lengths with its sizes, types and memory,
 // guards, formulas that have no result, lengths that were inferred otherwise, and the caches.
-#include "../template.h"
+#include "exec/symbolic_executable.h"
 
 #include <thread>
 
-#include "../part.h"
 #include "check.h"
 #include "graphs.h"
+#include "ir/slice_params.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

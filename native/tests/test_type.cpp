@@ -1,8 +1,8 @@
 // Types and Params are interned: equality is identity, and what nobody owns leaves the table.
-#include "../params.h"
-#include "../release.h"
-#include "../type.h"
 #include "check.h"
+#include "ir/params.h"
+#include "ir/type.h"
+#include "memory/deferred_decref.h"
 
 using namespace tenfold;
 

@@ -1,7 +1,7 @@
 // Walks: by what the nodes of one are told apart.
-#include "../walk.h"
 #include "check.h"
 #include "graphs.h"
+#include "ir/linearize.h"
 
 using namespace tenfold;
 using namespace tenfold::testing;

@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <vector>
 
-#include "../pool.h"
-#include "../workers.h"
 #include "check.h"
+#include "memory/allocation_pool.h"
+#include "threads/worker_pool.h"
 
 using namespace tenfold;
 

@@ -2,7 +2,8 @@
 
 Takes what a module keeps, hands it back as long as there is room: what was not asked for longest
 goes first. Whoever makes a cache puts it in the list by giving it a name; native code has a list of
-its own (`native/caches.h`). `tn.trim` empties all of them, `tenfold doctor` shows them.
+its own (`native/memory/cache_registry.h`). `tn.trim` empties all of them, `tenfold doctor` shows
+them.
 
 A table that cannot grow without end, for it has an entry for each operation, dtype or routine of a
 library, is no cache, nor is what is noted of an object as long as that lives.

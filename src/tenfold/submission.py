@@ -2,7 +2,7 @@
 
 `eval` computes small arrays at once: that takes less than waking a thread for it. Large ones it
 submits to an engine of their own, which computes one submission after the other, in their order;
-who needs a value of one that has not ended waits for it (`native/submission.h`).
+who needs a value of one that has not ended waits for it (`native/engine/submission.h`).
 
 >>> import tenfold as tn
 >>> x = eval(tn.ones((1000, 1000)) * 2)  # returns at once

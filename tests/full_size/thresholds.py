@@ -5,7 +5,7 @@ the renderer and the devices, and `constexpr` numbers of the native core. Hands 
 sides of each. A new constant is a length in elements unless `NOT_LENGTHS` says what else it is, so
 it makes new tests.
 
->>> "plan.traverse.RANGE" in constants()
+>>> "schedule.loop_schedule.RANGE" in constants()
 True
 >>> lengths(8)[:4]
 (1, 2, 3, 4)
@@ -24,11 +24,21 @@ import tenfold
 
 MOST_BYTES = 64 << 20
 """Of one array."""
-ROOMS = ("plan", "devices", "render", "ir.kernel")
+ROOMS = ("schedule", "runtime", "jit", "codegen", "core.loop_ir")
 NATIVE = (
-    "singly folds batch columns groups schedule alike submission products equal template".split()
+    "op_interpreter",
+    "reduction_kernels",
+    "operator_batch",
+    "stacking",
+    "dynamic_batching",
+    "agenda",
+    "batch_signature",
+    "submission",
+    "batched_products",
+    "cse",
+    "symbolic_executable",
 )
-"""The files of the native core that decide how arrays are computed: native/*.cpp, *.h."""
+"""The files of the native core that decide how arrays are computed: native/*/*.cpp, *.h."""
 
 CAPACITY = "entries of a cache"
 COST = "a weight of cost, not of elements"
@@ -36,81 +46,81 @@ CODE = "a number of a file format or of an interface"
 NODES = "nodes or parts of a graph, not elements"
 LAUNCHES = "launches, not elements"
 NOT_LENGTHS = {
-    "devices.cpu.MOST_PLANS": CAPACITY,
-    "devices.cpu.LONGEST": NODES,
-    "devices.cpu.PIECE": NODES,
-    "devices.entry.FORMAT": CODE,
-    "devices.entry.HASH": CODE,
-    "devices.entry.LARGEST": CODE,
-    "devices.factorise.STEPS": CAPACITY,
-    "devices.files.OWN": CODE,
-    "devices.files.DIRECTORY": CODE,
-    "devices.kept.PLACES": CAPACITY,
-    "devices.lapack.QUERIES": CAPACITY,
-    "devices.linking.HELD": CODE,
-    "devices.linking.WRITTEN": CODE,
-    "devices.linking.ENTRIES": CODE,
-    "devices.linking.SYMBOLS": CODE,
-    "devices.linking.BARE": CODE,
-    "devices.linking.WIDEST": CODE,
-    "devices.loops.LENGTH": CODE,
-    "devices.loops.STRIDE": CODE,
-    "devices.loops.PART": CODE,
-    "devices.loops.NOTHING": CODE,
-    "devices.multiply.STEPS": CAPACITY,
-    "devices.products.LARGEST": "more than memory holds",
-    "devices.program.QUICK": "a level of LLVM's optimisation",
-    "devices.program.OPTIMISED": "a level of LLVM's optimisation",
-    "devices.program.USES_WORTH_OPTIMISING": LAUNCHES,
-    "devices.program.REPLAYS": LAUNCHES,
-    "devices.program.LATER": LAUNCHES,
-    "devices.program.LATEST": LAUNCHES,
-    "devices.program.MOST_PROGRAMS": CAPACITY,
-    "devices.store.SWEPT": CAPACITY,
-    "plan.alias.CHOICES": NODES,
-    "plan.cut.LARGEST_BODY": NODES,
-    "plan.cut.FORMULA_WEIGHT": COST,
-    "plan.cut.MOST_CROSSING": NODES,
-    "plan.fold_loop.OUTER": "axes",
-    "plan.overlap.STEPS": "steps of a search",
-    "plan.packets.FORMULA_WEIGHT": COST,
-    "plan.packets.SHORT_BODY": NODES,
-    "plan.packets.LONG_BODY": NODES,
-    "plan.runs.MOST_PARTS": NODES,
-    "plan.runs.FEWER": NODES,
-    "plan.runs.FEW": NODES,
-    "plan.scattered.LARGER": "a ratio of two sizes",
-    "plan.sized.WORDS": CODE,
-    "plan.traverse.STREAMED_SHARE": "a ratio of two sizes",
-    "plan.traverse.WIDE_PARTS": "parts of a fold",
-    "render.library_determinant.LARGE": "an exponent",
-    "render.library_determinant.SMALL": "an exponent",
-    "render.library_determinant.SHIFT": "an exponent",
-    "render.library_determinant.MOST": "an exponent",
-    "render.row.LANE_SLOTS": "slots of a counter",
-    "render.row.BLOCK_LEVELS": "more than memory holds",
-    "render.column.LANE_LEVELS": "levels of a tree",
-    "native.groups.FEW": NODES,
-    "native.groups.WIDTH": NODES,
-    "native.groups.SPARSE": "a ratio of two sizes",
-    "native.groups.MOST_BYTES": "of a group of many nodes: tests/graphs",
-    "native.groups.SOON": NODES,
-    "native.products.FORMS": CODE,
-    "native.products.SIZES": CODE,
-    "native.schedule.ENOUGH": NODES,
-    "native.singly.LONG": NODES,
-    "native.singly.MOST_LAUNCHES": LAUNCHES,
-    "native.singly.SMALL_SHARE": "a ratio of two sizes",
+    "runtime.cpu.MOST_PLANS": CAPACITY,
+    "runtime.cpu.LONGEST": NODES,
+    "runtime.cpu.PIECE": NODES,
+    "jit.cache_entry.FORMAT": CODE,
+    "jit.cache_entry.HASH": CODE,
+    "jit.cache_entry.LARGEST": CODE,
+    "runtime.lapack.dispatch.STEPS": CAPACITY,
+    "jit.atomic_write.OWN": CODE,
+    "jit.atomic_write.DIRECTORY": CODE,
+    "jit.kernel_cache.PLACES": CAPACITY,
+    "runtime.lapack.drivers.QUERIES": CAPACITY,
+    "jit.object_image.HELD": CODE,
+    "jit.object_image.WRITTEN": CODE,
+    "jit.object_image.ENTRIES": CODE,
+    "jit.object_image.SYMBOLS": CODE,
+    "jit.object_image.BARE": CODE,
+    "jit.object_image.WIDEST": CODE,
+    "runtime.op_kernels.LENGTH": CODE,
+    "runtime.op_kernels.STRIDE": CODE,
+    "runtime.op_kernels.PART": CODE,
+    "runtime.op_kernels.NOTHING": CODE,
+    "runtime.blas.multiply.STEPS": CAPACITY,
+    "runtime.blas.product_dispatch.LARGEST": "more than memory holds",
+    "jit.program.QUICK": "a level of LLVM's optimisation",
+    "jit.program.OPTIMISED": "a level of LLVM's optimisation",
+    "jit.program.USES_WORTH_OPTIMISING": LAUNCHES,
+    "jit.program.REPLAYS": LAUNCHES,
+    "jit.program.LATER": LAUNCHES,
+    "jit.program.LATEST": LAUNCHES,
+    "jit.program.MOST_PROGRAMS": CAPACITY,
+    "jit.disk_cache.SWEPT": CAPACITY,
+    "schedule.dependence.CHOICES": NODES,
+    "schedule.kernel_splitting.LARGEST_BODY": NODES,
+    "schedule.kernel_splitting.FORMULA_WEIGHT": COST,
+    "schedule.kernel_splitting.MOST_CROSSING": NODES,
+    "schedule.generic_reduction.OUTER": "axes",
+    "schedule.strided_overlap.STEPS": "steps of a search",
+    "schedule.vector_width.FORMULA_WEIGHT": COST,
+    "schedule.vector_width.SHORT_BODY": NODES,
+    "schedule.vector_width.LONG_BODY": NODES,
+    "schedule.update_coalescing.MOST_PARTS": NODES,
+    "schedule.update_coalescing.FEWER": NODES,
+    "schedule.update_coalescing.FEW": NODES,
+    "schedule.materialize_views.LARGER": "a ratio of two sizes",
+    "schedule.symbolic_graph.WORDS": CODE,
+    "schedule.loop_schedule.STREAMED_SHARE": "a ratio of two sizes",
+    "schedule.loop_schedule.WIDE_PARTS": "parts of a fold",
+    "codegen.lapack.determinant.LARGE": "an exponent",
+    "codegen.lapack.determinant.SMALL": "an exponent",
+    "codegen.lapack.determinant.SHIFT": "an exponent",
+    "codegen.lapack.determinant.MOST": "an exponent",
+    "codegen.llvm.reduce_inner.LANE_SLOTS": "slots of a counter",
+    "codegen.llvm.reduce_inner.BLOCK_LEVELS": "more than memory holds",
+    "codegen.llvm.reduce_outer.LANE_LEVELS": "levels of a tree",
+    "native.dynamic_batching.FEW": NODES,
+    "native.dynamic_batching.WIDTH": NODES,
+    "native.dynamic_batching.SPARSE": "a ratio of two sizes",
+    "native.dynamic_batching.MOST_BYTES": "of a group of many nodes: tests/graphs",
+    "native.dynamic_batching.SOON": NODES,
+    "native.batched_products.FORMS": CODE,
+    "native.batched_products.SIZES": CODE,
+    "native.agenda.ENOUGH": NODES,
+    "native.op_interpreter.LONG": NODES,
+    "native.op_interpreter.MOST_LAUNCHES": LAUNCHES,
+    "native.op_interpreter.SMALL_SHARE": "a ratio of two sizes",
     "native.submission.MOST_NODES": NODES,
-    "native.template.AGEING": CAPACITY,
-    "native.template.CAPACITY": CAPACITY,
-    "native.template.MOST_NODES": NODES,
-    "native.template.MOST_TEMPLATES": CAPACITY,
-    "native.template.MOST_TRIES": CAPACITY,
-    "native.template.PLACES": CAPACITY,
-    "native.template.SEEN": CAPACITY,
-    "native.columns.SOON": NODES,
-    "native.equal.WORTH_IT": NODES,
+    "native.symbolic_executable.AGEING": CAPACITY,
+    "native.symbolic_executable.CAPACITY": CAPACITY,
+    "native.symbolic_executable.MOST_NODES": NODES,
+    "native.symbolic_executable.MOST_TEMPLATES": CAPACITY,
+    "native.symbolic_executable.MOST_TRIES": CAPACITY,
+    "native.symbolic_executable.PLACES": CAPACITY,
+    "native.symbolic_executable.SEEN": CAPACITY,
+    "native.stacking.SOON": NODES,
+    "native.cse.WORTH_IT": NODES,
 }
 """Why each of these constants is not a number of elements, of bytes or of multiply-adds."""
 
@@ -148,8 +158,8 @@ def _capital_names(tree: ast.Module) -> Iterator[str]:
 def _native_constants() -> Iterator[tuple[str, int]]:
     native = Path(__file__).parents[2] / "native"
     for stem in NATIVE:
-        for path in (native / f"{stem}.cpp", native / f"{stem}.h"):
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
+        for path in sorted(native.glob(f"*/{stem}.*")):
+            text = path.read_text(encoding="utf-8")
             for line in re.findall(r"constexpr (?:std::)?\w+ ([A-Z][^;]*);", text):
                 for name, value in re.findall(r"([A-Z][A-Z_]+) = ([^,]*)", line):
                     number = _number(value)

@@ -31,8 +31,8 @@ from tenfold.errors import DeviceError, DTypeError, Explained, message
 
 P = ParamSpec("P")
 MOST_OPERANDS = 3
-"""Of an operation on elements that native code calls (native/bindings/functions.cpp)."""
-Params = tuple[Any, ...]  # what the core can give a canonical form: see native/bindings/tables.cpp
+"""Of an operation on elements that native code calls (native/python/function_objects.cpp)."""
+Params = tuple[Any, ...]  # what the core can give a canonical form: native/python/type_tables.cpp
 
 
 class Kind(IntFlag):
@@ -253,15 +253,15 @@ class Op(Operation[P]):
     shapes: str = ""
     """How the shape of its one result follows, where dtypes do not depend on it: "broadcast" from
     all operands, "reduced" by the axes that params begin with, "permuted" by them; "": as `rule`
-    says. Of new shapes `rule` is not asked then (native/shapes.cpp)."""
+    says. Of new shapes `rule` is not asked then (native/ir/inferred_shapes.cpp)."""
     by_itself: bool = False
     """Whether it may be computed before what reads it is looked at: of rules, only such as leave
-    all bits match it together with others that may (native/singly.cpp)."""
+    all bits match it together with others that may (native/exec/op_interpreter.cpp)."""
     follow: str = ""
     """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
     "ranks" (and dtypes) of its arrays, their "types", "types of wholes" where these are no views,
     "options" (and "types") where these matter too; "" more, as values.
-    Alike calls are bound once (native/bindings/functions.cpp)."""
+    Alike calls are bound once (native/python/function_objects.cpp)."""
     accumulates: Callable[..., int | None] | None = None
     """For what adds to one of its operands, and may do so in that one's memory: the operand's
     position, from the params."""

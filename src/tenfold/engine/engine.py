@@ -1,7 +1,7 @@
 """Engine: operators are pushed and run when their inputs are there, many at once.
 
 Takes operators and their inputs, hands on Handles of future values. What runs when is native
-(`native/engine.h`); Python describes operators, runs users', and says errors.
+(`native/engine/engine.h`); Python describes operators, runs users', and says errors.
 
 >>> import tenfold as tn
 >>> with tn.Engine(threads=2) as engine:

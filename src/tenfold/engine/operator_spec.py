@@ -34,7 +34,7 @@ MOST = 255
 
 
 class Description(NamedTuple):
-    """What native code is told of an operator (native/bindings/engine.cpp)."""
+    """What native code is told of an operator (native/python/engine_bindings.cpp)."""
 
     kind: int
     pure: bool

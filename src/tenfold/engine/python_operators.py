@@ -25,7 +25,7 @@ from tenfold.errors import Explained, RunError, message
 
 
 class Kind(IntEnum):
-    """How an operator runs: Operation::Kind of native/future.h."""
+    """How an operator runs: Operation::Kind of native/engine/future.h."""
 
     ELEMENTS = 1
     PRODUCT = 2

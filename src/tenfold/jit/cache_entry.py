@@ -1,8 +1,8 @@
 r"""Entry: one compiled kernel as the bytes of a file.
 
 Takes machine code and what it was made of, hands on bytes. Native code reads them
-(native/entry.cpp): nothing in them is believed before the hash over all of them is right. The
-numbers are little-endian:
+(native/jit/cache_entry.cpp): nothing in them is believed before the hash over all of them is right.
+The numbers are little-endian:
 
 | Bytes | What |
 |---|---|

@@ -2,7 +2,7 @@
 
 Takes what native code has found of a node, an operation, its parameters, dtypes and how its array
 operands lie, hands on what it needs to launch the loop of all such nodes, or to make the view that
-a movement is (`native/singly.cpp`).
+a movement is (`native/exec/op_interpreter.cpp`).
 
 >>> sizes("1s")
 [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 0, 0), (3, 0, 0)]
@@ -25,7 +25,7 @@ from tenfold.schedule.generic_elementwise import Loop, form_of
 from tenfold.settings import get
 
 LENGTH, STRIDE, PART, NOTHING = range(4)
-"""What native code calls the sizes of a kernel: Loop::What in native/loops.h."""
+"""What native code calls the sizes of a kernel: Loop::What in native/exec/strided_kernels.h."""
 
 
 def loop(

@@ -1,7 +1,7 @@
 """Fold loops: reductions along one axis by themselves, compiled once for any shape and layout.
 
 Takes what native code has found of a node, an operation, dtypes and how the operand lies, hands on
-what it needs to launch the loop of all such nodes (`native/folds.cpp`).
+what it needs to launch the loop of all such nodes (`native/exec/reduction_kernels.cpp`).
 
     kernel, made, lanes, parts = fold_loop(sum, x.dtype, x.dtype, x.dtype, True, False, True, True)
 """
@@ -29,7 +29,7 @@ def fold_loop(
     leaves: bool,
 ) -> tuple[EntryPoint, np.dtype, int, int]:
     """Return where the kernel is, the dtype it writes and, of a column, the elements of a packet
-    and the parts of a partial result: `FoldLoop` in native/folds.h.
+    and the parts of a partial result: `FoldLoop` in native/exec/reduction_kernels.h.
     """
     found = FoldLoop(op, source, operand, result, column, strided, enters, leaves)
     # one that is compiled quickly takes three times as long

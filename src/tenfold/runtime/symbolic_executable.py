@@ -3,8 +3,8 @@
 Takes what binds a plan for the lengths of an example, once its structure has come with others, and
 plans the graph again with Sizes for lengths (`core/symbolic/sym_int.py`). Where that leads to the
 same instructions, every number among them is a formula, and what was decided on the way is a guard:
-native code computes both for new lengths, and replays (`native/template.h`). What cannot be done so
-is planned anew for all lengths, as before.
+native code computes both for new lengths, and replays (`native/exec/symbolic_executable.h`). What
+cannot be done so is planned anew for all lengths, as before.
 
 >>> import numpy as np
 >>> import tenfold as tn

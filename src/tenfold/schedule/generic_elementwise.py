@@ -2,7 +2,7 @@
 
 Takes an operation, its parameters and dtypes, and how array operands lie along the inner axis,
 hands on its kernel of two axes, which native code launches for any node of that kind
-(`native/singly.cpp`). The kernels of plans, which fuse operations, have the same bits.
+(`native/exec/op_interpreter.cpp`). The kernels of plans, which fuse operations, have the same bits.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.arithmetic import add

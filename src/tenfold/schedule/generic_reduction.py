@@ -2,7 +2,7 @@
 
 Takes the operation, dtypes, whether elements enter and results leave, and how the operand lies,
 hands on its kernel of two outer axes, which native code launches for any node of that kind
-(`native/folds.cpp`). It folds in the tree of every plan: both have the same bits.
+(`native/exec/reduction_kernels.cpp`). It folds in the tree of every plan: both have the same bits.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.reduce import sum

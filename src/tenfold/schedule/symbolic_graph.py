@@ -112,7 +112,7 @@ def _refuse_layout(node: Node) -> None:
 
 
 WORDS = 4
-"""Of each axis, of which native code tells what is taken (`native/part.cpp`)."""
+"""Of each axis, of which native code tells what is taken (`native/ir/slice_params.cpp`)."""
 
 
 def _sized_picks(node: Node, array: Type, shape: Shape) -> Params:

@@ -1,8 +1,9 @@
 """Groups: nodes of a large graph that do the same are computed together, as one expression.
 
 Takes an operation, or a call of a traced function, with what its members read side by side, as
-native code has put it there (`native/groups.h`), hands on their results side by side. The
-expression is made once for equal groups, by the batch rules; then its nodes are made anew for each.
+native code has put it there (`native/exec/dynamic_batching.h`), hands on their results side by
+side. The expression is made once for equal groups, by the batch rules; then its nodes are made anew
+for each.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Takes the operands of `tn.scan`, `tn.while_loop` and `tn.cond` (`transforms/control_flow.py`) with
 the Expressions of their functions as parameters, hands on their results. A step is a call of its
-Expression: planned once, replayed by native code (`native/bindings/repeating.cpp`) as often as
+Expression: planned once, replayed by native code (`native/python/scan_loop.cpp`) as often as
 there are steps. The batch rules write the Expression for all members.
 
 Operands are in this order: of a scan the carry, then what it has a row of for each step; of a

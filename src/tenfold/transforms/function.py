@@ -108,7 +108,8 @@ class Call:
 
 
 class Function:
-    """The calls of a function that native code does not remember; see `native/bindings/calls.cpp`.
+    """The calls of a function that native code does not remember; see
+    `native/python/call_cache.cpp`.
 
     `caller` is what the user has.
     """

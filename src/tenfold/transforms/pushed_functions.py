@@ -1,7 +1,7 @@
 """Pushed: traced functions on an engine, what native code asks of Python for them.
 
 Takes a Function and what was given to `engine.push` with it, Handles in the place of Arrays, hands
-on a trace for these (`native/bindings/pushed_calls.cpp` replays it), or what calls the function
+on a trace for these (`native/python/pushed_calls.cpp` replays it), or what calls the function
 when its inputs are there.
 
 >>> import tenfold as tn

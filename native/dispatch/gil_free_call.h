@@ -1,0 +1,46 @@
+// Planned: what a plan computes without Python, and so without the GIL: Python has made the plan
+// once, for leaves of some Types, and it is replayed for others of these.
+#pragma once
+#include "engine/future.h"
+#include "exec/op_interpreter.h"
+
+namespace tenfold {
+
+struct Planned {
+    std::atomic<uint32_t> references{1};
+    std::unique_ptr<Pattern> pattern; // its walk is like that of the plan
+    std::vector<uint32_t> outputs;    // where the results stand in it
+    Ref<BoundPlan> plan;              // null: none that needs no Python
+    std::vector<int64_t> moved;       // as its key has it
+    static void destroy(Planned* planned) { delete planned; }
+};
+
+// Runs one for some leaves after the other.
+class Replaying : Surroundings {
+  public:
+    // `first`: what is launched is counted, until something has been.
+    Replaying(const Planned& planned, bool& first);
+
+    // In the order of the pattern's leaves. False for what the plan cannot read.
+    bool give(std::size_t leaf, const Ref<Value>& value);
+    // The results, chained; empty where a part of it failed.
+    Ref<Value> run();
+    void count(Counter counter) override;
+
+  private:
+    Result launch(Work& work) override;
+    void publish(Node* node, Ref<Value> value) override;
+
+    const Planned& planned_;
+    bool& first_;
+    Walked walked_;
+    Key key_; // no more than what is moved
+    std::vector<Ref<Value>> made_;
+};
+
+// Computes what members give that have no Answer, each by itself; nothing where another way is to
+// be tried.
+void run_planned(const Planned& planned, std::span<const Ref<Future>> members,
+                 std::span<Answer> made, bool first);
+
+} // namespace tenfold

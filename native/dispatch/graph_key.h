@@ -1,0 +1,44 @@
+// The key of a walk: everything a plan may depend on, as words that are compared in full. Types,
+// parameters and inferences count by identity, so a kept Key holds them: their addresses cannot be
+// taken over. A Python scalar counts by its form alone, unless its value is one that rules know;
+// the parts that are taken of an array, or replaced, by where they begin from the first of them on,
+// if nothing else reads the array: then it is as if the array were moved. A key may be exact in
+// both.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/linearize.h"
+
+namespace tenfold {
+
+// Numbers that rewrite rules may tell from others: halves of whole numbers up to 16, and what is
+// not finite.
+bool is_notable(const Scalar& scalar);
+
+// The word or words of a Python scalar; with its value where it is notable, or `exact`.
+void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words);
+
+struct Key {
+    enum Exact : uint8_t { by_form = 0, scalars = 1, parts = 2 };
+
+    std::vector<uint64_t> words;
+    // For each walked node the bytes by which its memory counts as moved; empty when none is.
+    std::vector<int64_t> moved;
+
+    // Writes over what it has; false for a walk that cannot be planned: it holds a placeholder.
+    bool write(const Walked& walked, std::span<const uint64_t> options, uint8_t exact);
+};
+
+// What the addresses in a key belong to.
+struct Owned {
+    std::vector<Ref<Type>> types;
+    std::vector<Ref<Params>> params;
+    std::vector<Ref<Inference>> inferences;
+
+    Owned() = default;
+    explicit Owned(const Walked& walked);
+};
+
+} // namespace tenfold

@@ -1,0 +1,187 @@
+// Future: what an operator that was pushed will be, or is: its inputs while it is pending, its
+// value or its failure from then on. A Handle of Python's names one.
+#pragma once
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/node.h"
+#include "threads/futex.h"
+
+namespace tenfold {
+
+class Engine;
+struct Batcher;
+struct Future;
+struct Planned;
+
+// The options that were in force where something was pushed.
+struct Submitted {
+    std::atomic<uint32_t> references{1};
+    uint64_t number = 0;     // equal options have equal numbers
+    bool usual = true;       // whether elements may be computed by rows
+    void* context = nullptr; // Python's, in which they are in force; owned
+    static void destroy(Submitted* submitted);
+};
+
+// What was pushed: an operation of tenfold, or a user's operator.
+struct Operation {
+    enum Kind : uint8_t {
+        value,      // put: nothing runs
+        elements,   // of tenfold, on elements, without parameters
+        product,    // of two matrices
+        general,    // any other of tenfold's, made of others too
+        user,       // an operator's `run`
+        batched,    // an operator's `run_batch`
+        in_place,   // owns its first input
+        cumulative, // makes increments of its first input
+        fold        // adds increments
+    };
+    std::atomic<uint32_t> references{1};
+    Kind kind = value;
+    bool pure = true;
+    bool plain_run = false; // cumulative: an increment is the one input
+    bool plain_add = false; // cumulative, fold: increments are added by tenfold's `add`
+    bool kept = false;      // of tenfold, pure: for all pushes that are alike
+    Ref<Operation> sum;     // cumulative: the fold of its increments
+    uint8_t fewest = 0, most = 255;
+    std::string name;
+    const Op* op = nullptr;
+    const void* family = nullptr;              // the operator's class, by which sizes are guessed
+    void *python = nullptr, *params = nullptr; // owned; params: a dict, or null
+    void* constants = nullptr; // owned: a tuple of what comes behind the inputs, or null
+    Ref<Submitted> options;
+    // Of a call of a traced function: the parameters of its op, its plan, or one without any, what
+    // it captured when it was pushed, and how its results stand in one object: owned, null for one
+    // Array.
+    Ref<Params> call;
+    Ref<Planned> planned;
+    std::vector<Ref<Value>> captured;
+    void* form = nullptr;
+
+    bool is_ours() const { return kind >= elements && kind <= general; }
+    // Whether many of a user's are run by one call of Python.
+    bool is_users_batch() const { return kind == batched || kind == cumulative; }
+    uint64_t options_number() const { return options ? options->number : 0; }
+    static void destroy(Operation* operation);
+};
+
+// Where in the user's program something was pushed: a code object, owned, and where in it.
+struct Site {
+    std::atomic<uint32_t> references{1};
+    void* code = nullptr;
+    int offset = 0;
+    static void destroy(Site* site);
+};
+
+// Why there is no value: an error of an operator, or that it was cancelled.
+struct Failure {
+    std::atomic<uint32_t> references{1};
+    void* error = nullptr; // Python's, owned; null: cancelled
+    Ref<Operation> operation;
+    Ref<Site> site;
+    std::atomic<bool> observed{false};
+    Engine* engine = nullptr; // that knows of it until it is destroyed
+
+    static void destroy(Failure* failure);
+    // Called where nobody has observed it, by any thread; it takes over `error`.
+    static inline void (*lost)(void* error, const std::string& operation, Ref<Site> site) = nullptr;
+};
+
+// What an operator gives: a value of tenfold's, or one of Python's, or a failure.
+struct Answer {
+    Ref<Value> value;
+    void* object = nullptr;         // owned
+    std::unique_ptr<Scalar> scalar; // of an object that is a Python number
+    Ref<Type> type;                 // of the scalar
+    Ref<Failure> failure;
+    std::size_t bytes = 0; // of the object
+
+    bool empty() const { return !value && !object && !failure; }
+};
+
+// One input of a pending Future, in the list of those that wait for that input.
+struct Edge {
+    Future* input = nullptr;  // counted
+    Future* reader = nullptr; // counted while the edge is in the list
+    Edge* next = nullptr;
+};
+
+// Increments of one run, and sums of full runs: shared by versions, which are counted here. All of
+// it is the engine's Lock's.
+struct Leaves {
+    uint32_t users = 0;
+    std::vector<Future*> futures; // counted, and read
+};
+struct Block {
+    uint32_t users = 0;
+    Future* sum = nullptr;         // counted, and read
+    uint32_t level = 0, alike = 0; // how many of its level stand in a row
+    Block* next = nullptr;         // counted
+};
+
+// The increments of a version: kept while they have not been added, and while it is the newest.
+struct Increments {
+    Future* base = nullptr; // counted, and read
+    Leaves* leaves = nullptr;
+    uint32_t count = 0; // of the leaves
+    Block* blocks = nullptr;
+    Ref<Operation> operation;
+    bool borrowed = false; // the last of the leaves was an input itself
+};
+
+// The versions of one object. The engine's Lock's.
+struct Timeline {
+    std::atomic<uint32_t> references{1};
+    uint32_t handles = 0;   // of all versions
+    Future* head = nullptr; // counted, and read; null once no handle is left
+    static void destroy(Timeline* timeline) { delete timeline; }
+};
+
+struct Future {
+    enum State : uint8_t { lazy, waiting, ready, running, done, failed, dropped };
+    enum Settled : uint32_t { pending = 0, settled = 1, awaited = 2 };
+    static constexpr std::size_t FEW = 3;
+
+    std::atomic<uint32_t> references{1};
+    Word settlement{pending}; // acquire, release: who sees it settled sees what it is
+    // The engine's Lock protects from here on what is not written before it is known to others.
+    State state = waiting;
+    bool wanted = false, impure = false;
+    bool called = false;  // somebody is to be called when it is settled
+    bool guessed = false; // its bytes are only guessed
+    bool typed = false;   // its Type is known beforehand; written before it is known to others
+    uint32_t handles = 0, readers = 0, missing = 0, depth = 0, height = 0;
+    uint64_t number = 0, arrival = 0; // the latter among what is pending
+    Engine* engine = nullptr;         // counted
+    Ref<Operation> operation;
+    Ref<Site> site;
+    Batcher* batcher = nullptr; // whose member it will be, or is
+    uint32_t input_count = 0;
+    std::array<Edge, FEW> few;
+    std::unique_ptr<Edge[]> many;
+    Edge* waiters = nullptr; // those who read it
+    Ref<Timeline> timeline;  // of an object that was changed
+    std::unique_ptr<Increments> increments;
+    Future *before = nullptr, *after = nullptr; // among the pending ones
+    // What it is.
+    Type* type = nullptr;   // counted; known beforehand, or from the value; null of several results
+    Ref<Value> value;       // or values, chained
+    void* object = nullptr; // owned
+    std::unique_ptr<Scalar> scalar; // of an object that is a Python number
+    Ref<Failure> failure;
+    std::size_t bytes = 0; // while it is pending, those that are expected
+
+    std::span<Edge> inputs() { return {many ? many.get() : few.data(), input_count}; }
+    // To be read without the Lock; null where it is not known yet.
+    Type* known_type() const { return typed || is_settled() ? type : nullptr; }
+    bool is_settled() const { return settlement.load(std::memory_order_acquire) == settled; }
+    bool is_pending() const { return state <= running; }
+    bool is_newest() const { return timeline && timeline->head == this; }
+    static void destroy(Future* future);
+    static void* operator new(std::size_t) { return Slab<Future>::take(); }
+    static void operator delete(void* memory) { Slab<Future>::give(memory); }
+};
+
+} // namespace tenfold

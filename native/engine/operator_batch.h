@@ -1,0 +1,72 @@
+// Batches: operators of one signature that are ready wait for each other in a Batcher, and run as
+// one launch. Operations on elements run as rows of one kernel.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/batched_products.h"
+
+namespace tenfold {
+
+// An operation on elements of arrays of equal shape, in C's order, and of numbers.
+struct Rows {
+    Ref<Inference> inference; // owns the loop
+    Ref<Type> type;           // of the result
+    const Loop* loop = nullptr;
+};
+
+// What members of a batch have in common: addresses, which the Batcher keeps from being taken over,
+// or the number that a user's signature was given; and the number of their options.
+struct Signature {
+    std::array<const void*, 4> parts{};
+    uint64_t options = 0;
+    bool operator==(const Signature&) const = default;
+};
+struct SignatureHash {
+    std::size_t operator()(const Signature& signature) const;
+};
+
+// The engine's Lock protects it.
+struct Batcher {
+    Operation::Kind kind = Operation::general; // general: such members run alone
+    // Of what the GIL is not needed for: how most lie, and how any do.
+    std::optional<Rows> rows;
+    std::unique_ptr<Pattern> pattern;
+    std::unique_ptr<Products> products;
+    Ref<Planned> planned; // of general ones, which run alone, but without the GIL as well
+    Ref<Operation> operation;
+    std::vector<Ref<Type>> types;
+    std::vector<Ref<Future>> members; // some may have been dropped, or cancelled
+    std::size_t live = 0, wanted = 0; // of the members
+    uint64_t depths = 0;
+    bool listed = false; // among those that have members
+    bool calls = false;  // of a traced function, whose operations have a plan
+
+    bool is_native() const { return rows || pattern || products || calls; }
+    const Ref<Type>& type() const {
+        return rows ? rows->type : pattern ? pattern->type() : products->type;
+    }
+    // Whether a number can enter the operation there; if not, Python says what is wrong.
+    bool takes(std::size_t position, const Scalar& scalar) const;
+};
+
+// The steps of a run of increments, pairwise: the left part has the greatest power of two below the
+// length.
+std::size_t left_part(std::size_t length);
+
+// Computes what members of one Batcher give; nothing where another way is to be tried.
+// `first`: what they launch is counted, once for all.
+void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made,
+              bool first);
+
+// Of those that have no Answer, one at least. With a maker of loops the GIL is held.
+void run_pattern(const Pattern& pattern, std::span<const Ref<Future>> members,
+                 std::vector<Answer>& made, bool first, LoopMaker* maker);
+
+// base + (blocks + leaves), all of one Type: an Answer without anything where that cannot be said
+// by these rows.
+Answer run_fold(const Rows& add, const Type& type, Future& fold);
+
+} // namespace tenfold

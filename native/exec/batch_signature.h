@@ -1,0 +1,65 @@
+// Alike: which nodes of a walk do the same, each on operands of its own: one operation on the same
+// Types, and on the same large leaves, as weights are. Nodes are told to it one after the other,
+// inputs before users; those alike have the number of a group.
+#pragma once
+#include "ir/linearize.h"
+
+namespace tenfold {
+
+class Alike {
+  public:
+    static constexpr uint32_t NONE = ~uint32_t(0);
+    static constexpr int64_t MOST_ELEMENTS = 1 << 16; // of an array that is put beside others
+
+    // `grouped`: whether anything is to be put together at all.
+    Alike(const Walked& walked, uint8_t device, bool grouped)
+        : walked_(walked), device_(device), grouped_(grouped), facts_(walked.nodes.size()),
+          group_(walked.nodes.size(), NONE) {}
+
+    // The next node; false where it is neither a small array of the device nor a leaf of any size.
+    bool enter(uint32_t position);
+
+    bool is_pending(uint32_t position) const { return facts_[position].pending; }
+    // A large leaf that several read.
+    bool is_common(uint32_t position) const { return facts_[position].common; }
+    uint32_t group(uint32_t position) const { return group_[position]; }
+    std::size_t groups() const { return groups_.size(); }
+    // What is shared is so by all members there are, not by those alone that are computed together:
+    // a group has one form then, and one plan, whoever is ready first.
+    bool varies(uint32_t group, std::size_t operand) const {
+        return groups_[group].varies >> std::min<std::size_t>(operand, 63) & 1;
+    }
+
+  private:
+    // Of a node, looked at once, so that who reads it does not fetch it.
+    struct Facts {
+        const Type* type = nullptr;
+        bool pending = false, common = false, large = false;
+    };
+    struct Group {
+        uint32_t like; // a member
+        std::size_t hash;
+        uint64_t varies; // operands that are not the same for all of them, a bit for each
+    };
+
+    const Node& node(uint32_t position) const { return *walked_.nodes[position].node; }
+    std::span<const uint32_t> inputs(uint32_t position) const {
+        return walked_.inputs(walked_.nodes[position]);
+    }
+    Facts facts_of(uint32_t position) const;
+    bool may_be_grouped(uint32_t position) const;
+    std::size_t hash_of(uint32_t position) const;
+    bool are_alike(uint32_t one, uint32_t other) const;
+    uint32_t group_of(uint32_t position);
+    uint32_t& slot_of(std::size_t hash, uint32_t position);
+
+    const Walked& walked_;
+    const uint8_t device_;
+    const bool grouped_;
+    std::vector<Facts> facts_;
+    std::vector<uint32_t> group_;
+    std::vector<Group> groups_;
+    std::vector<uint32_t> table_; // of groups by hash, open addressing
+};
+
+} // namespace tenfold

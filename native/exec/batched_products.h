@@ -1,0 +1,39 @@
+// Products of matrices of one signature, without Python: each by itself; where all have the same
+// right factor, that and the left ones below each other as one product; where all have the same
+// left factor, that and the right ones beside each other.
+#pragma once
+#include <optional>
+
+#include "dispatch/gil_free_call.h"
+
+namespace tenfold {
+
+struct Products {
+    enum Form : uint8_t { each, below, beside };
+
+    static constexpr std::size_t FORMS = 3, SIZES = 7;
+    Ref<Operation> operation;
+    std::array<Ref<Type>, 2> types; // of a member's factors
+    Ref<Type> type;                 // of its product
+    // The product of two leaves, of one member's or of 2, 4, ... members'; owned; null: not asked
+    // for yet.
+    std::array<std::atomic<const Planned*>, FORMS * SIZES> panels{};
+
+    ~Products();
+    Ref<Type> factor(std::size_t position, Form form, int64_t count) const;
+};
+
+// What Python does for it; this one does nothing.
+class PanelMaker {
+  public:
+    virtual ~PanelMaker() = default;
+    // Handed over.
+    virtual const Planned* make(const Products&, Products::Form, std::size_t) { return nullptr; }
+};
+
+// Computes what is multiplied; nothing where a panel is missing, or an operand is not in C's order.
+// `first`: what they launch is counted, once for all.
+void run_products(Products& products, std::span<const Ref<Future>> members, std::span<Answer> made,
+                  bool first, PanelMaker& maker);
+
+} // namespace tenfold

@@ -1,0 +1,45 @@
+// Groups: of a long graph the nodes that do the same, each on operands of its own, are computed
+// together: what they read is put side by side along a new first axis, and what comes of it stays
+// so. Only nodes whose inputs are there are ever together; of several groups the one of the lowest
+// mean depth goes first (Neubig, Goldberg and Dyer, 2017).
+#pragma once
+#include "exec/op_interpreter.h"
+#include "exec/stacking.h"
+
+namespace tenfold {
+
+// Nodes of a walk that are alike.
+struct Members {
+    const Walked& walked;
+    std::span<const uint32_t> positions;
+    std::size_t group; // its number, in the order in which groups were found
+    bool rest;         // a limit has cut them off from those before
+    bool together;     // whether they are enough
+    std::size_t rows;  // of what is computed: members', and the last one's again and again
+
+    std::size_t size() const { return positions.size(); }
+    const Ref<Node>& node(std::size_t row) const { return walked.nodes[positions[row]].node; }
+};
+
+// What Python does for them.
+class GroupMaker {
+  public:
+    virtual ~GroupMaker() = default;
+    // How many rows are computed for so many members. Numbers that are ever new are more costly
+    // than a few rows: each has a plan of its own.
+    virtual std::size_t rows(std::size_t members) const { return members; }
+    // Their results, side by side in row-major order; none where they are to be computed one by
+    // one.
+    virtual std::vector<Ref<Value>> compute(const Members& members,
+                                            std::span<const Column> inputs) = 0;
+    std::size_t limit = SIZE_MAX; // of members
+    int threads = 1;              // on which rows are put side by side, at most
+    bool tells = false;           // what would be computed, and nothing is
+};
+
+// Of a walk, together or, where there is no maker, one by one. False where it has no groups that
+// are worth it, since it is narrow or arrays are large, or a node fails: what is held and was
+// computed by then has its value.
+bool compute_in_groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker);
+
+} // namespace tenfold

@@ -1,0 +1,176 @@
+// BoundPlan: a plan with its sizes, addresses of programs and slots, as instructions that are
+// replayed without Python. Python writes it, once it has computed a graph of that key; plans are
+// kept by key, those not used for longest go first.
+#pragma once
+#include <array>
+#include <atomic>
+#include <string>
+#include <variant>
+
+#include "dispatch/graph_key.h"
+#include "jit/code_loader.h"
+#include "memory/indirect.h"
+#include "threads/blas_threads.h"
+#include "threads/counters.h"
+#include "threads/worker_pool.h"
+
+namespace tenfold {
+
+struct BoundPlan {
+    using Slot = uint32_t; // where a Value stands during a run
+
+    // The value that a walked node has; of several results the index-th.
+    struct Load {
+        Slot slot;
+        uint32_t position, index;
+    };
+    struct Allocate {
+        Slot slot;
+        Ref<Type> type;
+        std::size_t bytes;
+        std::vector<int64_t> strides; // empty: C order
+        bool temporary;
+    };
+    // What is in `source`, whose elements are written over.
+    struct Share {
+        Slot slot, source;
+    };
+    struct View {
+        Slot slot, source;
+        Ref<Type> type;
+        std::vector<int64_t> strides;
+        int64_t offset; // bytes
+    };
+    struct Place {
+        static constexpr Slot NOWHERE = ~Slot(0);
+        Slot slot;      // or NOWHERE: of no value, but a function of a library
+        int64_t offset; // bytes; from NOWHERE its address
+    };
+    // A kernel's scalar: of a walked node in some dtype, or `bits` as they are.
+    struct Number {
+        static constexpr uint32_t CONSTANT = ~uint32_t(0);
+        uint32_t position = CONSTANT;
+        uint16_t dtype = 0;
+        bool imaginary = false;
+        uint64_t bits = 0;
+    };
+    // What a product is multiplied by, or what is added to it: an element of up to 16 bytes, or the
+    // product of scalars of the walk (~position) and arrays without axes (a slot), or its negative.
+    struct Scale {
+        std::array<uint64_t, 2> element;
+        uint16_t dtype; // with factors: of floats, complex ones for one factor only
+        bool negative;
+        std::vector<int64_t> factors;
+    };
+    // What is counted as well for each of so many numbers, float64, that a launch leaves other
+    // than 0 in a slot.
+    struct More {
+        Slot slot = 0;
+        int64_t first = 0, apart = 0; // bytes
+        int64_t numbers = 0;
+        int64_t multiply_adds = 0; // of each
+    };
+    struct Run {
+        Kernel kernel, finish; // finish: after all units, or null
+        int64_t finished;      // units of `finish`
+        std::vector<Place> buffers;
+        std::vector<std::size_t> tables; // bytes of memory for this run alone, behind the buffers
+        std::string sizes;               // 8 bytes each
+        std::vector<Number> numbers;
+        std::size_t scratch;
+        int64_t units, grain;
+        int threads;
+        bool whole; // see Work
+        std::string label;
+        int64_t multiply_adds = -1; // of a product, which counts as a call
+        std::vector<Scale> scales;  // behind the numbers
+        std::vector<Library*> held; // while it runs, to so many threads at most
+        int held_to = 1;
+        More more;
+    };
+    // A function of Python's, owned; an input is a slot, or a scalar by ~position.
+    struct Call {
+        void* function;
+        std::vector<int64_t> inputs;
+        std::vector<Slot> outputs;
+        std::string label;
+    };
+    struct Drop {
+        std::vector<Slot> slots;
+    };
+    // The results of a walked node; one slot, or one for each.
+    struct Publish {
+        uint32_t position;
+        std::vector<Slot> slots;
+    };
+    struct Raise {
+        Counter counter;
+    };
+    // A walked node has been read in part.
+    struct Mark {
+        uint32_t position;
+    };
+    // Most are small, and there are many.
+    using Instruction = std::variant<Load, Allocate, Share, View, Boxed<Run>, Boxed<Call>, Raise,
+                                     Drop, Publish, Mark>;
+
+    std::atomic<uint32_t> references{1};
+    std::vector<uint64_t> key;
+    std::vector<int64_t> moved; // of the walk it was made for, as the key has it
+    Owned owned;
+    std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
+    std::vector<Instruction> instructions;
+    std::vector<uint32_t> claims; // the walked nodes whose values are written over
+    Slot slots = 0;
+    uint8_t exact = Key::by_form;  // if not: nothing here, the key that is exact in this leads on
+    std::atomic<int64_t> left{-1}; // how often it may run yet; negative: without end
+
+    explicit BoundPlan(Owned owns) : owned(std::move(owns)) {}
+    Run& last_run() { return *std::get<Boxed<Run>>(instructions.back()); }
+    static void destroy(BoundPlan* plan);
+};
+
+// A launch or call of a run: when it began and ended, in nanoseconds of the steady clock.
+struct Ran {
+    const std::string* label; // the plan's
+    bool kernel;
+    int64_t begin, end;
+};
+
+// What a run asks of its surroundings.
+class Surroundings {
+  public:
+    virtual ~Surroundings() = default;
+    virtual Result launch(Work& work) = 0;
+    // False when the function failed, or raised.
+    virtual bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) {
+        return false;
+    }
+    // Kernels, calls, launches and temporaries.
+    virtual void count(Counter counter) { tenfold::count(counter); }
+    virtual void publish(Node* node, Ref<Value> value) { tenfold::publish(node, std::move(value)); }
+};
+
+// Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
+// part of it failed: what is not published is to be computed anew.
+bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
+            std::vector<Ran>* ran = nullptr);
+
+// A scalar in a dtype, as NumPy casts it, of those that plans are given.
+uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number);
+
+uint32_t this_thread(); // a number of the calling thread, not 0
+
+std::size_t hash_of(std::span<const uint64_t> key);
+// Empty when there is none. Graphs of different `kind` seldom come by turns at one place in front
+// of the table.
+Ref<BoundPlan> find_plan(std::span<const uint64_t> key, std::size_t kind);
+// What graphs of such a key are told apart by besides, as far as is known; no run is counted.
+uint8_t known_exact(std::span<const uint64_t> key);
+// Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
+void keep_plan(Ref<BoundPlan> plan);
+void forget_plans();
+void forget_plans_of(const void* call); // Python's object of its op
+std::size_t kept_plans();
+
+} // namespace tenfold

@@ -1,0 +1,40 @@
+// Folds: a reduction by itself, one axis after the other, each by a loop for its dtypes that takes
+// any shape and layout. What the loops fold to depends on lengths alone (docs/decisions/0001).
+#pragma once
+#include "ir/value.h"
+#include "jit/code_loader.h"
+#include "threads/worker_pool.h"
+
+namespace tenfold {
+
+class LoopMaker;
+class Surroundings;
+struct Node;
+
+// Which kernel of a reduction along one axis.
+struct FoldForm {
+    bool column;  // packets lie along an axis that stays; else along the folded one
+    bool strided; // what is read is stepped through along that axis
+    bool enters;  // it reads elements; else what an axis before has been folded to
+    bool leaves;  // it writes results; else what an axis after this one is to fold
+};
+
+// A kernel of two outer axes, the folded one and, of a column, that of the columns.
+struct FoldLoop {
+    Kernel kernel = nullptr; // null: this operation has none for these dtypes
+    Ref<Code> code;
+    uint16_t made = 0;  // the dtype that is written
+    uint32_t lanes = 1; // of a column: elements of a packet
+    uint32_t parts = 1; // of a column: of a partial result
+};
+
+struct Folded {
+    bool fits = false; // else it is for a plan: there are no loops, or nothing to fold
+    Ref<Value> value;  // empty where it fits and has failed
+};
+
+// What a node of such an operation makes of its input.
+Folded folded(const Node& node, const Value& input, int threads, LoopMaker& maker,
+              Surroundings& surroundings);
+
+} // namespace tenfold

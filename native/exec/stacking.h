@@ -1,0 +1,38 @@
+// Columns: what the members of a group read, put side by side along a new first axis.
+#pragma once
+#include <span>
+
+#include "ir/node.h"
+
+namespace tenfold {
+
+// An input of a group: a Python scalar, or a value that all members share or have rows of.
+struct Column {
+    const Scalar* scalar = nullptr;
+    Ref<Value> value;
+    bool stacked = false;
+};
+
+// Where an array lies; its strides, where they are not those of C order.
+struct Lies {
+    const Buffer* buffer;
+    int64_t offset;
+    const std::vector<int64_t>* strides;
+};
+
+inline int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.dtype).bytes; }
+
+// The elements of a value, in C order.
+void copy_elements(char* to, const Value& from);
+
+// The arrays of members, all of a Type, and the last one again up to so many rows: where they lie
+// in one, equally far apart, and what follows may be read, nothing is copied. On so many threads at
+// most. False where there is no memory.
+bool write_rows(Column& column, std::span<const Lies> members, const Type& type, std::size_t rows,
+                int threads);
+// Python's scalars, where they differ in the dtype in which they enter; false where native code
+// does not know their bits.
+bool write_scalars(Column& column, std::span<const Scalar* const> scalars, uint16_t dtype,
+                   uint8_t device, std::size_t rows);
+
+} // namespace tenfold

@@ -1,0 +1,89 @@
+// Template: a BoundPlan whose numbers are formulas of the lengths of the walk's leaves, and what
+// must hold of these (guards). Python writes it, once a structure comes with other lengths; from
+// then on a plan for any lengths for which the guards hold is made here. Templates are kept by
+// Form, the key of a walk without its lengths.
+#pragma once
+#include "exec/executable.h"
+
+namespace tenfold {
+
+// The key of a walk as far as lengths do not matter: dtypes and ranks in place of Types, and of
+// each axis of a leaf whether its length is 0, 1, or which of `lengths` it is. Where all goes
+// element by element, only lengths of the same axis are ever compared: there those of different
+// axes are different ones, be they equal or not, so that equal ones need no form of their own.
+struct Form {
+    std::vector<uint64_t> words;
+    std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
+    std::vector<uint32_t> axes;   // of each the axis, the last one is 1; 0: of whichever axes
+
+    // Writes over what it has; false for a walk of which there are no templates. `rules` are in
+    // force: they may look at lengths.
+    bool write(const Walked& walked, std::span<const uint64_t> options, bool rules = true);
+};
+
+struct Template {
+    // A register is the result of an operation on two others. The first ones hold the lengths, the
+    // next ones the constants.
+    using Register = uint32_t;
+    struct Row {
+        enum Operation : uint8_t { plus, times, floor, ceil, mod, min, max, bits } operation;
+        Register left, right; // of bits both are the same
+    };
+    struct Guard {
+        enum Kind : uint8_t { positive, zero, other } kind;
+        Register of;
+    };
+    // A number of an instruction; the index is that among several.
+    struct Number {
+        enum Field : uint8_t {
+            bytes,
+            stride,
+            offset,
+            place,
+            table,
+            size,
+            bits,
+            scratch,
+            units,
+            grain,
+            finished
+        } field;
+        uint32_t instruction, index;
+        Register from;
+    };
+    struct Shape {
+        uint32_t instruction;
+        std::vector<Register> lengths;
+    };
+
+    std::atomic<uint32_t> references{1};
+    Ref<BoundPlan> pattern; // for the lengths of an example
+    std::size_t lengths = 0;
+    std::vector<int64_t> constants;
+    std::vector<Row> rows;
+    std::vector<Guard> guards;
+    std::vector<Register> inferred; // the lengths of all pending nodes of the walk, in their order
+    std::vector<Number> numbers;
+    std::vector<Shape> shapes; // of the Types of instructions
+
+    static void destroy(Template* made) { delete made; }
+    // Whether all rows name registers before them, and all numbers are there.
+    bool is_sound() const;
+};
+
+// The plan for a walk of this form; empty when no template is right. When the thread asks for the
+// second time it is kept under `key`. Before, it is written over with the next one, once nobody has
+// it: of most shapes that come once no second is seen.
+Ref<BoundPlan> plan_from_template(const Form& form, const Walked& walked, const Key& key);
+// Whether Python, which is able to if it has optimised the kernels, is to write a template: plans
+// were made for other lengths, by which there is none for these, and there are not too many yet.
+// Notes the lengths.
+bool wants_template(const Form& form, bool able = true);
+// Returns how many there are of the form.
+std::size_t keep_template(const Form& form, Ref<Template> made);
+void forget_templates();
+std::size_t kept_templates();
+std::size_t known_forms();
+void use_templates(bool now); // whether plans are made of them; they are at first
+
+} // namespace tenfold

@@ -1,0 +1,12 @@
+// Equal: nodes of a walk that do the same to the same inputs, of which one is computed.
+#pragma once
+#include "ir/linearize.h"
+
+namespace tenfold {
+
+// From now on who read a node that equals an earlier one reads that one, and `same` says so.
+void merge_equal(Walked& walked);
+// Gives nodes that equal others, and that somebody can see, the values those have by now.
+void publish_equal(const Walked& walked);
+
+} // namespace tenfold

@@ -1,0 +1,35 @@
+// Shapes: what an operation makes of Types of new shapes when it has been inferred for the same
+// dtypes before. Only for those whose dtypes do not depend on shapes: on elements of broadcast
+// operands, reductions, permutations, and what `index` takes.
+#pragma once
+#include <string_view>
+
+#include "dispatch/inference_cache.h"
+
+namespace tenfold {
+
+// Which axes a reduction folds, a bit for each, and whether it keeps them.
+struct ReducedAxes {
+    uint64_t folded = 0;
+    bool keeps = false;
+
+    bool folds(std::size_t axis) const { return folded >> axis & 1; }
+};
+
+// From the bytes of its Params; false where they say nothing of the kind.
+bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
+
+// Empty where Python's rules are to be asked: for other operations, for new dtypes, and where there
+// is an error to be raised.
+Inferred infer_shape(const MemoQuery& query);
+// The same where that is quickest, else empty: of few operands, all of one Type, which the result
+// has as well.
+Inferred infer_alike(const MemoQuery& query);
+// Of what Python's rules have said.
+void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference);
+// Of an op that is not called any more.
+void forget_dtypes_of(const Op* op);
+std::size_t remembered_dtypes();
+void forget_dtypes();
+
+} // namespace tenfold

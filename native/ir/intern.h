@@ -1,0 +1,91 @@
+// Interner<T>: one object per distinct key, so that equality is equality of pointers. Objects are
+// counted; the table holds no count, an object leaves the table when its last owner drops it.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "memory/cache_registry.h"
+#include "memory/ref_counted.h"
+#include "threads/fork_safe_lock.h"
+
+namespace tenfold {
+
+// T needs: references, hash, `T* next`, `bool same(const Key&) const`, and
+// `static T* create(const Key&, size_t hash)`.
+template <class T, class Key> class Interner {
+  public:
+    Ref<T> intern(const Key& key, std::size_t hash) {
+        Guard guard(lock_);
+        // One whose last owner is on the way to remove() stays behind the one that takes its place.
+        for (T* found = place_of(hash); found; found = found->next)
+            if (cut(found->hash) == cut(hash) && found->same(key) && revive(found))
+                return Ref<T>::adopt(found);
+        T* made = T::create(key, hash);
+        if (++count_ > table_.size()) put_in(std::vector<T*>(2 * table_.size()));
+        made->next = std::exchange(place_of(hash), made);
+        return Ref<T>::adopt(made);
+    }
+
+    // Called by T::destroy, when no owner is left.
+    void remove(T* object) {
+        Guard guard(lock_);
+        T** place = &place_of(object->hash);
+        while (*place && *place != object) place = &(*place)->next;
+        if (!*place) return;
+        *place = object->next;
+        --count_;
+    }
+
+    std::size_t size() {
+        Guard guard(lock_);
+        return count_;
+    }
+
+    // For when hashes are cut in another way, or most objects have gone.
+    void rehash() {
+        Guard guard(lock_);
+        put_in(std::vector<T*>(std::max(FEWEST, std::bit_ceil(count_))));
+    }
+
+  private:
+    static bool revive(T* object) {
+        // Relaxed: the object was written under lock_, which is held here.
+        uint32_t count = object->references.load(std::memory_order_relaxed);
+        while (count != 0) {
+            if (object->references.compare_exchange_weak(count, count + 1,
+                                                         std::memory_order_relaxed))
+                return true;
+        }
+        return false;
+    }
+
+    T*& place_of(std::size_t hash) { return table_[cut(hash) & (table_.size() - 1)]; }
+
+    // Of a table of other places.
+    void put_in(std::vector<T*> places) {
+        places.swap(table_);
+        for (T* each : places)
+            while (each) {
+                T* next = each->next;
+                each->next = std::exchange(place_of(each->hash), each);
+                each = next;
+            }
+    }
+
+    static constexpr std::size_t FEWEST = 1024; // places
+    Lock lock_;                                 // protects all below
+    std::vector<T*> table_ = std::vector<T*>(FEWEST);
+    std::size_t count_ = 0;
+};
+
+inline std::size_t mix(std::size_t hash, std::size_t word) {
+    // splitmix64's finaliser (Steele, Lea, Flood 2014) over the running value.
+    std::size_t z = hash + 0x9e3779b97f4a7c15ULL + word;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+} // namespace tenfold

@@ -1,0 +1,66 @@
+// The canonical walk: every node below some outputs, inputs before users, in an order that depends
+// only on the shape of the graph. Iterative, linear, and without marks in the nodes.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ir/intern.h"
+#include "ir/node.h"
+
+namespace tenfold {
+
+struct WalkedNode {
+    Ref<Node> node;
+    Ref<Value> value; // of a leaf, and of a node that was computed when the walk came by
+    uint32_t first = 0, width = 0; // its inputs: a range of Walked::edges
+    uint32_t uses = 0;             // how often nodes of the walk read it
+    bool held = false;             // somebody outside of the walk can see it
+    // Of a value: nobody outside can see it nor its memory, which is the pool's: once its readers
+    // have run it may be written over.
+    bool dying = false;
+};
+
+struct Walked {
+    std::vector<WalkedNode> nodes;
+    std::vector<uint32_t> edges; // positions of inputs, those of a node in a row
+    std::vector<uint32_t> outputs;
+    // For each node the one before it that it equals, if there is any: it is not computed, and
+    // nobody reads it (ir/cse.h). Empty where nobody has looked for them.
+    std::vector<uint32_t> same;
+    uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
+    std::size_t weight = 0, calls = 0; // operations, with those of calls; calls, which are pending
+    std::size_t deepest = 1;           // pending operations on the longest way down
+    bool submitted = false;            // something in it is to be computed by a submission; so then
+
+    static constexpr uint32_t NONE = ~uint32_t(0);
+    Walked() = default;
+    Walked(Walked&&) = default;
+    Walked& operator=(Walked&&) = default;
+    ~Walked(); // the next walk of the thread has the memory again
+
+    // Who goes through all nodes is at this one.
+    void fetch_ahead(std::size_t position) const {
+        constexpr std::size_t SOON = 12;
+        if (position + SOON >= nodes.size()) return;
+        const WalkedNode& soon = nodes[position + SOON];
+        fetch(soon.node.get());
+        if (soon.value) fetch_to_write(soon.value.get());
+    }
+
+    bool is_merged(std::size_t position) const { return !same.empty() && same[position] != NONE; }
+    std::span<const uint32_t> inputs(const WalkedNode& of) const {
+        return {edges.data() + of.first, of.width};
+    }
+};
+
+Walked walk(std::span<Node* const> outputs);
+
+// What was inferred stands for the parameters, but of parts of an array, and of calls, which have
+// none: one of many inputs is inferred anew each time.
+inline std::size_t hash_of_operation(const Node& node) {
+    const void* inferred = node.op->weight > 1 ? nullptr : node.inference.get();
+    if (node.op->part != Op::none) inferred = node.params.get();
+    return mix(reinterpret_cast<std::size_t>(node.op), reinterpret_cast<std::size_t>(inferred));
+}
+
+} // namespace tenfold

@@ -1,0 +1,112 @@
+// Node: one operation applied to inputs, or a leaf that holds a value or a Python scalar. Immutable
+// but for one step: once computed it keeps its value and drops its inputs.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dispatch/inference_cache.h"
+#include "ir/value.h"
+#include "memory/prefetch.h"
+
+namespace tenfold {
+
+// A Python scalar. `whole` holds bool, int (and the low 64 bits of a `large`), `real` and
+// `imaginary` the floating values; `real` of a `huge` int is its nearest double.
+struct Scalar {
+    enum Form : uint8_t { none, boolean, integer, large, huge, real_number, complex_number };
+    Form form = none; // large: 2^63 <= x < 2^64; huge: outside of int64 and uint64
+    int64_t whole = 0;
+    double real = 0, imaginary = 0;
+};
+
+// Where in the user's program an operation was written.
+struct Origin {
+    std::atomic<uint32_t> references{1};
+    std::string file;
+    int line = 0;
+    static void destroy(Origin* origin) { delete origin; }
+};
+
+// Two lines of memory, of which most who come by need the first alone.
+struct alignas(64) Node {
+    std::atomic<uint32_t> references{1};
+    std::atomic<uint8_t> kind{VALUE}; // kind and depth fall to 0 once; a reader may see either
+    std::atomic<bool> locked{
+        false}; // a spin lock: protects value and inputs when the node is computed
+    std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
+    std::atomic<bool> pending{false};      // until it has been computed
+    // The number of the thread that is writing over the value of this node, which no Array names;
+    // whoever reaches it by another way waits. 0: none.
+    std::atomic<uint32_t> claim{0};
+    uint32_t input_count = 0;
+    const Op* op = nullptr;   // null for a leaf
+    Ref<Type> type;           // of the only, or first, result
+    Ref<Inference> inference; // null for a leaf
+    Ref<Value> value;
+    std::array<Node*, 2> few{}; // up to two inputs; of more the first is where they stand
+
+    Ref<Params> params;
+    Ref<Origin> origin;
+    std::atomic<uint32_t> depth{0};       // operations pending below and including this one
+    std::atomic<uint32_t> assignments{0}; // the most on a way down that are pending
+    std::atomic<uint32_t> submitted{0};   // the number of its submission; 0: none
+    // Of an assignment: a number for how far it went from the one before; how many in a row, up to
+    // this, wrote to alike parts of one Array before anybody looked; and how many of them wait to
+    // be computed together. Written before it is seen.
+    uint16_t march = 0;
+    uint8_t alike = 0, waiting = 0;
+    Scalar scalar; // of a leaf that is a Python scalar
+
+    Node* const* places() const {
+        return input_count > few.size() ? reinterpret_cast<Node* const*>(few[0]) : few.data();
+    }
+    std::span<Node* const> inputs() const { return {places(), input_count}; }
+    bool is_scalar() const { return !op && !value && scalar.form != Scalar::none; }
+    static void destroy(Node* node);
+    static void* operator new(std::size_t) { return Slab<Node>::take(); }
+    static void operator delete(void* memory) { Slab<Node>::give(memory); }
+};
+static_assert(sizeof(Node) == 128);
+
+// Soon somebody comes by who counts or writes: a large graph is in no cache but that of the thread
+// that has written it. Nothing is read, so it need not be there any more.
+inline void fetch(const Node* node) {
+    fetch_to_write(node);
+    fetch_to_write(reinterpret_cast<const char*>(node) + sizeof(Node) / 2);
+}
+
+Ref<Node> value_node(Ref<Value> value);
+Ref<Node> scalar_node(const Scalar& scalar, Ref<Type> type);
+Ref<Node> operation_node(const Op* op, Ref<Params> params, Inferred&& inferred,
+                         std::span<Node* const> inputs);
+// An input that has a Type but no value: what a rule is traced on.
+Ref<Node> placeholder_node(Ref<Type> type);
+// Counts anew what is pending below a node, which was counted when it was made, as far as that is
+// near.
+void recount(Node* node);
+// The i-th result of an operation with several: `part` is the op that picks.
+Ref<Node> part_node(const Op* part, Ref<Params> params, Ref<Node> whole, std::size_t index);
+
+// Gives a pending node its value; its inputs are dropped. A node that has one keeps it.
+void publish(Node* node, Ref<Value> value);
+
+// The inputs as counted references, safe against a publish by another thread.
+std::vector<Ref<Node>> inputs_of(Node* node);
+// The value, if there is one; else the inputs, put behind what `inputs` has. Both of one moment.
+Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs);
+Ref<Value> value_of(Node* node);
+// The pending nodes that read a node, found among all there are. Nobody may make or free a node
+// meanwhile: who calls holds the GIL, as all do who make and free them.
+std::vector<Ref<Node>> readers_of(const Node* node);
+
+// 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the
+// position of the first that is not.
+std::size_t first_scalar_out_of_range(const Op& op, const Inference& inference,
+                                      std::span<Node* const> inputs);
+
+} // namespace tenfold

@@ -1,0 +1,48 @@
+// Op: what the core needs to know of an operation declared in Python: a number, its flags, its
+// Python object. The record of a permanent op is never freed; that of another goes with its Python
+// object, which nodes keep alive by their inferences.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tenfold {
+
+// Kinds compose by bitwise or.
+enum Kind : uint8_t { VALUE = 0, MAP = 1, VIEW = 3, COMPLEX = 7 };
+
+struct Op {
+    uint32_t id = 0;
+    std::string name;
+    void* python = nullptr;      // owned if it lasts; else borrowed, and nodes keep it alive
+    bool is_permanent = true;    // not a call of a traced function, nor declared by a user
+    bool view = false;           // its result is a view of its first input
+    uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
+    bool lasts = false;          // it may take any time, however small its arrays are
+    bool can_fail = false;       // its failure depends on values: nodes remember the user's line
+    bool pure = true;            // it may run once for many calls on the same inputs
+    bool multiplies = false;     // of a call: what it is made of has products or solves
+    bool merges = true;          // calls on the same inputs are one
+    bool assigns = false;        // its result is its first input with a part replaced
+    bool whole_exponent = false; // a negative integer scalar is refused for integer operands
+    // What its Params say of its first input: a part that it takes, or replaces; see
+    // ir/slice_params.h.
+    enum Part : uint8_t { none, taken, replaced } part = none;
+    // What the shape of its result is: stated by Python's rule, or what those of its operands
+    // broadcast to, or that of its operand without axes that its Params name, or with its axes in
+    // their order; see ir/inferred_shapes.h.
+    enum Shapes : uint8_t { stated, broadcast, reduced, permuted } shapes = stated;
+    // How it folds axes, if it does: each by itself, all as one in row-major order, or in any
+    // order, all of which have the same bits; see exec/reduction_kernels.h.
+    enum Folds : uint8_t { nothing, each, as_one, any_order } folds = nothing;
+    // Whether it may be computed by itself, before what reads it is looked at: no rule but such as
+    // leave all bits can match it with others that may.
+    bool by_itself = false;
+};
+
+Op& declare_op(std::string name);
+Op* find_op(uint32_t id); // null where it is freed
+void free_op(uint32_t id);
+std::size_t declared_ops();
+
+} // namespace tenfold

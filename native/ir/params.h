@@ -1,0 +1,38 @@
+// Params: the parameters of an operation (axes, flags, indices). They are interned: `bytes` is
+// their canonical form, on which equality rests; but for a part that begins elsewhere than its
+// pattern, which has Starts in its stead (ir/slice_params.h). `python` is the object that rules and
+// devices are given.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "memory/ref_counted.h"
+
+namespace tenfold {
+
+struct Starts; // see ir/slice_params.h
+
+struct Params {
+    static constexpr bool INTERNED = true;
+    std::atomic<uint32_t> references{1};
+    std::size_t hash = 0;
+    Params* next = nullptr; // the Interner's
+    std::string bytes;
+    bool moved = false; // a part that is told by its starts, and not interned
+    // Owned: one Python reference, given back through the release list. Null where no Python has
+    // asked yet for what native code has made; written under the GIL.
+    mutable void* python = nullptr;
+    mutable std::atomic<const Starts*> starts{nullptr}; // owned
+
+    bool same(std::string_view key) const { return bytes == key; }
+    static Params* create(std::string_view key, std::size_t hash);
+    static void destroy(Params* params);
+};
+
+Ref<Params> intern_params(std::string_view bytes);
+void destroy_starts(const Starts* starts, const Params& of);
+void destroy_moved(Params* params);
+
+} // namespace tenfold

@@ -1,0 +1,57 @@
+// Type: the interned (shape, dtype, device, storage kind) of a value. Dtypes, devices and storage
+// kinds are small numbers here; Python's tables say what they mean. A weak Type is a Python
+// scalar's.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "memory/ref_counted.h"
+
+namespace tenfold {
+
+struct DType {
+    char kind = 0; // 'b' bool, 'i' signed, 'u' unsigned, 'f' float, 'c' complex
+    uint32_t bytes = 0;
+};
+
+struct TypeKey {
+    std::span<const int64_t> shape;
+    uint16_t dtype = 0;
+    uint8_t device = 0;
+    uint8_t storage = 0;
+    bool weak = false;
+};
+
+struct Type {
+    static constexpr bool INTERNED = true;
+    std::atomic<uint32_t> references{1};
+    uint16_t dtype = 0;
+    uint8_t device = 0;
+    uint8_t storage = 0;
+    bool weak = false;
+    std::size_t hash = 0;
+    Type* next = nullptr; // the Interner's
+    std::vector<int64_t> shape;
+
+    int64_t size() const;      // elements
+    std::size_t bytes() const; // of a dense value
+    // All but the shape.
+    uint64_t kind() const {
+        return uint64_t(dtype) | uint64_t(device) << 16 | uint64_t(storage) << 24 |
+               uint64_t(weak) << 32;
+    }
+    bool same(const TypeKey& key) const;
+    static Type* create(const TypeKey& key, std::size_t hash);
+    static void destroy(Type* type);
+};
+
+Ref<Type> intern_type(const TypeKey& key);
+std::size_t live_types();
+
+constexpr std::size_t MAX_DTYPES = 64;
+void declare_dtype(uint16_t id, DType dtype);
+const DType& dtype_of(uint16_t id);
+
+} // namespace tenfold

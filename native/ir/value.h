@@ -1,0 +1,75 @@
+// Value: a Type and Buffers, named by the storage kind in Python: dense has one. A Buffer is a
+// place in an Allocation; an Allocation is memory of the pool, or foreign memory kept alive by a
+// Python object.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "ir/type.h"
+#include "memory/ref_counted.h"
+#include "memory/slab.h"
+
+namespace tenfold {
+
+struct Allocation {
+    std::atomic<uint32_t> references{1};
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    void* owner =
+        nullptr; // foreign memory: one Python reference, given back through the release list
+
+    static Ref<Allocation> from_pool(std::size_t bytes);             // empty when memory is short
+    static Ref<Allocation> of_pool(void* memory, std::size_t bytes); // takes it over
+    static Ref<Allocation> foreign(void* data, std::size_t bytes, void* owner);
+    static void destroy(Allocation* allocation);
+    static void* operator new(std::size_t) { return Slab<Allocation>::take(); }
+    static void operator delete(void* memory) { Slab<Allocation>::give(memory); }
+};
+
+struct Buffer {
+    Ref<Allocation> allocation;
+    int64_t offset = 0; // bytes from allocation->data to the element at index 0
+
+    void* address() const { return static_cast<char*>(allocation->data) + offset; }
+};
+
+struct Value {
+    std::atomic<uint32_t> references{1};
+    bool part = false; // of another Value's memory
+    Ref<Type> type;
+    std::vector<int64_t> strides; // bytes; dense storage only, empty means C order
+    std::array<Buffer, 1> buffers;
+    Ref<Value> next; // the following result of an operation with several results
+
+    // Empty where there is no memory.
+    static Ref<Value> in(Ref<Allocation> memory, Ref<Type> type,
+                         std::vector<int64_t> strides = {}) {
+        if (!memory) return {};
+        auto value = Ref<Value>::adopt(new Value);
+        value->type = std::move(type);
+        value->part = !strides.empty();
+        value->strides = std::move(strides);
+        value->buffers[0].allocation = std::move(memory);
+        return value;
+    }
+    // The same elements, of another chain.
+    static Ref<Value> like(const Value& other, Ref<Value> next = {}) {
+        auto value = Ref<Value>::adopt(new Value);
+        value->part = true;
+        value->type = other.type;
+        value->strides = other.strides;
+        value->buffers = other.buffers;
+        value->next = std::move(next);
+        return value;
+    }
+    static Ref<Value> of(const Ref<Type>& type) {
+        return in(Allocation::from_pool(type->bytes()), type);
+    }
+    [[gnu::noinline]] static void destroy(Value* value) { delete value; }
+    static void* operator new(std::size_t) { return Slab<Value>::take(); }
+    static void operator delete(void* memory) { Slab<Value>::give(memory); }
+};
+
+} // namespace tenfold

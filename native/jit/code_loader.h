@@ -1,0 +1,34 @@
+// Loader: machine code, copied to where it can be run. Memory is never writeable and executable at
+// once: a piece of code has pages of its own, which are made executable when it has been written.
+// Pages come from arenas of a megabyte, so that a hundred kernels are two mappings of the system's,
+// not two hundred. Code stays as long as anybody counts on it: whoever holds an address in it holds
+// the Code, and so does whoever runs it.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/ref_counted.h"
+
+namespace tenfold {
+
+struct Code {
+    std::atomic<uint32_t> references{1};
+    std::uint8_t* begin;
+    std::size_t bytes; // of whole pages
+
+    Code(std::uint8_t* begin, std::size_t bytes) : begin(begin), bytes(bytes) {}
+    static void destroy(Code* code); // gives the pages back to the system
+};
+
+// A copy of code that runs wherever it lies; empty where the system gives no memory, or none that
+// can be executed.
+Ref<Code> load_code(const void* code, std::size_t bytes);
+
+// Bytes of the pages that hold code.
+std::size_t loaded_code_bytes();
+
+// From now on no code goes away: daemon threads may be running it when the interpreter has ended.
+void keep_all_code();
+
+} // namespace tenfold

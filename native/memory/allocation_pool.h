@@ -1,0 +1,36 @@
+// The allocation pool: 64-byte aligned blocks in size classes (four per power of two), kept for
+// reuse up to a cap, huge pages asked for large ones. What was not needed for long gives its pages
+// back to the system, and goes first when the cap is reached.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tenfold {
+
+constexpr std::size_t ALIGNMENT = 64;
+
+// The bytes a request takes from the pool: the next size class.
+std::size_t size_class(std::size_t bytes);
+
+// Uninitialised memory of at least `bytes` bytes, or nullptr. Give it back with the same number.
+// Under TENFOLD_GUARD=1 (memory/guard_pages.h) it is of no more bytes, and aligned as far as those
+// are.
+void* pool_allocate(std::size_t bytes);
+void pool_free(void* memory, std::size_t bytes) noexcept;
+// As many blocks of so many bytes as there are places; null where there is no memory.
+void pool_allocate(std::size_t bytes, std::span<void*> places);
+
+// For tests of what happens without memory: the n-th pool_allocate from now returns nullptr, once;
+// 0 takes that back.
+void fail_allocation(int64_t n);
+
+struct PoolStatistics {
+    std::size_t live_bytes, peak_bytes, kept_bytes, cap_bytes;
+};
+PoolStatistics pool_statistics();
+void set_pool_cap(std::size_t bytes);
+// Returns everything kept to the system; the bytes returned.
+std::size_t trim_pool();
+
+} // namespace tenfold

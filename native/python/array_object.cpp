@@ -1,0 +1,291 @@
+// The Array object: its life, its attributes, and how it is rebound. Written against the C API,
+// since making one is on the path of every operation.
+#include "python/python_objects.h"
+
+#include <structmember.h>
+
+#include "threads/counters.h"
+
+namespace tenfold::bindings {
+
+PyTypeObject* array_type = nullptr;
+Hooks hooks{};
+extern PyType_Slot number_slots[];
+
+namespace {
+
+ArrayObject* as_array(PyObject* object) { return reinterpret_cast<ArrayObject*>(object); }
+PyObject* as_object(ArrayObject* array) { return reinterpret_cast<PyObject*>(array); }
+
+// Arrays are made and dropped all the time: a short list of free ones saves the allocator.
+constexpr int MOST_FREE = 256;
+ArrayObject* free_arrays[MOST_FREE];
+int free_count = 0;
+
+ArrayObject* allocate() {
+    ArrayObject* self;
+    if (free_count > 0) {
+        self = free_arrays[--free_count];
+        PyObject_Init(as_object(self), array_type);
+    } else {
+        self = PyObject_New(ArrayObject, array_type);
+        if (!self) return nullptr;
+    }
+    self->node = nullptr;
+    self->base = nullptr;
+    self->root = self;
+    self->view_op = nullptr;
+    self->view_params = nullptr;
+    self->view_type = nullptr;
+    self->version = 0;
+    self->views = self->next = self->before = nullptr;
+    self->window = nullptr;
+    self->weak_references = nullptr;
+    return self;
+}
+
+void enlist(ArrayObject* view) {
+    view->next = view->root->views;
+    if (view->next) view->next->before = view;
+    view->root->views = view;
+}
+
+void unlist(ArrayObject* view) {
+    if (!view->base) return;
+    if (view->next) view->next->before = view->before;
+    (view->before ? view->before->next : view->root->views) = view->next;
+}
+
+void deallocate(PyObject* object) {
+    ArrayObject* self = as_array(object);
+    if (self->weak_references) PyObject_ClearWeakRefs(object);
+    unlist(self);
+    Window* window = self->window;
+    ArrayObject* base = std::exchange(self->base, nullptr);
+    if (self->node) release(self->node);
+    if (self->view_params) release(self->view_params);
+    if (self->view_type) release(self->view_type);
+    PyTypeObject* type = Py_TYPE(object);
+    if (free_count < MOST_FREE)
+        free_arrays[free_count++] = self;
+    else
+        PyObject_Free(self);
+    Py_DECREF(type);
+    // A view of a view of a view ...: unlinked one by one, since each would free the next by
+    // recursion.
+    while (base && Py_REFCNT(as_object(base)) == 1) {
+        unlist(base);
+        ArrayObject* next = std::exchange(base->base, nullptr);
+        Py_DECREF(as_object(base));
+        base = next;
+    }
+    Py_XDECREF(as_object(base));
+    if (window) {
+        Py_DECREF(window->record);
+        delete window;
+    }
+    drain();
+}
+
+// Whether a view has a value that is none of its window's memory: its user may have written there.
+bool has_copy(ArrayObject* view) {
+    if (!view->node) return false;
+    Ref<Value> value = value_of(view->node);
+    if (!value) return false;
+    Ref<Value> root = value_of(view->root->node);
+    return !root || value->buffers[0].allocation != root->buffers[0].allocation;
+}
+
+// Makes the nodes of stale views, base first.
+bool refresh(ArrayObject* view) {
+    uint64_t version = view->root->version;
+    bool window = view->root->window;
+    std::vector<ArrayObject*> stale;
+    std::size_t count = 0;
+    for (ArrayObject* array = view; array->base && (window || array->version != version);
+         array = array->base) {
+        stale.push_back(array);
+        if (array->version != version || has_copy(array)) count = stale.size();
+    }
+    stale.resize(count);
+    for (auto array = stale.rbegin(); array != stale.rend(); ++array) {
+        Node* input = (*array)->base->node;
+        Ref<Node> node =
+            make_node((*array)->view_op, {&input, 1}, Ref<Params>((*array)->view_params));
+        if (!node) return false;
+        Node* old = std::exchange((*array)->node, node.detach());
+        if (old) release(old);
+        (*array)->version = version;
+    }
+    return true;
+}
+
+PyObject* get_shape(PyObject* self, void*) { return shape_tuple(type_of(self)); }
+PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(dtype_object(type_of(self).dtype)); }
+PyObject* get_device(PyObject* self, void*) { return Py_NewRef(device_name(type_of(self).device)); }
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromSize_t(type_of(self).shape.size()); }
+PyObject* get_size(PyObject* self, void*) { return PyLong_FromLongLong(type_of(self).size()); }
+
+PyObject* get_base(PyObject* self, void*) {
+    ArrayObject* base = as_array(self)->base;
+    return base ? Py_NewRef(as_object(base)) : Py_NewRef(Py_None);
+}
+
+Py_ssize_t length(PyObject* self) {
+    const Type& type = type_of(self);
+    if (!type.shape.empty()) return Py_ssize_t(type.shape[0]);
+    PyErr_SetString(PyExc_TypeError, "len: an array without axes has no length\n"
+                                     "  remedy: use x.size or x.item()");
+    return -1;
+}
+
+PyObject* get_item(PyObject* self, PyObject* key) {
+    PyObject* item = guarded([&] { return basic_item(self, key); });
+    if (item || PyErr_Occurred()) return item;
+    return PyObject_CallFunctionObjArgs(hooks.get_item, self, key, nullptr);
+}
+
+int set_item(PyObject* self, PyObject* key, PyObject* value) {
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "delitem: elements of an array cannot be deleted\n"
+                                         "  remedy: take the ones to keep, as in x[x > 0]");
+        return -1;
+    }
+    PyObject* done =
+        guarded([&] { return set_basic_item(self, key, value) ? Py_NewRef(Py_None) : nullptr; });
+    Py_XDECREF(done);
+    if (done || PyErr_Occurred()) return done ? 0 : -1;
+    PyObject* result = PyObject_CallFunctionObjArgs(hooks.set_item, self, key, value, nullptr);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+PyObject* represent(PyObject* self) {
+    return PyObject_CallFunction(hooks.format, "Os", self, "repr");
+}
+
+PyObject* to_text(PyObject* self) { return PyObject_CallFunction(hooks.format, "Os", self, "str"); }
+
+PyGetSetDef properties[] = {
+    {"shape", get_shape, nullptr, "The lengths of the axes, a tuple of ints.", nullptr},
+    {"dtype", get_dtype, nullptr, "The element type, a NumPy dtype.", nullptr},
+    {"device", get_device, nullptr, "The name of the device that computes it.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of axes.", nullptr},
+    {"size", get_size, nullptr, "The number of elements.", nullptr},
+    {"base", get_base, nullptr, "The Array that this one is a view of, or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+} // namespace
+
+PyObject* new_array(Ref<Node> node) {
+    ArrayObject* self = allocate();
+    if (!self) return nullptr;
+    self->node = node.detach();
+    if (watches) note_made(as_object(self));
+    return as_object(self);
+}
+
+PyObject* view_array(Ref<Node> node, PyObject* base) {
+    Ref<Params> params = node->params;
+    const Op* op = node->op;
+    PyObject* object = new_array(std::move(node));
+    if (!object) return nullptr;
+    ArrayObject* self = as_array(object);
+    Py_INCREF(base);
+    self->base = as_array(base);
+    self->root = self->base->root;
+    self->view_op = op;
+    self->view_params = params.detach();
+    self->view_type = Ref<Type>(self->node->type).detach();
+    self->version = self->root->version;
+    enlist(self);
+    return object;
+}
+
+std::vector<Ref<Node>> parts_of(const Ref<Node>& node) {
+    static const Op* part = &declare_op("part");
+    static auto* indices = new std::vector<Ref<Params>>; // under the GIL
+    std::vector<Ref<Node>> parts;
+    for (std::size_t i = 0; i < node->inference->results.size(); ++i) {
+        if (i == indices->size()) {
+            nb::tuple index = nb::make_tuple(i);
+            indices->push_back(params_of(index.ptr()));
+        }
+        parts.push_back(part_node(part, (*indices)[i], node, i));
+    }
+    return parts;
+}
+
+PyObject* arrays_of(Ref<Node> node, PyObject* base) {
+    if (node->op && node->op->view && base && is_array(base))
+        return view_array(std::move(node), base);
+    std::size_t results = node->inference ? node->inference->results.size() : 1;
+    if (results == 1) return new_array(std::move(node));
+    PyObject* tuple = PyTuple_New(Py_ssize_t(results));
+    std::vector<Ref<Node>> parts = parts_of(node);
+    for (std::size_t i = 0; tuple && i < results; ++i) {
+        if (PyObject* array = new_array(std::move(parts[i])))
+            PyTuple_SET_ITEM(tuple, Py_ssize_t(i), array);
+        else
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+Node* node_of_any(PyObject* object) {
+    ArrayObject* self = as_array(object);
+    bool known = !self->base || (self->version == self->root->version && !self->root->window);
+    if (!known && !refresh(self)) return nullptr;
+    if (watches) note_look(object, self->node);
+    return self->node;
+}
+
+Type& type_of(PyObject* object) {
+    ArrayObject* self = as_array(object);
+    return self->view_type ? *self->view_type : *self->node->type;
+}
+
+void forget_views(ArrayObject* root) {
+    for (ArrayObject* view = root->views; view; view = view->next) {
+        view->version = ~uint64_t(0);
+        if (Node* node = std::exchange(view->node, nullptr)) release(node);
+    }
+}
+
+void rebind(ArrayObject* array, Ref<Node> node) {
+    if (watches) note_change(array);
+    release(std::exchange(array->node, node.detach()));
+    ++array->version;
+    forget_views(array); // they would keep the value before from being written over
+}
+
+bool make_array_type(PyObject* module) {
+    std::vector<PyType_Slot> slots = {
+        {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+        {Py_tp_getset, properties},
+        {Py_tp_members, members},
+        {Py_tp_methods, array_methods},
+        {Py_tp_repr, reinterpret_cast<void*>(represent)},
+        {Py_tp_str, reinterpret_cast<void*>(to_text)},
+        {Py_tp_hash, reinterpret_cast<void*>(PyObject_HashNotImplemented)},
+        {Py_mp_length, reinterpret_cast<void*>(length)},
+        {Py_mp_subscript, reinterpret_cast<void*>(get_item)},
+        {Py_mp_ass_subscript, reinterpret_cast<void*>(set_item)},
+        {Py_tp_doc, const_cast<char*>("A lazy array: an expression, computed or not.")},
+    };
+    for (PyType_Slot* slot = number_slots; slot->slot; ++slot) slots.push_back(*slot);
+    slots.push_back({0, nullptr});
+    PyType_Spec spec{"tenfold.Array", sizeof(ArrayObject), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots.data()};
+    array_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    return array_type &&
+           PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject*>(array_type)) == 0;
+}
+
+} // namespace tenfold::bindings

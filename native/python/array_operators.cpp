@@ -1,0 +1,302 @@
+// Python's operators on Arrays: from two Python objects to a new node, without a line of Python
+// when the operation has been inferred before.
+#include "python/python_objects.h"
+
+#include <cstring>
+#include <optional>
+
+namespace tenfold::bindings {
+namespace {
+
+// One entry per operator symbol; Python says which Op answers for it.
+struct Symbol {
+    const char* text;
+    const Op* op;
+};
+
+enum Position {
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    DIVIDE,
+    FLOOR_DIVIDE,
+    REMAINDER,
+    POWER,
+    MATRIX_MULTIPLY,
+    AND,
+    OR,
+    XOR,
+    LEFT,
+    RIGHT,
+    NEGATE,
+    PLUS,
+    ABSOLUTE,
+    INVERT,
+    LESS,
+    LESS_EQUAL,
+    EQUAL,
+    NOT_EQUAL,
+    GREATER,
+    GREATER_EQUAL,
+    POSITIONS
+};
+
+Symbol symbols[POSITIONS] = {
+    {"+", nullptr},   {"-", nullptr},  {"*", nullptr},  {"/", nullptr},   {"//", nullptr},
+    {"%", nullptr},   {"**", nullptr}, {"@", nullptr},  {"&", nullptr},   {"|", nullptr},
+    {"^", nullptr},   {"<<", nullptr}, {">>", nullptr}, {"neg", nullptr}, {"pos", nullptr},
+    {"abs", nullptr}, {"~", nullptr},  {"<", nullptr},  {"<=", nullptr},  {"==", nullptr},
+    {"!=", nullptr},  {">", nullptr},  {">=", nullptr},
+};
+
+constexpr uint32_t SHALLOW = 64; // no limit is below it, so most nodes need not look the option up
+
+// Past the limit the graph below is computed, so that a loop that never looks stays flat. A failure
+// waits for whoever asks for the value; the depth starts again so that it is not tried at every
+// step.
+bool submit(PyObject* array, Ref<Node> node) {
+    if (node->depth.load(std::memory_order_relaxed) <= current_options().pending_depth) return true;
+    PyObject* result = PyObject_CallFunctionObjArgs(hooks.evaluate, array, nullptr);
+    Py_XDECREF(result);
+    if (!result) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return false; // an interrupt goes up at once
+        PyErr_Clear();
+        node->depth.store(0, std::memory_order_relaxed);
+    }
+    return true;
+}
+
+} // namespace
+
+PyObject* finish(Ref<Node> node, PyObject* base) {
+    if (!node) return nullptr;
+    bool deep = node->depth.load(std::memory_order_relaxed) > SHALLOW;
+    bool usual = !deep && node->op && !node->op->view && node->inference->results.size() == 1;
+    if (usual) return new_array(std::move(node));
+    Ref<Node> kept =
+        deep ? node : Ref<Node>(); // two locked instructions that most nodes can do without
+    PyObject* array = arrays_of(std::move(node), base);
+    if (array && deep && is_array(array) && !submit(array, std::move(kept))) Py_CLEAR(array);
+    return array;
+}
+
+namespace {
+
+// Python's sequences are refused by name: left to themselves they would repeat, or compare as
+// False.
+bool is_sequence(PyObject* object) {
+    return PyList_CheckExact(object) || PyTuple_CheckExact(object);
+}
+
+PyObject* binary(Position position, PyObject* left, PyObject* right) {
+    return guarded([&]() -> PyObject* {
+        if (symbols[position].op && (is_sequence(left) || is_sequence(right)))
+            return PyObject_CallFunction(hooks.refuse_operand, "s(OO)",
+                                         symbols[position].op->name.c_str(), left, right);
+        Operand a(left, right);
+        if (!a.get() && PyErr_Occurred()) return nullptr;
+        if (!a.get()) Py_RETURN_NOTIMPLEMENTED;
+        if (!is_immediate(right)) a.keep();
+        Operand b(right, left);
+        if (!b.get() && PyErr_Occurred()) return nullptr;
+        if (!b.get()) Py_RETURN_NOTIMPLEMENTED;
+        Node* inputs[] = {a.get(), b.get()};
+        return finish(make_node(symbols[position].op, inputs, {}), nullptr);
+    });
+}
+
+PyObject* unary(Position position, PyObject* self) {
+    return guarded([&]() -> PyObject* {
+        Node* input = node_of(self);
+        if (!input) return nullptr;
+        return finish(make_node(symbols[position].op, {&input, 1}, {}), nullptr);
+    });
+}
+
+// `x op= e`: rebinds a whole Array, no window, when the result has its Type; everything else is the
+// `assign` hook's.
+PyObject* in_place(Position position, PyObject* self, PyObject* other) {
+    return guarded([&]() -> PyObject* {
+        auto* array = reinterpret_cast<ArrayObject*>(self);
+        PyObject* result = binary(position, self, other);
+        if (!result || result == Py_NotImplemented) return result;
+        if (is_array(result) && replace_part(array, result)) {
+            Py_DECREF(result);
+        } else if (PyErr_Occurred()) {
+            Py_DECREF(result);
+            return nullptr;
+        } else if (array->base || array->window || !is_array(result) ||
+                   &type_of(result) != &type_of(self)) {
+            PyObject* done =
+                PyObject_CallFunction(hooks.assign, "OOs", self, result, symbols[position].text);
+            Py_DECREF(result);
+            Py_XDECREF(done);
+            if (!done) return nullptr;
+        } else {
+            rebind(array, Ref<Node>(node_of(result)));
+            Py_DECREF(result);
+        }
+        return Py_NewRef(self);
+    });
+}
+
+template <Position P> PyObject* binary_slot(PyObject* left, PyObject* right) {
+    return binary(P, left, right);
+}
+template <Position P> PyObject* unary_slot(PyObject* self) { return unary(P, self); }
+template <Position P> PyObject* in_place_slot(PyObject* self, PyObject* other) {
+    return in_place(P, self, other);
+}
+
+PyObject* power_slot(PyObject* left, PyObject* right, PyObject* modulus) {
+    if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+    return binary(POWER, left, right);
+}
+PyObject* in_place_power_slot(PyObject* self, PyObject* other, PyObject*) {
+    return in_place(POWER, self, other);
+}
+
+PyObject* divide_with_remainder(PyObject* left, PyObject* right) {
+    PyObject* quotient = binary(FLOOR_DIVIDE, left, right);
+    if (!quotient || quotient == Py_NotImplemented) return quotient;
+    PyObject* remainder = binary(REMAINDER, left, right);
+    if (!remainder) {
+        Py_DECREF(quotient);
+        return nullptr;
+    }
+    return Py_BuildValue("(NN)", quotient, remainder);
+}
+
+PyObject* compare(PyObject* self, PyObject* other, int operation) {
+    static constexpr Position positions[] = {LESS,      LESS_EQUAL, EQUAL,
+                                             NOT_EQUAL, GREATER,    GREATER_EQUAL};
+    return binary(positions[operation], self, other);
+}
+
+constexpr char INTEGER[] = "int", FLOAT[] = "float", INDEX[] = "index", BOOL[] = "bool";
+
+template <const char* Form> PyObject* to_python(PyObject* self) {
+    return PyObject_CallFunction(hooks.scalar_of, "Os", self, Form);
+}
+
+// The only element of a computed array, where it lies in the pool's memory as C has it: programs
+// that decide by values ask for thousands.
+std::optional<double> element_of(PyObject* self) {
+    Node* node = type_of(self).size() == 1 ? node_of(self) : nullptr;
+    if (!node) PyErr_Clear(); // Python finds it again
+    Ref<Value> value = node ? value_of(node) : Ref<Value>();
+    if (!value || value->type->storage || value->buffers[0].allocation->owner) return {};
+    const DType& dtype = dtype_of(value->type->dtype);
+    const void* at = value->buffers[0].address();
+    if (dtype.kind == 'b') return *static_cast<const bool*>(at);
+    if (dtype.kind == 'f' && dtype.bytes == 8) return *static_cast<const double*>(at);
+    if (dtype.kind == 'f' && dtype.bytes == 4) return *static_cast<const float*>(at);
+    return {};
+}
+
+PyObject* to_float(PyObject* self) {
+    std::optional<double> element = element_of(self);
+    return element ? PyFloat_FromDouble(*element) : to_python<FLOAT>(self);
+}
+
+int truth(PyObject* self) {
+    if (std::optional<double> element = element_of(self)) return *element != 0;
+    PyObject* value = to_python<BOOL>(self);
+    if (!value) return -1;
+    int result = PyObject_IsTrue(value);
+    Py_DECREF(value);
+    return result;
+}
+
+#define SLOT(name, function)                                                                       \
+    { Py_nb_##name, reinterpret_cast<void*>(function) }
+} // namespace
+
+extern PyType_Slot number_slots[];
+PyType_Slot number_slots[] = {
+    SLOT(add, binary_slot<ADD>),
+    SLOT(subtract, binary_slot<SUBTRACT>),
+    SLOT(multiply, binary_slot<MULTIPLY>),
+    SLOT(true_divide, binary_slot<DIVIDE>),
+    SLOT(floor_divide, binary_slot<FLOOR_DIVIDE>),
+    SLOT(remainder, binary_slot<REMAINDER>),
+    SLOT(power, power_slot),
+    SLOT(matrix_multiply, binary_slot<MATRIX_MULTIPLY>),
+    SLOT(and, binary_slot<AND>),
+    SLOT(or, binary_slot<OR>),
+    SLOT(xor, binary_slot<XOR>),
+    SLOT(lshift, binary_slot<LEFT>),
+    SLOT(rshift, binary_slot<RIGHT>),
+    SLOT(divmod, divide_with_remainder),
+    SLOT(negative, unary_slot<NEGATE>),
+    SLOT(positive, unary_slot<PLUS>),
+    SLOT(absolute, unary_slot<ABSOLUTE>),
+    SLOT(invert, unary_slot<INVERT>),
+    SLOT(inplace_add, in_place_slot<ADD>),
+    SLOT(inplace_subtract, in_place_slot<SUBTRACT>),
+    SLOT(inplace_multiply, in_place_slot<MULTIPLY>),
+    SLOT(inplace_true_divide, in_place_slot<DIVIDE>),
+    SLOT(inplace_floor_divide, in_place_slot<FLOOR_DIVIDE>),
+    SLOT(inplace_remainder, in_place_slot<REMAINDER>),
+    SLOT(inplace_power, in_place_power_slot),
+    SLOT(inplace_matrix_multiply, in_place_slot<MATRIX_MULTIPLY>),
+    SLOT(inplace_and, in_place_slot<AND>),
+    SLOT(inplace_or, in_place_slot<OR>),
+    SLOT(inplace_xor, in_place_slot<XOR>),
+    SLOT(inplace_lshift, in_place_slot<LEFT>),
+    SLOT(inplace_rshift, in_place_slot<RIGHT>),
+    SLOT(bool, truth),
+    SLOT(int, to_python<INTEGER>),
+    SLOT(float, to_float),
+    SLOT(index, to_python<INDEX>),
+    {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+    {0, nullptr},
+};
+#undef SLOT
+
+bool bind_symbol(const char* text, const Op* op) {
+    for (Symbol& symbol : symbols) {
+        if (std::strcmp(symbol.text, text) != 0) continue;
+        symbol.op = op;
+        return true;
+    }
+    return false;
+}
+
+// A name's call: any number of inputs and parameters.
+PyObject* apply(const Op* op, PyObject* inputs, PyObject* params) {
+    return guarded([&]() -> PyObject* {
+        Ref<Params> kept = params_of(params); // first: looking at a parameter may run its __hash__
+        if (PyErr_Occurred()) return nullptr;
+        std::vector<Operand> operands;
+        std::vector<Node*> nodes;
+        std::vector<nb::object> owned;
+        Py_ssize_t length = PyTuple_GET_SIZE(inputs);
+        bool any_array = false, runs_python = false;
+        for (Py_ssize_t i = 0; i < length; ++i) {
+            any_array |= is_array(PyTuple_GET_ITEM(inputs, i));
+            runs_python |= !is_immediate(PyTuple_GET_ITEM(inputs, i));
+        }
+        for (Py_ssize_t i = 0; i < length; ++i) {
+            // The first of nothing but scalars becomes an array: a result needs a dtype and a
+            // device.
+            PyObject* peer = i == 0 && !any_array ? Py_None : inputs;
+            PyObject* object = PyTuple_GET_ITEM(inputs, i);
+            PyObject* made =
+                peer == Py_None ? PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)
+                                : Py_NewRef(object);
+            if (!made) return nullptr;
+            owned.push_back(nb::steal(made));
+            operands.emplace_back(made, peer);
+            nodes.push_back(operands.back().get());
+            if (nodes.back() && runs_python) operands.back().keep();
+            if (nodes.back()) continue;
+            if (PyErr_Occurred()) return nullptr;
+            return PyObject_CallFunction(hooks.refuse_operand, "sO", op->name.c_str(), inputs);
+        }
+        PyObject* base = length > 0 ? PyTuple_GET_ITEM(inputs, 0) : nullptr;
+        return finish(make_node(op, nodes, std::move(kept)), base);
+    });
+}
+
+} // namespace tenfold::bindings

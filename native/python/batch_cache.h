@@ -1,0 +1,27 @@
+// What Python does for groups, once for groups that are alike: from then on they are computed by
+// the expression that it has written for them.
+#pragma once
+#include "exec/dynamic_batching.h"
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+
+class Grouper : public GroupMaker {
+  public:
+    explicit Grouper(std::span<const uint64_t> options);
+    std::size_t rows(std::size_t members) const override;
+    std::vector<Ref<Value>> compute(const Members& members,
+                                    std::span<const Column> columns) override;
+
+    static bool is_ready(); // whether Python has said how
+
+  private:
+    nb::object computed_by_python(const Members& members, std::span<const Column> columns,
+                                  bool wanted);
+
+    std::span<const uint64_t> options_; // in force
+    std::vector<uint64_t> key_;
+    nb::dict earlier_; // what Python notes of batches, to say why others are apart
+};
+
+} // namespace tenfold::bindings

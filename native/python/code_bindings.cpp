@@ -1,0 +1,114 @@
+// Code from Python: bytes of it loaded, also from the disk, bytes hashed, and the processor that it
+// must be for.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <system_error>
+
+#include "jit/cache_entry.h"
+#include "jit/code_loader.h"
+#include "jit/processor.h"
+#include "jit/sha256.h"
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+
+namespace {
+
+Part part(const nb::bytes& bytes) {
+    return {static_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+nb::bytes to_python(Part bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
+nb::tuple to_python(const Entry& entry) {
+    nb::list places;
+    for (uint64_t place : entry.places) places.append(place);
+    nb::object note =
+        nb::steal(PyUnicode_DecodeUTF8(reinterpret_cast<const char*>(entry.note.data()),
+                                       Py_ssize_t(entry.note.size()), "replace"));
+    if (!note.is_valid()) nb::raise_python_error();
+    return nb::make_tuple(to_python(entry.key), to_python(entry.environment), to_python(entry.code),
+                          nb::tuple(places), entry.level, double(entry.microseconds) / 1e6, note);
+}
+
+std::vector<EntryPoint> functions_at(const Part& bytes, std::span<const uint64_t> places) {
+    const Ref<Code> loaded = load_code(bytes.data(), bytes.size());
+    std::vector<EntryPoint> functions;
+    for (uint64_t place : places)
+        if (loaded && place < bytes.size()) functions.push_back({loaded, std::size_t(place)});
+    return functions;
+}
+
+// The functions of an entry; none where the system refuses memory for them.
+std::vector<EntryPoint> load_entry(int directory, const nb::bytes& key,
+                                   const nb::bytes& environment, std::size_t functions,
+                                   uid_t user) {
+    const std::string name = in_hexadecimal(part(key));
+    const Part here = part(environment);
+    nb::gil_scoped_release others; // a disk may let us wait
+    const Entry entry = read_entry(directory, name, user, here);
+    if (entry.places.size() != functions)
+        throw Doubt("it has " + std::to_string(entry.places.size()) + " functions, not " +
+                    std::to_string(functions));
+    return functions_at(entry.code, entry.places);
+}
+
+void hold_what_the_system_says(const std::exception_ptr& error, void*) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::system_error& refused) {
+        errno = refused.code().value();
+        PyErr_SetFromErrno(PyExc_OSError);
+    }
+}
+
+void declare_entries(nb::module_& module) {
+    using namespace nb::literals;
+    nb::exception<Doubt>(module, "Doubt");
+    nb::register_exception_translator(hold_what_the_system_says);
+    module.attr("LARGEST_ENTRY") = Entry::LARGEST;
+    module.attr("LONGEST_NOTE") = Entry::LONGEST_NOTE;
+    module.def(
+        "open_directory",
+        [](const nb::bytes& place, uid_t user) {
+            return open_directory(place.c_str(), user).release();
+        },
+        "place"_a, "user"_a);
+    module.def(
+        "read_entry",
+        [](int directory, const std::string& name, uid_t user) {
+            return to_python(read_entry(directory, name, user));
+        },
+        "directory"_a, "name"_a, "user"_a);
+    module.def("load_entry", load_entry, "directory"_a, "key"_a, "environment"_a, "functions"_a,
+               "user"_a);
+}
+
+} // namespace
+
+void declare_code(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<EntryPoint>(module, "EntryPoint").def_prop_ro("address", [](EntryPoint& self) {
+        return reinterpret_cast<std::size_t>(self.kernel());
+    });
+    declare_entries(module);
+    module.def(
+        "load_code",
+        [](nb::bytes code, const std::vector<uint64_t>& places) {
+            return functions_at(part(code), places);
+        },
+        "code"_a, "places"_a);
+    module.def("loaded_code_bytes", loaded_code_bytes);
+    module.def(
+        "sha256",
+        [](nb::bytes data) {
+            Digest digest = sha256(data.data(), data.size());
+            return nb::bytes(digest.data(), digest.size());
+        },
+        "data"_a);
+    module.def("processor_level", processor_level);
+    module.def("processor_identity", processor_identity);
+}
+
+} // namespace tenfold::bindings

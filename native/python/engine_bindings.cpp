@@ -1,0 +1,500 @@
+// Engine: pushing from Python without a line of Python, where an operation of tenfold is pushed on
+// handles and numbers.
+#include "python/engine_bindings.h"
+
+#include "engine/timeline.h"
+
+#include <unordered_set>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <structmember.h>
+
+namespace tenfold::bindings {
+namespace {
+
+struct EngineObject {
+    PyObject_HEAD Engine* engine;                           // counted
+    std::unordered_set<Signature, SignatureHash>* prepared; // owned
+    Signature last;                                         // one of them
+    PyObject *attributes, *weak_references;
+    bool draining; // it is about to be closed: only operators push
+};
+
+EngineObject* as_engine(PyObject* object) { return reinterpret_cast<EngineObject*>(object); }
+
+Engine* engine_of(PyObject* self) {
+    Engine* engine = as_engine(self)->engine;
+    if (!engine) PyErr_SetString(PyExc_RuntimeError, "Engine: __init__ was not called");
+    return engine;
+}
+
+bool usable(PyObject* self, const char* what) {
+    Engine& engine = *as_engine(self)->engine;
+    bool closed = engine.closed() || (as_engine(self)->draining && !inside_operator());
+    const char* why = closed                  ? "this engine has been shut down"
+                      : engine.is_of_parent() ? "this engine is the process's that this one was "
+                                                "forked from"
+                                              : nullptr;
+    if (why) PyErr_Format(PyExc_RuntimeError, "%s: %s\n  remedy: make another Engine", what, why);
+    return !why;
+}
+
+// Sites that were pushed from lately; under the GIL.
+Ref<Site> site_here() {
+    constexpr std::size_t PLACES = 256;
+    static auto* sites = new std::array<Ref<Site>, PLACES>;
+    PyFrameObject* frame = PyEval_GetFrame();
+    if (!frame) return {};
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    int offset = PyFrame_GetLasti(frame);
+    std::size_t place = (reinterpret_cast<std::size_t>(code) >> 4) * 31 + std::size_t(offset) / 2;
+    Ref<Site>& site = (*sites)[place % PLACES];
+    if (site && site->code == code && site->offset == offset) {
+        Py_DECREF(code);
+        return site;
+    }
+    auto made = Ref<Site>::adopt(new Site);
+    made->code = code;
+    made->offset = offset;
+    site = made;
+    return made;
+}
+
+// Waits until there is room for so many bytes; false with a Python error where there will be none.
+bool make_room(Engine& engine, std::size_t bytes, const Operation* operation, const char* what) {
+    constexpr int64_t LOOK = 1'000'000; // nanoseconds
+    for (;;) {
+        Engine::Room room = engine.room_for(bytes, operation);
+        if (room == Engine::room || (room == Engine::likely && inside_operator())) return true;
+        if (room == Engine::none || inside_operator()) {
+            EngineStatistics now = engine.statistics();
+            const char* why = inside_operator() ? "an operator cannot wait for some to be freed"
+                              : engine.held()   ? "under hold nothing runs that could free any"
+                                                : "nothing that runs can free any";
+            PyErr_Format(PyExc_MemoryError,
+                         "%s: %zu bytes more exceed the engine's memory_limit of %zu: values take "
+                         "%lld, and %s\n"
+                         "  remedy: drop handles, or give the engine a higher limit",
+                         what, bytes, engine.limits().memory, (long long)now.live_bytes, why);
+            return false;
+        }
+        drain();
+        PyThreadState* state = PyEval_SaveThread();
+        timespec span{0, LOOK};
+        nanosleep(&span, nullptr);
+        PyEval_RestoreThread(state);
+        if (PyErr_CheckSignals() != 0) return false;
+    }
+}
+
+std::size_t bytes_of(const Answer& answer) {
+    return answer.value ? answer.value->buffers[0].allocation->bytes : answer.bytes;
+}
+
+// An input that is no handle; empty with a Python error.
+Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
+    bool number = PyFloat_CheckExact(object) || PyLong_CheckExact(object);
+    nb::object imported =
+        number ? nb::borrow(object)
+               : nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.import, object, nullptr));
+    if (!imported.is_valid()) return {};
+    Answer answer = answer_of(imported.ptr());
+    if (answer.empty()) return {};
+    if (engine.limits().memory && !make_room(engine, bytes_of(answer), nullptr, what)) {
+        Py_XDECREF(static_cast<PyObject*>(answer.object));
+        return {};
+    }
+    return engine.put(std::move(answer));
+}
+
+bool check_arity(const Operation& operation, std::size_t count) {
+    if (count >= operation.fewest && count <= operation.most) return true;
+    const int fewest = operation.fewest, most = operation.most, told = int(count);
+    const char* some = fewest == most ? "" : told < fewest ? "at least " : "at most ";
+    const char* text = "push: %s takes %s%d inputs, not %d\n"
+                       "  remedy: push(operator, *inputs, **params)%s";
+    PyErr_Format(PyExc_TypeError, text, operation.name.c_str(), some, told < fewest ? fewest : most,
+                 told, operation.planned ? ", many inputs in a list" : "");
+    return false;
+}
+
+void prepare_known(EngineObject& self, Operation& operation, std::span<Future* const> inputs) {
+    std::array<Type*, Future::FEW> types{};
+    std::size_t count = operation.planned ? 0 : inputs.size();
+    for (std::size_t i = 0; i < count; ++i)
+        if (i == types.size() || !(types[i] = inputs[i]->known_type())) return;
+    std::span<Type* const> known{types.data(), count};
+    Signature signature = Engine::signature_of(operation, known);
+    if (signature == self.last) return;
+    if (self.prepared->insert(signature).second) prepare(*self.engine, operation, known);
+    self.last = signature;
+}
+
+// What was made for inputs that are no handles; `gathered` by operators, which count as a handle.
+struct Made {
+    std::vector<Ref<Future>> put, gathered;
+    ~Made() {
+        for (Ref<Future>& future : gathered) future->engine->drop_handle(*future);
+    }
+};
+
+Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
+                        std::span<PyObject* const> given);
+
+// A list that holds handles is put together by an operator of its own, once they are there.
+Future* put_or_gather(EngineObject& self, const Operation& operation, PyObject* object,
+                      Made& made) {
+    nb::object parts;
+    if (PyList_Check(object) || PyTuple_Check(object)) {
+        PyObject* ours = operation.kind <= Operation::general ? Py_True : Py_False;
+        parts = nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.parts, object, ours, nullptr));
+        if (!parts.is_valid()) return nullptr;
+    }
+    if (!parts.is_valid() || parts.is_none()) {
+        made.put.push_back(put(*self.engine, object, "push"));
+        return made.put.back().get();
+    }
+    nb::object items = parts[1]; // a tuple
+    std::span<PyObject* const> each{&PyTuple_GET_ITEM(items.ptr(), 0),
+                                    std::size_t(PyTuple_GET_SIZE(items.ptr()))};
+    Ref<Operation> gather = operation_of(nb::object(parts[0]).ptr(), nullptr, each);
+    if (!gather || Py_EnterRecursiveCall(" while a list is pushed") != 0) return nullptr;
+    Ref<Future> future = push_inputs(self, std::move(gather), each);
+    Py_LeaveRecursiveCall();
+    if (!future) return nullptr;
+    made.gathered.push_back(std::move(future));
+    return made.gathered.back().get();
+}
+
+Ref<Future> push_inputs(EngineObject& self, Ref<Operation> operation,
+                        std::span<PyObject* const> given) {
+    constexpr std::size_t FEW = 8;
+    std::array<Future*, FEW> few;
+    std::vector<Future*> many(given.size() > FEW ? given.size() : 0);
+    Made made;
+    Future** futures = many.empty() ? few.data() : many.data();
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (is_handle(given[i])) {
+            futures[i] = reinterpret_cast<HandleObject*>(given[i])->future;
+            if (futures[i] && futures[i]->engine == self.engine) continue;
+            PyErr_Format(PyExc_ValueError,
+                         "push: input %zu of %s is a handle of another engine\n"
+                         "  remedy: give this engine its value, engine.put(handle.get())",
+                         i + 1, operation->name.c_str());
+            return {};
+        }
+        futures[i] = put_or_gather(self, *operation, given[i], made);
+        if (!futures[i]) return {};
+    }
+    std::span<Future* const> inputs{futures, given.size()};
+    if (self.engine->limits().memory && !make_room(*self.engine, 0, operation.get(), "push"))
+        return {};
+    if (operation->kept) prepare_known(self, *operation, inputs);
+    Ref<Future> future =
+        self.engine->push(std::move(operation), site_here(), inputs, inside_operator());
+    if (!future) usable(reinterpret_cast<PyObject*>(&self), "push");
+    return future;
+}
+
+PyObject* push(PyObject* object, PyObject* const* given, Py_ssize_t count, PyObject* names) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(object);
+        if (!engine || !usable(object, "push")) return nullptr;
+        if (count == 0) {
+            PyErr_SetString(PyExc_TypeError, "push: no operator\n"
+                                             "  remedy: push(operator, *inputs, **params)");
+            return nullptr;
+        }
+        nb::object params;
+        if (names && PyTuple_GET_SIZE(names) > 0) {
+            params = nb::steal(PyDict_New());
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
+                if (PyDict_SetItem(params.ptr(), PyTuple_GET_ITEM(names, i), given[count + i]) != 0)
+                    return nullptr;
+        }
+        std::span<PyObject* const> inputs{given + 1, std::size_t(count - 1)};
+        PushedCall call;
+        Ref<Operation> operation =
+            is_caller(given[0]) ? operation_of_call(given[0], inputs, names, params.ptr(), call)
+                                : operation_of(given[0], params.ptr(), inputs);
+        if (!operation || !check_arity(*operation, std::size_t(count - 1))) return nullptr;
+        Ref<Future> future = push_inputs(*as_engine(object), std::move(operation), inputs);
+        if (!future) return nullptr;
+        PyObject* handle = new_handle(std::move(future));
+        drain();
+        return handle;
+    });
+}
+
+PyObject* put_object(PyObject* self, PyObject* object) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine || !usable(self, "put")) return nullptr;
+        if (is_handle(object)) {
+            PyErr_SetString(PyExc_TypeError, "put: a handle is in an engine already\n"
+                                             "  remedy: push operators on it");
+            return nullptr;
+        }
+        Ref<Future> future = put(*engine, object, "put");
+        if (!future) return nullptr;
+        engine->hold_handle(*future);
+        return new_handle(std::move(future));
+    });
+}
+
+// flush(handle=None)
+PyObject* flush(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine || !usable(self, "flush")) return nullptr;
+        if (inside_operator()) {
+            PyErr_SetString(PyExc_RuntimeError,
+                            "flush: an operator waits for others, which could wait for ever\n"
+                            "  remedy: make what it needs its inputs");
+            return nullptr;
+        }
+        if (count > 0 && given[0] != Py_None) {
+            Future* one =
+                is_handle(given[0]) ? reinterpret_cast<HandleObject*>(given[0])->future : nullptr;
+            if (!one || count > 1) {
+                PyErr_SetString(PyExc_TypeError, "flush: it takes one handle, or nothing\n"
+                                                 "  remedy: engine.flush(handle)");
+                return nullptr;
+            }
+            if (one->engine != engine) {
+                PyErr_SetString(PyExc_ValueError, "flush: a handle of another engine\n"
+                                                  "  remedy: flush it there, or call its get()");
+                return nullptr;
+            }
+            if (wait_for(*one, -1, "flush") < 0) return nullptr;
+        } else {
+            if (!flush_all(*engine)) return nullptr;
+        }
+        settle_down(*engine);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* begin_hold(PyObject* self, PyObject*) {
+    Engine* engine = engine_of(self);
+    if (!engine || !usable(self, "hold")) return nullptr;
+    engine->hold();
+    Py_RETURN_NONE;
+}
+
+PyObject* end_hold(PyObject* self, PyObject*) {
+    if (Engine* engine = engine_of(self)) engine->let_go();
+    Py_RETURN_NONE;
+}
+
+// What is pending runs, and what operators push meanwhile; then nothing can be pushed any more.
+PyObject* finish(PyObject* self, PyObject*) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine) return nullptr;
+        as_engine(self)->draining = true;
+        do {
+            if (flush_all(*engine)) continue;
+            as_engine(self)->draining = false;
+            return nullptr;
+        } while (!engine->close_if_done());
+        Py_RETURN_NONE;
+    });
+}
+
+// _close(cancel, seconds) -> whether all workers have ended
+PyObject* close(PyObject* self, PyObject* const* given, Py_ssize_t count) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine || count != 2) return nullptr;
+        bool cancel = PyObject_IsTrue(given[0]) == 1;
+        return PyBool_FromLong(end_engine(*engine, cancel, PyFloat_AsDouble(given[1])));
+    });
+}
+
+PyObject* statistics(PyObject* self, PyObject*) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine) return nullptr;
+        engine->wait_for_freeing();
+        drain();
+        EngineStatistics found = engine->statistics();
+        nb::dict all, sizes;
+        all["pushed"] = found.pushed;
+        all["pending"] = found.pending;
+        all["ready"] = found.ready;
+        all["running"] = found.running;
+        all["done"] = found.done;
+        all["failed"] = found.failed;
+        all["cancelled"] = found.cancelled;
+        all["dropped"] = found.dropped;
+        all["batches"] = found.batches;
+        for (auto [size, times] : found.sizes) sizes[nb::int_(size)] = times;
+        all["batch_sizes"] = sizes;
+        all["live_objects"] = found.live_objects;
+        all["live_bytes"] = found.live_bytes;
+        all["peak_bytes"] = found.peak_bytes;
+        return all.release().ptr();
+    });
+}
+
+// What is pending: (number, name, state, numbers of its pending inputs), by number.
+PyObject* pending(PyObject* self, PyObject*) {
+    return guarded([&]() -> PyObject* {
+        Engine* engine = engine_of(self);
+        if (!engine) return nullptr;
+        nb::list all;
+        for (const Engine::Shown& each : engine->pending())
+            all.append(nb::make_tuple(each.number, each.name, each.state,
+                                      nb::tuple(nb::cast(each.inputs))));
+        return all.release().ptr();
+    });
+}
+
+PyObject* closed(PyObject* self, void*) {
+    Engine* engine = engine_of(self);
+    return engine ? PyBool_FromLong(engine->closed() || engine->is_of_parent()) : nullptr;
+}
+
+// __init__(threads, batch_limit, batch_wait in nanoseconds, memory_limit); 0: none.
+int init(PyObject* object, PyObject* given, PyObject*) {
+    long long threads, batch, wait, memory;
+    if (!PyArg_ParseTuple(given, "LLLL", &threads, &batch, &wait, &memory)) return -1;
+    EngineObject* self = as_engine(object);
+    if (self->engine) {
+        PyErr_SetString(PyExc_RuntimeError, "Engine: __init__ was called twice");
+        return -1;
+    }
+    self->engine =
+        new Engine({int(threads), std::size_t(batch), wait, std::size_t(memory)}, host());
+    self->prepared = new std::unordered_set<Signature, SignatureHash>;
+    std::span<PyObject* const> none;
+    Ref<Operation> add = operation_of(engine_hooks.add, nullptr, none);
+    if (!add) return -1;
+    self->engine->set_add(std::move(add));
+    return 0;
+}
+
+int visit(PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(as_engine(self)->attributes);
+    return 0;
+}
+
+int clear(PyObject* self) {
+    Py_CLEAR(as_engine(self)->attributes);
+    return 0;
+}
+
+// What is pending goes on: its handles may be alive.
+void deallocate(PyObject* object) {
+    EngineObject* self = as_engine(object);
+    PyObject_GC_UnTrack(object);
+    if (self->weak_references) PyObject_ClearWeakRefs(object);
+    clear(object);
+    if (self->engine) {
+        self->engine->close();
+        release(self->engine);
+    }
+    delete self->prepared;
+    PyTypeObject* type = Py_TYPE(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+    drain();
+}
+
+template <class F> PyCFunction method(F function) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
+
+PyMethodDef methods[] = {
+    {"push", method(push), METH_FASTCALL | METH_KEYWORDS,
+     "push($self, operator, /, *inputs, **params)\n--\n\n"
+     "Have an operator run once its inputs are there, and return the Handle of its result at "
+     "once."},
+    {"put", put_object, METH_O,
+     "put($self, value, /)\n--\n\nReturn the Handle of a value that is there."},
+    {"flush", method(flush), METH_FASTCALL,
+     "flush($self, handle=None, /)\n--\n\n"
+     "Have what a handle needs run, or everything, and wait until it has."},
+    {"_hold", begin_hold, METH_NOARGS, nullptr},
+    {"_let_go", end_hold, METH_NOARGS, nullptr},
+    {"_finish", finish, METH_NOARGS, nullptr},
+    {"_close", method(close), METH_FASTCALL, nullptr},
+    {"_statistics", statistics, METH_NOARGS, nullptr},
+    {"_pending", pending, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyGetSetDef properties[] = {
+    {"closed", closed, nullptr, "Whether nothing can be pushed any more.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(EngineObject, attributes), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(EngineObject, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyType_Slot slots[] = {
+    {Py_tp_init, reinterpret_cast<void*>(init)},
+    {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+    {Py_tp_traverse, reinterpret_cast<void*>(visit)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_getset, properties},
+    {0, nullptr},
+};
+
+void set_engine_hooks(nb::kwargs functions) {
+    auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
+    engine_hooks = {take("describe"), take("import_"), take("run"),     take("signature"),
+                    take("copy"),     take("error"),   take("log"),     take("wait"),
+                    take("object"),   take("add"),     take("options"), take("parts"),
+                    take("plan")};
+}
+
+nb::list listed(const std::vector<Traced>& traced) {
+    nb::list events;
+    for (const Traced& each : traced)
+        events.append(nb::make_tuple(each.name, each.category, each.begin, each.end, each.thread,
+                                     nb::tuple(nb::cast(each.operators)),
+                                     nb::tuple(nb::cast(each.inputs)), each.depth));
+    return events;
+}
+
+// take_engine_trace() -> (events, running, levels): (name, category, begin, end, thread, operators,
+// inputs, depth), the same of what has not ended, and (time, live bytes, live objects, pending) of
+// each, times in nanoseconds.
+nb::tuple take_engine_trace() {
+    nb::list levels;
+    Traces traces = take_traces();
+    for (const TracedLevel& each : traces.levels)
+        levels.append(nb::make_tuple(each.time, each.bytes, each.objects, each.pending));
+    return nb::make_tuple(listed(traces.events), listed(traces.running), levels);
+}
+
+} // namespace
+
+void declare_engine(nb::module_& module) {
+    using namespace nb::literals;
+    PyType_Spec spec{"tenfold._native.Engine", sizeof(EngineObject), 0,
+                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, slots};
+    PyObject* type = PyType_FromSpec(&spec);
+    if (!type || PyModule_AddObjectRef(module.ptr(), "Engine", type) != 0 ||
+        !make_handle_type(module.ptr()))
+        nb::raise_python_error();
+    module.def("set_engine_hooks", set_engine_hooks);
+    module.def("end_engines", end_engines, "seconds"_a);
+    module.def("inside_operator", inside_operator);
+    module.def(
+        "trace_engines", [](bool now) { tracing.store(now); }, "now"_a);
+    module.def("take_engine_trace", take_engine_trace);
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,81 @@
+// What the files of the engine share: its Python objects, and the way from them to values.
+#pragma once
+#include "engine/engine.h"
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+
+// Python functions and types that the engine needs; named in `set_engine_hooks`.
+struct EngineHooks {
+    PyObject *describe, *import, *run, *signature, *copy, *error, *log, *wait, *object, *add,
+        *options, *parts, *plan;
+};
+extern EngineHooks engine_hooks;
+
+struct HandleObject {
+    PyObject_HEAD Future* future; // counted; null once it is cleared
+    PyObject* weak_references;
+};
+extern PyTypeObject* handle_type;
+inline bool is_handle(PyObject* object) { return Py_TYPE(object) == handle_type; }
+bool make_handle_type(PyObject* module);
+PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a handle by now
+
+Host& host();
+// Waits for what is pending, and for what operators push meanwhile; false with a Python error.
+bool flush_all(Engine& engine);
+void settle_down(Engine& engine); // what has ended is freed, and what nobody observed is logged
+// Closes it; whether its workers have ended within so many seconds.
+bool end_engine(Engine& engine, bool cancel, double seconds);
+// At the end of the interpreter: what is impure has so many seconds to end. Returns what did not:
+// (name, whether it runs) of each.
+nb::list end_engines(double seconds);
+// What is pushed, under the options in force here, or under others; empty with a Python error.
+// `params`: a dict, or null. Of those given, what counts by its value alone may have become
+// constants of the operation, which are taken off.
+Ref<Operation> operation_of(PyObject* operator_, PyObject* params,
+                            std::span<PyObject* const>& given);
+Ref<Operation> operation_under(Ref<Submitted> options, PyObject* operator_, PyObject* params,
+                               std::span<PyObject* const>& given);
+// A call of a traced function that is pushed. Those given, of which `names` stand behind the
+// others, become its inputs, which `call` keeps. Where only a run can tell what it is made of, it
+// is an operator that calls the function.
+struct PushedCall {
+    std::vector<nb::object> imported;
+    std::vector<PyObject*> inputs; // Arrays and Handles
+};
+bool is_caller(PyObject* object);
+Ref<Operation> operation_of_call(PyObject* caller, std::span<PyObject* const>& given,
+                                 PyObject* names, PyObject* params, PushedCall& call);
+// Its plan for such inputs and what it captures; without one where it needs Python.
+Ref<Planned> plan_of_call(const Operation& operation, std::span<Type* const> types);
+// A value as Python has it, that of an operation with a form as that says.
+PyObject* value_to_python(const Operation* operation, Ref<Value> value);
+const Ref<Submitted>& submitted_here(); // the options in force here; empty with a Python error
+// Whether this thread is running an operator.
+bool inside_operator();
+
+// What a Python object is as a value; it must need no import. Empty with a Python error.
+Answer answer_of(PyObject* object);
+// A settled Future's value; a new reference. Null with a Python error where it failed.
+PyObject* value_to_python(const Future& future);
+PyObject* error_to_python(const Future& future); // a new exception of a failed one
+// Waits; 1: settled, 0: not in time, -1: a Python error. `seconds` negative: as long as it takes.
+int wait_for(Future& future, double seconds, const char* what);
+double seconds_now();
+// What nobody observed is logged.
+void log_lost();
+void log_failure(const Failure& failure);
+// What a worker calls once a Future is settled.
+void remember_call(Future& future, PyObject* function);
+void forget_calls(Future& future);
+
+// Makes known how operations of tenfold on such Types are batched.
+void prepare(Engine& engine, Operation& operation, std::span<Type* const> types);
+// A loop for contiguous operands; null where there is none. In exec/op_interpreter.cpp.
+const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
+bool has_loops_on(uint8_t device_of_type);
+LoopMaker& python_maker(); // with the GIL
+PanelMaker& panel_maker(); // with the GIL
+
+} // namespace tenfold::bindings

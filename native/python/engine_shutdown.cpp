@@ -1,0 +1,76 @@
+// The end of what was pushed: of one engine, and of all of them when the interpreter ends.
+#include "python/engine_bindings.h"
+
+#include <nanobind/stl/string.h>
+
+namespace tenfold::bindings {
+
+bool flush_all(Engine& engine) {
+    uint64_t before;
+    do {
+        before = engine.pushed_by_operators();
+        uint64_t last = engine.want_all();
+        while (Ref<Future> oldest = engine.oldest(last))
+            if (wait_for(*oldest, -1, "flush") < 0 || PyErr_CheckSignals() != 0) return false;
+    } while (engine.pushed_by_operators() != before);
+    return true;
+}
+
+void settle_down(Engine& engine) {
+    engine.wait_for_freeing();
+    drain();
+    log_lost();
+}
+
+bool end_engine(Engine& engine, bool cancel, double seconds) {
+    engine.close();
+    if (engine.is_of_parent()) return true;
+    if (cancel) engine.cancel_all();
+    bool ended;
+    {
+        nb::gil_scoped_release released;
+        ended = engine.stop(inside_operator() ? 0 : int64_t(seconds * 1e9));
+    }
+    drain();
+    for (Ref<Failure>& failure : engine.unobserved()) log_failure(*failure);
+    log_lost();
+    return ended;
+}
+
+namespace {
+
+constexpr double LAST_SECONDS = 0.1; // for operators that run when the time is over
+
+// Until nothing is pending in any engine, or somebody interrupts it. Nobody will look at results.
+void drain_engines(double until) {
+    for (bool any = true; any;) {
+        any = false;
+        for (Ref<Engine>& engine : live_engines()) {
+            if (engine->is_of_parent()) continue;
+            engine->cancel_unneeded();
+            uint64_t last = engine->want_all();
+            while (Ref<Future> oldest = engine->oldest(last)) {
+                any = true;
+                double left = std::max(0.0, until - seconds_now());
+                if (wait_for(*oldest, left, "exit") != 1 || PyErr_CheckSignals() != 0) return;
+            }
+        }
+    }
+}
+
+} // namespace
+
+nb::list end_engines(double seconds) {
+    nb::list left;
+    drain_engines(seconds_now() + seconds);
+    PyErr_Clear(); // of an interrupt
+    for (Ref<Engine>& engine : live_engines()) {
+        if (engine->is_of_parent()) continue;
+        for (const Engine::Shown& each : engine->pending())
+            if (each.impure) left.append(nb::make_tuple(each.name, each.state == "running"));
+        end_engine(*engine, true, LAST_SECONDS);
+    }
+    return left;
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,68 @@
+// Windows: Arrays on memory that their user can write to, and what else is seen of that memory.
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+namespace {
+
+ArrayObject* array_from(nb::handle object) {
+    if (!is_array(object.ptr())) throw nb::type_error("a window is an Array");
+    return reinterpret_cast<ArrayObject*>(object.ptr());
+}
+
+void open_window(nb::handle array, nb::object record) {
+    ArrayObject* object = array_from(array);
+    if (object->base || object->window) throw nb::type_error("a view, or a window, is none anew");
+    object->window = new Window{record.release().ptr()};
+    watch_windows();
+}
+
+nb::object window_of(nb::handle array) {
+    Window* window = array_from(array)->root->window;
+    return window ? nb::borrow(window->record) : nb::none();
+}
+
+// Whether nothing but the given Array, if there is one, and this handle can see a Value's memory.
+// Relaxed: a new holder can only come from one that is counted already, and the GIL is held.
+bool is_alone(const ValueHandle& self, nb::handle array) {
+    const Value& value = *self.value;
+    uint32_t known = 1;
+    if (!array.is_none()) {
+        Node* node = array_from(array)->node;
+        if (node->references.load(std::memory_order_relaxed) != 1) return false;
+        known += value_of(node).get() == &value;
+    }
+    return value.references.load(std::memory_order_relaxed) == known &&
+           value.buffers[0].allocation->references.load(std::memory_order_relaxed) == 1;
+}
+
+// Whoever sees the memory of one Value sees from now on that of the other.
+void exchange_memory(ValueHandle& self, ValueHandle& other) {
+    Allocation& mine = *self.value->buffers[0].allocation;
+    Allocation& theirs = *other.value->buffers[0].allocation;
+    std::swap(mine.data, theirs.data);
+    std::swap(mine.bytes, theirs.bytes);
+    std::swap(mine.owner, theirs.owner);
+}
+
+// Whoever sees one Value, a part of some memory, sees from now on the elements of the other.
+void exchange_part(ValueHandle& self, ValueHandle& other) {
+    std::swap(self.value->buffers, other.value->buffers);
+    std::swap(self.value->strides, other.value->strides);
+    std::swap(self.value->part, other.value->part);
+}
+
+} // namespace
+
+void declare_windows(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("open_window", open_window, "array"_a, "record"_a);
+    module.def("window_of", window_of, "array"_a);
+    module.def(
+        "forget_views", [](nb::handle array) { forget_views(array_from(array)); }, "array"_a);
+    module.def("is_alone", is_alone, "value"_a, "array"_a.none());
+    module.def("exchange_memory", exchange_memory, "value"_a, "other"_a);
+    module.def("exchange_part", exchange_part, "value"_a, "other"_a);
+    module.def("drain", drain); // what kept memory may be asked for at once: a bytearray resized
+}
+
+} // namespace tenfold::bindings

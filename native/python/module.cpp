@@ -1,0 +1,199 @@
+// The module tenfold._native: registration of ops and hooks, options, counters, caches, fork.
+#include <unistd.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "exec/executable.h"
+#include "ir/inferred_shapes.h"
+#include "memory/allocation_pool.h"
+#include "memory/cache_registry.h"
+#include "memory/guard_pages.h"
+#include "python/python_objects.h"
+#include "threads/counters.h"
+#include "threads/fork_safe_lock.h"
+
+namespace tenfold::bindings {
+
+bool bind_symbol(const char* text, const Op* op);
+PyObject* apply(const Op* op, PyObject* inputs, PyObject* params);
+
+namespace {
+
+Op& known_op(uint32_t id) {
+    Op* op = find_op(id);
+    if (!op) throw nb::index_error("no such op");
+    return *op;
+}
+
+uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
+                           bool whole_exponent, bool assigns, const std::string& shapes,
+                           bool by_itself, const std::string& folds, uint32_t weight, bool pure,
+                           bool merges, bool lasts, bool multiplies, bool is_permanent) {
+    Op& op = declare_op(name);
+    op.python = python.ptr();
+    op.is_permanent = is_permanent;
+    if (is_permanent) python.release(); // else it lives as long as what calls it, and its calls
+    op.view = view;
+    op.can_fail = can_fail;
+    op.whole_exponent = whole_exponent;
+    op.assigns = assigns;
+    if (shapes == "broadcast") op.shapes = Op::broadcast;
+    if (shapes == "reduced") op.shapes = Op::reduced;
+    if (shapes == "permuted") op.shapes = Op::permuted;
+    op.weight = weight;
+    op.pure = pure;
+    op.merges = merges;
+    op.multiplies = multiplies;
+    op.lasts = lasts;
+    op.by_itself = by_itself;
+    if (folds == "each") op.folds = Op::each;
+    if (folds == "as one") op.folds = Op::as_one;
+    if (folds == "any order") op.folds = Op::any_order;
+    return op.id;
+}
+
+void set_hooks(nb::kwargs functions) {
+    auto take = [&](const char* name) { return Py_NewRef(nb::object(functions[name]).ptr()); };
+    hooks = {take("infer"),     take("convert"),     take("refuse_scalar"), take("evaluate"),
+             take("get_item"),  take("set_item"),    take("assign"),        take("advance"),
+             take("scalar_of"), take("origin"),      take("format"),        take("refuse_operand"),
+             take("wait"),      take("evaluate_all")};
+}
+
+nb::dict read_counters() {
+    nb::dict totals;
+    for (std::size_t i = 0; i < COUNTERS; ++i)
+        totals[counter_names[i]] = counters[i].load(std::memory_order_relaxed);
+    return totals;
+}
+
+void count_by_name(const std::string& name, int64_t by) {
+    for (std::size_t i = 0; i < COUNTERS; ++i)
+        if (name == counter_names[i]) return count(Counter(i), by);
+    throw nb::key_error(name.c_str());
+}
+
+// A daemon thread that comes for the GIL when the interpreter is gone is ended by Python, which
+// unwinds its stack; nanobind catches that like an exception, but there is none, and what it makes
+// of it would need the GIL. The thread goes no further: it waits for the process to end, as Python
+// 3.14 lets it.
+void hold_what_unwinds(const std::exception_ptr& exception, void*) {
+    if (exception) std::rethrow_exception(exception); // another translator's
+    for (;;) pause();
+}
+
+} // namespace
+} // namespace tenfold::bindings
+
+NB_MODULE(_native, module) {
+    using namespace tenfold;
+    using namespace tenfold::bindings;
+    using namespace nb::literals;
+
+    // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
+    nb::set_leak_warnings(false);
+    respect_forks();
+#ifndef Py_GIL_DISABLED
+    outsiders.store(0); // kernels that run without the GIL count nothing
+#endif
+    if (!make_array_type(module.ptr())) nb::raise_python_error();
+    declare_tables(module);
+    declare_values(module);
+    declare_nodes(module);
+    declare_watch(module);
+    declare_code(module);
+    declare_launch(module);
+    declare_plans(module);
+    declare_windows(module);
+    declare_functions(module);
+    declare_singly(module);
+    declare_grouping(module);
+    declare_submissions(module);
+    declare_calls(module);
+    declare_engine(module);
+    declare_repeating(module);
+
+    nb::class_<Options>(module, "Options")
+        .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t, bool,
+                      bool>(),
+             "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
+             "singly"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
+    module.def("set_options_variable",
+               [](nb::handle variable) { set_options_variable(variable.ptr()); });
+    module.def("set_process_options", set_process_options);
+    module.def("open_block", open_block);
+    module.def("pass_block", pass_block, "begins"_a);
+    module.def("set_process_rules", set_process_rules, "number"_a);
+    module.def("set_rules_variable", [](nb::handle variable, nb::handle none) {
+        set_rules_variable(variable.ptr(), none.ptr());
+    });
+    module.def("set_hooks", set_hooks);
+
+    module.def(
+        "forget_op",
+        [](uint32_t id) {
+            Op* op = find_op(id);
+            if (!op) return;
+            forget_inferences(op);
+            forget_dtypes_of(op);
+            forget_plans_of(op->python);
+        },
+        "id"_a);
+    module.def(
+        "op_record",
+        [](uint32_t id) {
+            known_op(id);
+            // Offset by one: a capsule's pointer is not null.
+            return nb::capsule(reinterpret_cast<void*>(std::uintptr_t(id) + 1),
+                               [](void* at) noexcept {
+                                   free_op(uint32_t(reinterpret_cast<std::uintptr_t>(at) - 1));
+                               });
+        },
+        "id"_a);
+    module.def("declared_ops", declared_ops);
+    module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
+               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
+               "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
+               "lasts"_a = false, "multiplies"_a = false, "is_permanent"_a = true);
+    module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
+        if (!bind_symbol(symbol.c_str(), &known_op(op)))
+            throw nb::value_error("no such operator symbol");
+    });
+    module.attr("MOST_PENDING") = MOST_PENDING;
+    module.attr("MOST_READ") = MOST_READ;
+    module.def(
+        "set_part_ops",
+        [](uint32_t index, uint32_t update) { set_part_ops(known_op(index), known_op(update)); },
+        "index"_a, "update"_a);
+    module.def("apply", [](uint32_t op, nb::tuple inputs, std::optional<nb::tuple> given) {
+        nb::object params = given ? nb::object(*given) : nb::none();
+        PyObject* result = apply(&known_op(op), inputs.ptr(), params.ptr());
+        if (!result) nb::raise_python_error();
+        return nb::steal(result);
+    });
+
+    module.def("read_counters", read_counters);
+    module.def("count", count_by_name, "name"_a, "by"_a = 1);
+    module.def("caches", [] {
+        nb::list found;
+        for (const Cache& cache : known_caches())
+            if (cache.capacity)
+                found.append(nb::make_tuple(cache.name, cache.entries(), cache.capacity));
+        return found;
+    });
+    module.def("cut_hashes", cut_hashes, "bits"_a);
+    module.def("pool_bytes", [] {
+        PoolStatistics statistics = pool_statistics();
+        return nb::make_tuple(statistics.kept_bytes, statistics.cap_bytes);
+    });
+    module.def("guard_pages", guard_pages);
+    module.def("trim", [] {
+        forget_caches();
+        drain(); // the objects that caches have held
+        return trim_pool();
+    });
+    // The last one is asked first: no other can look at what is no exception.
+    nb::register_exception_translator(hold_what_unwinds);
+}

@@ -1,0 +1,392 @@
+// Nodes as Python sees them, and make_node: memoised inference, then a node.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "engine/submission.h"
+#include "ir/inferred_shapes.h"
+#include "ir/linearize.h"
+#include "ir/slice_params.h"
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+
+namespace {
+
+// All written under the GIL.
+// Whether there is a block, or ever was one that somebody's context may have kept: else the
+// variables below have no value anywhere.
+bool blocks = false;
+int passing = 0; // blocks that are open and that no context keeps
+PyObject* options_variable = nullptr;
+Options process_options; // what holds where no `tn.options` block is open
+uint64_t process_rules = 0;
+PyObject *rules_variable = nullptr, *no_rules = nullptr;
+
+// Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes,
+// kind).
+Ref<Inference> infer(const MemoQuery& query, const Params* given) {
+    nb::list types;
+    for (Type* type : query.types) types.append(type_to_python(Ref<Type>(type)));
+    nb::object params = nb::steal(params_to_python(given));
+    nb::object answer = nb::steal(PyObject_CallFunction(hooks.infer, "OOOO", query.op->python,
+                                                        nb::tuple(types).ptr(), params.ptr(),
+                                                        query.strict ? Py_True : Py_False));
+    if (!answer.is_valid()) return {};
+    auto inference = Ref<Inference>::adopt(new Inference);
+    for (nb::handle type : answer[0]) inference->results.push_back(type_from_python(type));
+    for (nb::handle dtype : answer[1]) {
+        int id = dtype_id(dtype.ptr());
+        if (id < 0) nb::raise_python_error();
+        inference->operands.push_back(uint16_t(id));
+    }
+    inference->kind = nb::cast<uint8_t>(answer[2]);
+    if (!query.op->is_permanent)
+        inference->keeps = Py_NewRef(static_cast<PyObject*>(query.op->python));
+    return inference;
+}
+
+// Whether parameters are, or hold, an object that counts by identity, as a traced function does:
+// what is remembered of them would keep it alive.
+bool holds_object(const Op* op, const Params* params) {
+    auto holds = [op](auto&& self, nb::handle given) -> bool {
+        std::string bytes;
+        if (PyTuple_CheckExact(given.ptr()))
+            return std::ranges::any_of(nb::borrow<nb::tuple>(given),
+                                       [&](nb::handle each) { return self(self, each); });
+        return !plain_bytes(bytes, given.ptr()) && !PyType_Check(given.ptr()) &&
+               Py_TYPE(given.ptr()) != Py_TYPE(static_cast<PyObject*>(op->python));
+    };
+    return params && params->python && holds(holds, static_cast<PyObject*>(params->python));
+}
+
+// What takes the place of an operation whose integer scalar its dtype cannot hold; most ops refuse.
+Ref<Node> refuse_scalar(const Op* op, std::span<Node* const> inputs, const Inference& inference,
+                        std::size_t at) {
+    nb::list types;
+    for (Node* input : inputs) types.append(type_to_python(Ref<Type>(input->type)));
+    nb::object scalar = nb::steal(scalar_to_python(inputs[at]->scalar));
+    nb::object result = nb::steal(
+        PyObject_CallFunction(hooks.refuse_scalar, "OOnOO", op->python, nb::tuple(types).ptr(),
+                              Py_ssize_t(at), scalar.ptr(), dtype_object(inference.operands[at])));
+    return result.is_valid() ? Ref<Node>(node_of(result.ptr())) : Ref<Node>();
+}
+
+Ref<Origin> origin() {
+    nb::object place = nb::steal(PyObject_CallNoArgs(hooks.origin));
+    if (!place.is_valid()) nb::raise_python_error();
+    auto found = Ref<Origin>::adopt(new Origin);
+    found->file = nb::cast<std::string>(place[0]);
+    found->line = nb::cast<int>(place[1]);
+    return found;
+}
+
+} // namespace
+
+void set_options_variable(PyObject* variable) { options_variable = Py_NewRef(variable); }
+
+void set_process_options(const Options& options) { process_options = options; }
+
+void open_block() { blocks = true; }
+
+void pass_block(bool begins) { passing += begins ? 1 : -1; }
+
+void set_process_rules(uint64_t number) { process_rules = number; }
+
+void set_rules_variable(PyObject* variable, PyObject* none) {
+    rules_variable = Py_NewRef(variable);
+    no_rules = Py_NewRef(none);
+}
+
+const Options& current_options() {
+    PyObject* value = nullptr;
+    if ((!blocks && !passing) || !options_variable ||
+        PyContextVar_Get(options_variable, nullptr, &value) != 0 || !value)
+        return process_options;
+    const Options& options = *nb::inst_ptr<Options>(value);
+    Py_DECREF(value); // the context keeps it while this thread runs
+    return options;
+}
+
+bool numbers_in_force(Numbers& numbers) {
+    const Options& options = current_options();
+    numbers = {options.number, process_rules, 0};
+    if (!blocks && !passing) return true;
+    PyObject* rules = nullptr;
+    if (options.of_process != process_options.number || !rules_variable ||
+        PyContextVar_Get(rules_variable, nullptr, &rules) != 0)
+        return false;
+    Py_XDECREF(rules);
+    return rules == no_rules;
+}
+
+Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params) {
+    if (!op) {
+        PyErr_SetString(PyExc_NotImplementedError, "no operation answers for this operator");
+        return {};
+    }
+    std::array<Type*, 8> few;
+    std::vector<Type*> many;
+    if (inputs.size() > few.size()) many.resize(inputs.size());
+    std::span<Type*> types{many.empty() ? few.data() : many.data(), inputs.size()};
+    bool scalars = false;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        types[i] = inputs[i]->type.get();
+        scalars |= inputs[i]->is_scalar();
+    }
+    const Options& options = current_options(); // not to be read once Python has run
+    bool remembers = op->can_fail || options.origins;
+    // Where a part begins makes no difference to its Type.
+    bool part = op->part != Op::none;
+    const Params* asked = part ? starts_of(*op, *params).pattern : params.get();
+    MemoQuery query{op, asked, options.strict, types};
+    Inferred inferred = recall(query);
+    std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
+    if (!inferred) {
+        for (Node* input : inputs) kept.emplace_back(input);
+        Ref<Inference> said = infer(query, params.get());
+        if (!said) return {};
+        if (!holds_object(op, params.get())) remember(query, said);
+        inferred = {said, said->results[0]};
+    }
+    if (scalars)
+        if (std::size_t bad = first_scalar_out_of_range(*op, *inferred.inference, inputs))
+            return refuse_scalar(op, inputs, *inferred.inference, bad - 1);
+    Ref<Node> node = operation_node(op, std::move(params), std::move(inferred), inputs);
+    if (remembers) node->origin = origin();
+    return node;
+}
+
+std::vector<Node*> nodes_from(nb::handle sequence) {
+    std::vector<Node*> nodes;
+    if (nb::isinstance<NodesHandle>(sequence)) {
+        for (const Ref<Node>& node : nb::cast<NodesHandle&>(sequence).nodes)
+            nodes.push_back(node.get());
+        return nodes;
+    }
+    for (nb::handle item : sequence) nodes.push_back(nb::cast<NodeHandle&>(item).node.get());
+    return nodes;
+}
+
+namespace {
+
+nb::object node_to_python(Ref<Node> node) { return nb::cast(NodeHandle{std::move(node)}); }
+
+nb::object op_of(const NodeHandle& self) {
+    const Op* op = self.node->op;
+    return op && op->python ? nb::borrow(static_cast<PyObject*>(op->python)) : nb::none();
+}
+
+nb::tuple operands_of(const NodeHandle& self) {
+    nb::list dtypes;
+    if (self.node->inference)
+        for (uint16_t id : self.node->inference->operands)
+            dtypes.append(nb::borrow(dtype_object(id)));
+    return nb::tuple(dtypes);
+}
+
+nb::tuple types_of(const NodeHandle& self) {
+    nb::list types;
+    bool part = !self.node->op || !self.node->op->python;
+    if (part || self.node->inference->results.size() == 1)
+        return nb::make_tuple(type_to_python(Ref<Type>(self.node->type)));
+    for (const Ref<Type>& type : self.node->inference->results) types.append(type_to_python(type));
+    return nb::tuple(types);
+}
+
+nb::tuple inputs_to_python(const NodeHandle& self) {
+    nb::list inputs;
+    for (Ref<Node>& input : inputs_of(self.node.get()))
+        inputs.append(node_to_python(std::move(input)));
+    return nb::tuple(inputs);
+}
+
+// walk(outputs, options) -> (nodes, inputs as positions, uses, held, dying), lists of equal length,
+// positions of the outputs, and the structure or None. Each scalar is a node of its own there:
+// keys tell scalars apart by position, so a plan must not learn that two of them are one node.
+nb::tuple walk_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
+    nb::list nodes, inputs, uses, held, dying;
+    Walked walked = walk_at_rest(nodes_from(outputs));
+    nb::object structure = options.empty() ? nb::none() : structure_of(walked, options);
+    for (WalkedNode& entry : walked.nodes) {
+        nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.width)));
+        for (uint32_t i = 0; i < entry.width; ++i)
+            PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i),
+                             PyLong_FromUnsignedLong(walked.edges[entry.first + i]));
+        inputs.append(positions);
+        uses.append(entry.uses);
+        held.append(entry.held);
+        if (!options.empty()) dying.append(entry.dying);
+        if (entry.node->is_scalar()) entry.node = scalar_node(entry.node->scalar, entry.node->type);
+        nodes.append(node_to_python(std::move(entry.node)));
+    }
+    nb::tuple places = nb::tuple(nb::cast(walked.outputs));
+    return nb::make_tuple(nodes, inputs, uses, held, places, dying, structure);
+}
+
+nb::object node_origin(const NodeHandle& self) {
+    if (!self.node->origin) return nb::none();
+    return nb::make_tuple(self.node->origin->file, self.node->origin->line);
+}
+
+// The value of the index-th result, or None.
+nb::object node_value(const NodeHandle& self, std::size_t index) {
+    Ref<Value> value = value_of(self.node.get());
+    for (; value && index > 0; --index) value = value->next;
+    return value ? nb::cast(ValueHandle{std::move(value)}) : nb::none();
+}
+
+// What a node takes of an array of this Type, as forms have it.
+std::vector<int64_t> picks_of(const NodeHandle& self, nb::handle array) {
+    std::vector<uint64_t> words;
+    Ref<Type> type = type_from_python(array);
+    write_picks(*self.node->op, *self.node->params, *type, words);
+    return {words.begin(), words.end()};
+}
+
+nb::list readers_to_python(const NodeHandle& self) {
+    nb::list readers; // under the GIL from here on: no node is made or dies
+    for (Ref<Node>& reader : readers_of(self.node.get()))
+        readers.append(node_to_python(std::move(reader)));
+    return readers;
+}
+
+// pending_of(arrays) -> the nodes that are to be computed, and not submitted yet; or the position
+// of what is no Array.
+nb::object pending_of(nb::tuple arrays) {
+    NodesHandle found;
+    std::size_t position = 0;
+    for (nb::handle array : arrays) {
+        if (!is_array(array.ptr())) return nb::int_(position);
+        Node* node = node_of(array.ptr());
+        if (!node) nb::raise_python_error();
+        bool pending = node->op && !value_of(node) && !is_submitted(*node);
+        if (pending) found.nodes.emplace_back(node);
+        ++position;
+    }
+    return nb::cast(std::move(found));
+}
+
+// How often a node is counted, and how often its value and the memory of that, but for its own.
+nb::tuple references_of(const NodeHandle& self) {
+    Value* value = value_of(self.node.get()).get(); // the node keeps it
+    auto others = [](auto& counted) { return counted->references.load() - 1; };
+    return nb::make_tuple(self.node->references.load(), value ? others(value) : 0,
+                          value ? others(value->buffers[0].allocation) : 0);
+}
+
+// What tells a Value and its memory from all others that there are.
+nb::tuple identity_of(const ValueHandle& self) {
+    auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
+    return nb::make_tuple(number(self.value.get()),
+                          number(self.value->buffers[0].allocation.get()));
+}
+
+void publish_values(const NodeHandle& self, nb::handle values) {
+    Ref<Value> first;
+    Value* last = nullptr;
+    for (nb::handle item : values) {
+        Ref<Value> value = nb::cast<ValueHandle&>(item).value;
+        Value* current = value.get();
+        if (last)
+            last->next = std::move(value);
+        else
+            first = std::move(value);
+        last = current;
+    }
+    if (first) publish(self.node.get(), std::move(first));
+}
+
+} // namespace
+
+void declare_nodes(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<NodeHandle>(module, "Node")
+        .def_prop_ro("op", op_of)
+        .def_prop_ro(
+            "name",
+            [](const NodeHandle& self) { return self.node->op ? self.node->op->name : "leaf"; })
+        .def_prop_ro("params",
+                     [](const NodeHandle& self) {
+                         return nb::steal(params_to_python(self.node->params.get()));
+                     })
+        .def_prop_ro("inputs", inputs_to_python)
+        .def_prop_ro(
+            "type",
+            [](const NodeHandle& self) { return type_to_python(Ref<Type>(self.node->type)); })
+        .def_prop_ro("types", types_of)
+        .def_prop_ro("operands", operands_of)
+        .def_prop_ro("kind", [](const NodeHandle& self) { return self.node->kind.load(); })
+        .def_prop_ro("depth", [](const NodeHandle& self) { return self.node->depth.load(); })
+        .def_prop_ro("assignments",
+                     [](const NodeHandle& self) { return self.node->assignments.load(); })
+        .def_prop_ro(
+            "pending",
+            [](const NodeHandle& self) { return self.node->op && !value_of(self.node.get()); })
+        .def_prop_ro("is_scalar", [](const NodeHandle& self) { return self.node->is_scalar(); })
+        .def_prop_ro(
+            "scalar",
+            [](const NodeHandle& self) { return nb::steal(scalar_to_python(self.node->scalar)); })
+        .def_prop_ro("takes_part",
+                     [](const NodeHandle& self) {
+                         return self.node->op && self.node->op->part == Op::taken;
+                     })
+        .def("picks", picks_of, "array"_a)
+        .def_prop_ro("origin", node_origin)
+        .def(
+            "read_in_part",
+            [](const NodeHandle& self, bool mark) {
+                std::atomic<bool>& was = self.node->read_in_part;
+                return mark ? was.exchange(true) : was.load();
+            },
+            "mark"_a = true)
+        .def("value", node_value, "index"_a = 0)
+        .def("publish", publish_values, "values"_a)
+        .def("__eq__",
+             [](const NodeHandle& self, nb::handle other) {
+                 return nb::isinstance<NodeHandle>(other) &&
+                        nb::cast<NodeHandle&>(other).node == self.node;
+             })
+        .def("__hash__", [](const NodeHandle& self) {
+            return reinterpret_cast<std::size_t>(self.node.get()) >> 4;
+        });
+
+    module.def("node_of", [](nb::handle array) {
+        if (!is_array(array.ptr())) throw nb::type_error("node_of() needs an Array");
+        Node* node = node_of(array.ptr());
+        if (!node) nb::raise_python_error();
+        return NodeHandle{Ref<Node>(node)};
+    });
+    nb::class_<NodesHandle>(module, "Nodes")
+        .def("__len__", [](const NodesHandle& self) { return self.nodes.size(); })
+        .def("__getitem__",
+             [](const NodesHandle& self, std::size_t at) {
+                 if (at >= self.nodes.size()) throw nb::index_error();
+                 return NodeHandle{self.nodes[at]};
+             })
+        .def("clear", [](NodesHandle& self) { std::exchange(self.nodes, {}); });
+    module.def("pending_of", pending_of, "arrays"_a);
+    module.def("kept_node", [](nb::handle array) {
+        if (!is_array(array.ptr())) throw nb::type_error("kept_node() needs an Array");
+        Node* node = reinterpret_cast<ArrayObject*>(array.ptr())->node;
+        return node ? node_to_python(Ref<Node>(node)) : nb::none();
+    });
+    module.def("readers_of", readers_to_python, "node"_a);
+    module.def("references_of", references_of, "node"_a);
+    module.def("identity_of", identity_of, "value"_a);
+    module.def("array_of", [](const NodeHandle& node) { return nb::steal(new_array(node.node)); });
+    module.def("value_array", [](const ValueHandle& value) {
+        return nb::steal(new_array(value_node(value.value)));
+    });
+    module.def("placeholder", [](nb::handle type) {
+        return nb::steal(new_array(placeholder_node(type_from_python(type))));
+    });
+    module.def("rebind", [](nb::handle array, const NodeHandle& node) {
+        auto* object = reinterpret_cast<ArrayObject*>(array.ptr());
+        if (!is_array(array.ptr()) || object->base)
+            throw nb::type_error("rebind() needs an Array that is no view");
+        rebind(object, node.node);
+    });
+    module.def("walk", walk_to_python, "outputs"_a, "options"_a = std::vector<uint64_t>());
+}
+
+} // namespace tenfold::bindings

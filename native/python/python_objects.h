@@ -1,0 +1,211 @@
+// What the binding files share: the Array object, the hooks that Python registers, and the way from
+// Python objects to Nodes. Only files of this folder include Python.h.
+#pragma once
+#include <Python.h>
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "ir/node.h"
+#include "memory/deferred_decref.h"
+
+namespace tenfold::bindings {
+
+namespace nb = nanobind;
+
+// A user's Array: a rebindable name for a Node, or for a view (an op applied to a base Array). A
+// view caches the node it made; the cache holds while the root Array, which alone can be rebound,
+// has the version the cache was made for.
+struct Window;
+
+struct ArrayObject {
+    PyObject_HEAD Node* node; // owned; null for a view whose root was rebound since
+    ArrayObject* base;        // owned; null when this is no view
+    ArrayObject* root;        // borrowed through base; this object itself when it is no view
+    const Op* view_op;
+    Params* view_params; // owned
+    Type* view_type;     // owned
+    uint64_t
+        version; // of a root: how often it was rebound; of a view: the root's when node was made
+    ArrayObject *views, *next, *before; // of a root its views; of a view its neighbours there
+    Window* window;                     // of a root whose memory is the user's; owned
+    PyObject* weak_references;
+};
+
+// What makes an Array a window on memory that its user can write to: Python's record of it.
+struct Window {
+    PyObject* record; // owned
+};
+
+extern PyTypeObject* array_type;
+inline bool is_array(PyObject* object) { return Py_TYPE(object) == array_type; }
+
+bool make_array_type(PyObject* module);
+PyObject* new_array(Ref<Node> node); // a new reference
+// The arrays of a node's results: one Array, or a tuple of them; a view of `base` when the op makes
+// views.
+PyObject* arrays_of(Ref<Node> node, PyObject* base);
+// The results of a node with several, each by itself.
+std::vector<Ref<Node>> parts_of(const Ref<Node>& node);
+// The node an Array names now, borrowed; brings a view up to date; null with a Python error on
+// failure.
+Node* node_of_any(PyObject* array);
+Type& type_of(PyObject* array); // it cannot change, so no view is brought up to date for it
+// The nodes that views have kept are made again when they are asked for.
+void forget_views(ArrayObject* root);
+void rebind(ArrayObject* array, Ref<Node> node);
+// How many functions are being traced, by any thread (watch.h); this thread's trace, if there is
+// one, is told of each Array that is made, looked at with its node, or about to be rebound.
+extern int watches;
+void note_made(PyObject* array);
+void note_look(PyObject* array, Node* node);
+void note_change(ArrayObject* array);
+
+inline Node* node_of(PyObject* object) {
+    auto* array = reinterpret_cast<ArrayObject*>(object);
+    return !array->base && !watches ? array->node : node_of_any(object);
+}
+
+// Python functions that the core calls; named in `set_hooks`.
+struct Hooks {
+    PyObject *infer, *convert, *refuse_scalar, *evaluate, *get_item, *set_item, *assign, *advance,
+        *scalar_of, *origin, *format, *refuse_operand, *wait, *evaluate_all;
+};
+extern Hooks hooks;
+extern PyMethodDef array_methods[]; // of Array
+
+struct Options {
+    bool strict = false;
+    uint8_t device = 0;
+    uint32_t pending_depth = 100'000;
+    bool origins = false; // whether every node remembers where it was written
+    uint64_t number = 0;  // of all settings; of a block: while the process's have `of_process`
+    uint64_t of_process = 0;
+    bool singly = false; // whether small graphs may be computed node by node at first
+    int threads = 1;
+    uint32_t batch_limit = 0; // members of a group at most; 0: any number, 1: there are no groups
+    bool rules = true;        // whether any rewrites
+    bool verify = false;      // what is computed in groups is compared with its members
+};
+const Options& current_options();
+void set_process_options(const Options& options);
+void set_options_variable(PyObject* context_variable);
+void open_block(); // of options or rules: from now on the variables may have values
+// The same for a block of Tenfold's own, in which nobody copies the context: until it ends.
+void pass_block(bool begins);
+// What holds of rules: a number for the process's, and a context variable that has its default
+// where no block is open.
+void set_process_rules(uint64_t number);
+void set_rules_variable(PyObject* context_variable, PyObject* none);
+// What stands for options and rules in the keys of plans; false where only Python can tell.
+using Numbers = std::array<uint64_t, 3>;
+bool numbers_in_force(Numbers& numbers);
+
+// Applies an op; empty with a Python error set when its rules refuse.
+Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> params);
+// The Array, or Arrays, of a node that was just made; null with a Python error.
+PyObject* finish(Ref<Node> node, PyObject* base);
+
+// Whether an object becomes an operand without running Python: not a foreign one, nor a stale view.
+inline bool is_immediate(PyObject* object) {
+    if (!is_array(object))
+        return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object);
+    auto* array = reinterpret_cast<ArrayObject*>(object);
+    return !array->base || (array->version == array->root->version && !array->root->window);
+}
+
+// A Python scalar, an Array, or what the `convert` hook takes, as a Node that is borrowed from an
+// Array or kept here. `get()` is null with a Python error, or without one when the object is not
+// ours.
+class Operand {
+  public:
+    Operand(PyObject* object, PyObject* peer) {
+        if (is_array(object))
+            node_ = node_of(object);
+        else
+            make(object, peer);
+    }
+    Node* get() const { return node_; }
+    // Counts a borrowed Node too: needed where Python runs later, which may rebind its Array.
+    void keep() { kept_ = Ref<Node>(node_); }
+
+  private:
+    void make(PyObject* object, PyObject* peer);
+
+    Node* node_ = nullptr;
+    Ref<Node> kept_;
+};
+PyObject* scalar_to_python(const Scalar& scalar);
+
+// Empty with a Python error for parameters that have no canonical form.
+Ref<Params> params_of(PyObject* tuple);
+// Adds the canonical bytes of what counts by its value alone: numbers, texts, None, dtypes, and
+// tuples of them; false for anything else.
+bool plain_bytes(std::string& bytes, PyObject* object);
+
+PyObject* params_to_python(const Params* params); // a new reference
+
+// x[key] where that needs no Python; null without an error where it does.
+PyObject* basic_item(PyObject* self, PyObject* key);
+// x[key] = value where that needs no Python: false without an error where it does, and nothing is
+// done. `replace_part` is what comes of `part op= e`, for a part of an array.
+bool set_basic_item(PyObject* self, PyObject* key, PyObject* value);
+bool replace_part(ArrayObject* part, PyObject* value);
+// Assignments that may be pending one upon the other: of an Array, and below what is assigned.
+constexpr uint32_t MOST_PENDING = 1, MOST_READ = 32;
+// Assignments in a row to alike parts of one Array: after so many, so many wait for each other.
+constexpr uint32_t LONG_ROW = 32, MOST_TOGETHER = 8;
+void keep_apart(const Node& node); // such assignments do not wait any more
+void set_part_ops(Op& index, Op& update);
+
+// Small numbers for dtypes, devices and storage kinds, and their Python objects.
+void declare_weak_types(std::array<uint16_t, 4> dtypes); // bool, int, float, complex
+int dtype_id(PyObject* dtype);                           // -1 with an error when unknown
+PyObject* dtype_object(uint16_t id);                     // borrowed
+PyObject* device_name(uint8_t id);                       // borrowed
+PyObject* shape_tuple(const Type& type);
+// Computes a node by a plan that is known. False where there is none, a step failed, somebody
+// records what runs, or there are windows: then Python computes. Throws what a signal raised.
+bool compute_by_plan(Ref<Node> node);
+bool compute_by_plan(std::span<Node* const> pending);
+void watch_windows(); // from now on there may be one
+
+void declare_tables(nb::module_& module);
+void declare_nodes(nb::module_& module);
+void declare_watch(nb::module_& module);
+void declare_values(nb::module_& module);
+void declare_launch(nb::module_& module);
+void declare_plans(nb::module_& module);
+void declare_windows(nb::module_& module);
+void declare_functions(nb::module_& module);
+void declare_singly(nb::module_& module);
+void declare_grouping(nb::module_& module);
+void declare_submissions(nb::module_& module);
+void declare_calls(nb::module_& module);
+void declare_code(nb::module_& module);
+void declare_repeating(nb::module_& module);
+void declare_engine(nb::module_& module);
+
+inline void drain() {
+    if (anything_released())
+        drain_released([](void* object) { Py_DECREF(static_cast<PyObject*>(object)); });
+}
+
+// A C exception on its way out of a C slot becomes a Python error.
+template <class F> PyObject* guarded(F&& function) {
+    try {
+        return function();
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
+    } catch (const std::bad_alloc&) {
+        return PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+        return nullptr;
+    }
+}
+
+} // namespace tenfold::bindings

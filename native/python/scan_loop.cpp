@@ -1,0 +1,142 @@
+// Repeating: an operation is computed again and again, on what it made last. Between two steps no
+// Python runs, once the plan of a step is known.
+#include <nanobind/stl/vector.h>
+
+#include "engine/submission.h"
+#include "exec/stacking.h"
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+namespace {
+
+constexpr int64_t STEPS_AT_ONCE = 8; // before others may have the GIL
+
+// An array that each step has a row of.
+class Rows {
+  public:
+    explicit Rows(Ref<Value> given) : whole_(std::move(given)) {
+        const Type& type = *whole_->type;
+        std::vector<int64_t> shape(type.shape.begin() + 1, type.shape.end());
+        type_ = intern_type({shape, type.dtype, type.device, type.storage, false});
+        apart_ = bytes_of(*type_);
+        if (whole_->strides.empty()) return;
+        apart_ = whole_->strides[0];
+        strides_.assign(whole_->strides.begin() + 1, whole_->strides.end());
+        if (in_c_order(*type_, strides_)) strides_.clear();
+    }
+
+    Ref<Node> row(int64_t at) const {
+        auto value = Ref<Value>::adopt(new Value);
+        value->type = type_;
+        value->strides = strides_;
+        value->part = true;
+        value->buffers[0] = whole_->buffers[0];
+        value->buffers[0].offset += at * apart_;
+        return value_node(std::move(value));
+    }
+
+    void write(int64_t at, const Value& from) const {
+        copy_elements(static_cast<char*>(whole_->buffers[0].address()) + at * apart_, from);
+    }
+
+  private:
+    Ref<Value> whole_;
+    Ref<Type> type_;
+    std::vector<int64_t> strides_; // of a row; empty: C order
+    int64_t apart_ = 0;            // bytes
+};
+
+std::vector<Ref<Value>> values_from(nb::handle values) {
+    std::vector<Ref<Value>> found;
+    for (nb::handle each : values) found.push_back(nb::cast<ValueHandle&>(each).value);
+    return found;
+}
+
+class Repeated {
+  public:
+    Repeated(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
+             nb::handle written, nb::handle compute, nb::handle pause)
+        : op_(find_op(op)), params_(params_of(params.ptr())), carried_(values_from(carried)),
+          compute_(compute), pause_(pause) {
+        if (!params_ && PyErr_Occurred()) nb::raise_python_error();
+        carried.clear(); // what nobody else sees may be written over
+        for (Ref<Value>& each : values_from(read)) read_.emplace_back(std::move(each));
+        for (Ref<Value>& each : values_from(written)) written_.emplace_back(std::move(each));
+        for (Ref<Value>& each : values_from(shared)) shared_.push_back(value_node(std::move(each)));
+    }
+
+    // So many steps, or with -1 until the last result of one is false.
+    void run(int64_t steps, bool backwards) {
+        uint32_t stops = submissions_stopped.load();
+        for (int64_t at = 0; at != steps; ++at) {
+            if (!step(at, backwards ? steps - 1 - at : at) && steps < 0) return;
+            drain();
+            if (submissions_run_here && submissions_stopped.load() != stops)
+                PyErr_SetNone(PyExc_KeyboardInterrupt);
+            if (PyErr_Occurred() || PyErr_CheckSignals() != 0) nb::raise_python_error();
+            if (at % STEPS_AT_ONCE == 0) pause_(); // where Python is asked for the GIL, it gives it
+        }
+    }
+
+    void give(nb::list carried) const {
+        for (const Ref<Value>& each : carried_) carried.append(ValueHandle{each});
+    }
+
+  private:
+    // Whether its last result, where that is nothing else, is true.
+    bool step(int64_t number, int64_t row) {
+        std::vector<Ref<Node>> made = results(row);
+        nodes_.clear();
+        for (const Ref<Node>& each : made) nodes_.push_back(each.get());
+        if (!compute_by_plan(nodes_)) { // no plan is known, or it has failed
+            nb::list nodes;
+            for (const Ref<Node>& each : made) nodes.append(NodeHandle{each});
+            compute_(number, nodes);
+        }
+        auto next = made.begin();
+        for (Ref<Value>& each : carried_) each = value_of((next++)->get());
+        for (const Rows& each : written_) each.write(row, *value_of((next++)->get()));
+        return next != made.end() &&
+               *static_cast<bool*>(value_of(next->get())->buffers[0].address());
+    }
+
+    // The nodes of a step; what was carried is theirs alone.
+    std::vector<Ref<Node>> results(int64_t row) {
+        for (Ref<Value>& each : carried_) leaves_.push_back(value_node(std::exchange(each, {})));
+        for (const Rows& each : read_) leaves_.push_back(each.row(row));
+        nodes_.clear();
+        for (const Ref<Node>& each : leaves_) nodes_.push_back(each.get());
+        for (const Ref<Node>& each : shared_) nodes_.push_back(each.get());
+        Ref<Node> whole = make_node(op_, nodes_, params_);
+        if (!whole) nb::raise_python_error();
+        leaves_.clear();
+        if (whole->inference->results.size() == 1) return {whole};
+        return parts_of(whole);
+    }
+
+    const Op* op_;
+    Ref<Params> params_;
+    std::vector<Ref<Value>> carried_;
+    std::vector<Rows> read_, written_;
+    std::vector<Ref<Node>> shared_, leaves_; // leaves: of one step
+    std::vector<Node*> nodes_;               // borrowed, as long as they are looked at
+    nb::handle compute_, pause_;
+};
+
+void repeat(uint32_t op, nb::handle params, nb::list carried, nb::handle read, nb::handle shared,
+            nb::handle written, int64_t steps, bool backwards, nb::handle compute,
+            nb::handle pause) {
+    Repeated repeated(op, params, carried, read, shared, written, compute, pause);
+    repeated.run(steps, backwards);
+    repeated.give(carried);
+}
+
+} // namespace
+
+void declare_repeating(nb::module_& module) {
+    using namespace nb::literals;
+    module.def("repeat", repeat, "op"_a, "params"_a, "carried"_a, "read"_a, "shared"_a, "written"_a,
+               "steps"_a, "backwards"_a, "compute"_a, "pause"_a);
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,45 @@
+// Submissions as Python makes them: see engine/submission.h.
+#include "engine/submission.h"
+
+#include "python/value_bindings.h"
+
+namespace tenfold::bindings {
+namespace {
+
+// submit(nodes): from now on whoever reaches one of them waits for the end of the submission.
+void submit(const NodesHandle& given) {
+    uint32_t number = last_submission.load() + 1;
+    if (number == 0) ++number;
+    last_submission.store(number);
+    for (const Ref<Node>& node : given.nodes)
+        node->submitted.store(number, std::memory_order_relaxed);
+}
+
+// end(nodes): they are let go, so that nobody counts what has been computed any more.
+void end(NodesHandle& nodes) {
+    for (const Ref<Node>& node : nodes.nodes) node->submitted.store(0, std::memory_order_relaxed);
+    std::exchange(nodes.nodes, {});
+    tell_of_ended_submissions();
+}
+
+// Those there are will never be run: whoever waits computes for himself.
+void forget() {
+    oldest_submission.store(last_submission.load() + 1);
+    submissions_stopped.fetch_add(1);
+    tell_of_ended_submissions();
+}
+
+} // namespace
+
+void declare_submissions(nb::module_& module) {
+    using namespace nb::literals;
+    module.def(
+        "are_small", [](nb::handle nodes) { return are_small(nodes_from(nodes)); }, "nodes"_a);
+    module.def("submit", submit, "nodes"_a);
+    module.def("end_submission", end, "nodes"_a);
+    module.def("forget_submissions", forget);
+    module.def(
+        "run_submissions_here", [](bool here) { submissions_run_here = here; }, "here"_a);
+}
+
+} // namespace tenfold::bindings

@@ -1,0 +1,91 @@
+// Templates as Python writes them.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "python/executable_bindings.h"
+
+namespace tenfold::bindings {
+namespace {
+
+// Templates of a form: for what none of so many is right comes seldom.
+constexpr std::size_t AT_ONCE = 5;
+
+using Registers = std::vector<Template::Register>;
+
+template <std::size_t N>
+std::size_t number_of(const std::array<const char*, N>& names, const std::string& name) {
+    auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) throw nb::value_error("a template has no such thing");
+    return std::size_t(found - names.begin());
+}
+
+Template::Row row_from(const std::tuple<std::string, Template::Register, Template::Register>& row) {
+    static constexpr std::array OPERATIONS{"plus", "times", "floor", "ceil",
+                                           "mod",  "min",   "max",   "bits"};
+    auto operation = number_of(OPERATIONS, std::get<0>(row));
+    return {Template::Row::Operation(operation), std::get<1>(row), std::get<2>(row)};
+}
+
+Template::Guard guard_from(const std::tuple<std::string, Template::Register>& guard) {
+    static constexpr std::array KINDS{"positive", "zero", "other"};
+    return {Template::Guard::Kind(number_of(KINDS, std::get<0>(guard))), std::get<1>(guard)};
+}
+
+Template::Number number_from(
+    const std::tuple<std::string, uint32_t, uint32_t, Template::Register>& number) {
+    static constexpr std::array FIELDS{"bytes", "stride",  "offset", "place", "table",   "size",
+                                       "bits",  "scratch", "units",  "grain", "finished"};
+    auto field = Template::Number::Field(number_of(FIELDS, std::get<0>(number)));
+    return {field, std::get<1>(number), std::get<2>(number), std::get<3>(number)};
+}
+
+// Keeps a plan as the pattern of others; false where a formula has no place in it.
+bool keep(
+    const PlanHandle& self, const StructureHandle& structure, const std::vector<int64_t>& constants,
+    const std::vector<std::tuple<std::string, Template::Register, Template::Register>>& rows,
+    const std::vector<std::tuple<std::string, Template::Register>>& guards,
+    const Registers& inferred,
+    const std::vector<std::tuple<std::string, uint32_t, uint32_t, Template::Register>>& numbers,
+    const std::vector<std::tuple<uint32_t, Registers>>& shapes) {
+    auto made = Ref<Template>::adopt(new Template);
+    made->pattern = self.plan;
+    made->lengths = structure.form.lengths.size();
+    made->constants = constants;
+    for (const auto& row : rows) made->rows.push_back(row_from(row));
+    for (const auto& guard : guards) made->guards.push_back(guard_from(guard));
+    made->inferred = inferred;
+    for (const auto& number : numbers) made->numbers.push_back(number_from(number));
+    for (const auto& [instruction, lengths] : shapes)
+        made->shapes.push_back({instruction, lengths});
+    if (!structure.has_form || !made->is_sound()) return false;
+    if (keep_template(structure.form, std::move(made)) >= AT_ONCE) forget_sight(structure.form);
+    return true;
+}
+
+} // namespace
+
+void declare_templates(nb::module_& module, nb::class_<StructureHandle>& structure,
+                       nb::class_<PlanHandle>& plan) {
+    using namespace nb::literals;
+    structure
+        .def(
+            "wants_template",
+            [](const StructureHandle& self, bool able) {
+                return self.has_form && known_exact(self) == Key::by_form &&
+                       wants_template(self.form, able);
+            },
+            "able"_a)
+        .def_prop_ro("lengths", [](const StructureHandle& self) {
+            return nb::make_tuple(self.form.lengths, self.form.axes);
+        });
+    plan.def("keep_template", keep, "structure"_a, "constants"_a, "rows"_a, "guards"_a,
+             "inferred"_a, "numbers"_a, "shapes"_a);
+    module.def("kept_templates", kept_templates);
+    module.def("use_templates", use_templates, "now"_a);
+}
+
+} // namespace tenfold::bindings

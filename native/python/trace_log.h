@@ -1,0 +1,43 @@
+// Watch: what a function that is traced looks at, makes and changes. Each thread has its own; one
+// that is open inside another is told first, and tells the other when it ends.
+#pragma once
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "python/python_objects.h"
+
+namespace tenfold::bindings {
+
+class Watch {
+  public:
+    Watch() = default;
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() { end(); }
+
+    static Watch* current(); // of this thread
+    void begin();
+    // Puts back every Array that was changed and not made since it began; those that were another
+    // value at the end. A second time it does nothing.
+    nb::list end();
+    nb::list seen() const { return seen_; }
+
+    void note_made(PyObject* array);
+    void note_look(PyObject* array, Node* node);
+    void note_change(ArrayObject* array);
+
+  private:
+    nb::list put_back();
+    void tell_outer();
+
+    bool open_ = false;
+    Watch* outer_ = nullptr;
+    nb::list seen_; // (Array, Node) of each look at one that was not made here
+    std::vector<nb::object> made_;
+    std::unordered_set<PyObject*> own_; // those of made_, which keeps their addresses
+    std::vector<std::pair<nb::object, Ref<Node>>> changed_; // and what they were at first
+    std::unordered_set<PyObject*> altered_;                 // those of changed_
+};
+
+} // namespace tenfold::bindings

@@ -1,0 +1,358 @@
+// Dtypes, devices, storage kinds and parameters: from Python objects to the core's numbers and
+// bytes.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "ir/intern.h"
+#include "ir/slice_params.h"
+#include "memory/cache_registry.h"
+#include "python/python_objects.h"
+#include "threads/thread_local.h"
+
+namespace tenfold::bindings {
+namespace {
+
+struct Names {
+    std::vector<PyObject*> objects; // owned for the life of the process
+    PyObject* ids = PyDict_New();
+
+    int declare(PyObject* object) {
+        if (int known = find(object); known >= 0) return known;
+        PyErr_Clear();
+        Py_INCREF(object);
+        objects.push_back(object);
+        nb::object id = nb::int_(objects.size() - 1);
+        if (PyDict_SetItem(ids, object, id.ptr()) != 0) nb::raise_python_error();
+        return int(objects.size() - 1);
+    }
+
+    int find(PyObject* object) {
+        PyObject* id = PyDict_GetItemWithError(ids, object);
+        if (id) return int(PyLong_AsLong(id));
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_LookupError, "%R is not declared", object);
+        return -1;
+    }
+};
+
+// Made at import, under the GIL; they only grow.
+Names& dtypes() {
+    static auto* names = new Names;
+    return *names;
+}
+Names& devices() {
+    static auto* names = new Names;
+    return *names;
+}
+Names& storages() {
+    static auto* names = new Names;
+    return *names;
+}
+
+template <class T> void append(std::string& bytes, char tag, T value) {
+    bytes.push_back(tag);
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+bool encode(std::string& bytes, PyObject* object, int depth);
+
+bool encode_items(std::string& bytes, PyObject* tuple, int depth) {
+    Py_ssize_t length = PyTuple_GET_SIZE(tuple);
+    append(bytes, '(', int64_t(length));
+    for (Py_ssize_t i = 0; i < length; ++i)
+        if (!encode(bytes, PyTuple_GET_ITEM(tuple, i), depth + 1)) return false;
+    return true;
+}
+
+bool encode_integer(std::string& bytes, PyObject* object) {
+    int overflow = 0;
+    long long whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) {
+        append(bytes, 'i', int64_t(whole));
+        return true;
+    }
+    PyObject* text = PyNumber_ToBase(object, 16); // decimal digits are limited, and slow
+    if (!text) return false;
+    Py_ssize_t length = 0;
+    const char* digits = PyUnicode_AsUTF8AndSize(text, &length);
+    append(bytes, 'I', int64_t(length));
+    bytes.append(digits, std::size_t(length));
+    Py_DECREF(text);
+    return true;
+}
+
+bool encode_text(std::string& bytes, PyObject* object) {
+    Py_ssize_t length = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object, &length);
+    if (!text) return false;
+    append(bytes, 's', int64_t(length));
+    bytes.append(text, std::size_t(length));
+    return true;
+}
+
+// The canonical bytes of a parameter. Whatever has no value of its own (a function, an Op) counts
+// by identity: the Params keep it alive, so its address cannot be taken over.
+bool encode(std::string& bytes, PyObject* object, int depth) {
+    if (depth > 100) {
+        PyErr_SetString(PyExc_ValueError, "parameters are nested deeper than 100 levels");
+        return false;
+    }
+    if (object == Py_None) return bytes.push_back('N'), true;
+    if (object == Py_True) return bytes.push_back('T'), true;
+    if (object == Py_False) return bytes.push_back('F'), true;
+    if (PyLong_CheckExact(object)) return encode_integer(bytes, object);
+    if (PyFloat_CheckExact(object)) return append(bytes, 'd', PyFloat_AS_DOUBLE(object)), true;
+    if (PyComplex_CheckExact(object)) return append(bytes, 'c', PyComplex_AsCComplex(object)), true;
+    if (PyUnicode_CheckExact(object)) return encode_text(bytes, object);
+    if (PyTuple_CheckExact(object)) return encode_items(bytes, object, depth);
+    if (PyObject* id = PyDict_GetItemWithError(dtypes().ids, object)) {
+        return append(bytes, 'D', int64_t(PyLong_AsLong(id))), true;
+    }
+    PyErr_Clear(); // unhashable: by identity
+    return append(bytes, 'O', object), true;
+}
+
+std::array<Ref<Type>, 4>& weak_types() {
+    static auto* types = new std::array<Ref<Type>, 4>;
+    return *types;
+}
+
+std::optional<Scalar> integer_scalar(PyObject* object) {
+    Scalar scalar;
+    scalar.form = Scalar::integer;
+    int overflow = 0;
+    scalar.whole = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow == 0) return scalar;
+    unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
+    bool fits = overflow > 0 && !(large == ~0ULL && PyErr_Occurred());
+    PyErr_Clear();
+    scalar.form = fits ? Scalar::large : Scalar::huge;
+    scalar.whole = int64_t(large);
+    scalar.real = PyLong_AsDouble(object);
+    if (scalar.real == -1.0 && PyErr_Occurred()) { // beyond a double: infinite, as float("1e400")
+        PyErr_Clear();
+        scalar.real = overflow * std::numeric_limits<double>::infinity();
+    }
+    return scalar;
+}
+
+std::optional<Scalar> scalar_from(PyObject* object, int& weak) {
+    if (PyBool_Check(object)) return weak = 0, Scalar{Scalar::boolean, object == Py_True, 0, 0};
+    if (PyLong_Check(object)) return weak = 1, integer_scalar(object);
+    if (PyFloat_CheckExact(object))
+        return weak = 2, Scalar{Scalar::real_number, 0, PyFloat_AS_DOUBLE(object), 0};
+    if (!PyComplex_CheckExact(object)) return std::nullopt;
+    Py_complex number = PyComplex_AsCComplex(object);
+    return weak = 3, Scalar{Scalar::complex_number, 0, number.real, number.imag};
+}
+
+} // namespace
+
+bool plain_bytes(std::string& bytes, PyObject* object) {
+    if (PyTuple_CheckExact(object)) {
+        Py_ssize_t length = PyTuple_GET_SIZE(object);
+        append(bytes, '(', int64_t(length));
+        for (Py_ssize_t i = 0; i < length; ++i)
+            if (!plain_bytes(bytes, PyTuple_GET_ITEM(object, i))) return false;
+        return true;
+    }
+    const auto& known = dtypes().objects;
+    bool plain = object == Py_None || PyBool_Check(object) || PyLong_CheckExact(object) ||
+                 PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+                 std::find(known.begin(), known.end(), object) != known.end();
+    if (!plain || encode(bytes, object, 0)) return plain;
+    PyErr_Clear();
+    return false;
+}
+
+Ref<Params> params_of(PyObject* tuple) {
+    if (tuple == Py_None || PyTuple_GET_SIZE(tuple) == 0) return {};
+    std::string bytes;
+    if (!encode(bytes, tuple, 0)) return {};
+    Ref<Params> params = intern_params(bytes);
+    if (!params->python) {
+        Py_INCREF(tuple);
+        params->python = tuple;
+    }
+    return params;
+}
+
+namespace {
+
+// What the canonical bytes from `at` on say, of parameters that native code has made: tuples,
+// integers and None. A new reference.
+PyObject* decode(std::string_view bytes, std::size_t& at) {
+    char tag = bytes.at(at++);
+    if (tag == 'N') Py_RETURN_NONE;
+    int64_t number = 0;
+    std::memcpy(&number, bytes.data() + at, sizeof number);
+    at += sizeof number;
+    if (tag == 'i') return PyLong_FromLongLong(number);
+    if (tag != '(') throw std::logic_error("native code makes no such parameters");
+    nb::object tuple = nb::steal(PyTuple_New(number));
+    for (Py_ssize_t i = 0; tuple.is_valid() && i < number; ++i) {
+        PyObject* item = decode(bytes, at);
+        if (!item) return nullptr;
+        PyTuple_SET_ITEM(tuple.ptr(), i, item);
+    }
+    return tuple.release().ptr();
+}
+
+} // namespace
+
+PyObject* params_to_python(const Params* params) {
+    if (!params) return PyTuple_New(0);
+    if (!params->python) {
+        std::size_t at = 0;
+        PyObject* made = decode(bytes_of(*params), at);
+        if (!made) nb::raise_python_error();
+        params->python = made;
+    }
+    return Py_NewRef(static_cast<PyObject*>(params->python));
+}
+
+namespace {
+
+// Nodes of numbers that a thread has lately met: who writes `x + 1` in a loop makes one node of 1.
+// Walks do not tell whether two scalars are one node.
+class Scalars {
+  public:
+    static constexpr bool INHERITED = true;
+
+    Ref<Node> node(const Scalar& scalar, int weak) {
+        if (scalar.form > Scalar::integer && scalar.form != Scalar::real_number)
+            return scalar_node(scalar, weak_types()[weak]);
+        auto bits = std::bit_cast<uint64_t>(scalar.real);
+        Ref<Node>& kept = nodes_[mix(uint64_t(scalar.whole) + scalar.form, bits) % PLACES];
+        bool there = kept && kept->scalar.form == scalar.form &&
+                     kept->scalar.whole == scalar.whole &&
+                     std::bit_cast<uint64_t>(kept->scalar.real) == bits;
+        if (!there) kept = scalar_node(scalar, weak_types()[weak]);
+        return kept;
+    }
+
+  private:
+    static constexpr std::size_t PLACES = 64;
+    std::array<Ref<Node>, PLACES> nodes_;
+};
+
+} // namespace
+
+void Operand::make(PyObject* object, PyObject* peer) {
+    int weak = 0;
+    if (auto scalar = scalar_from(object, weak)) {
+        kept_ = PerThread<Scalars>::get().node(*scalar, weak);
+        node_ = kept_.get();
+    } else if (PyObject* converted =
+                   PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {
+        if (is_array(converted)) kept_ = Ref<Node>(node_of(converted));
+        node_ = kept_.get();
+        Py_DECREF(converted);
+    }
+}
+
+PyObject* scalar_to_python(const Scalar& scalar) {
+    switch (scalar.form) {
+    case Scalar::boolean: return PyBool_FromLong(scalar.whole != 0);
+    case Scalar::integer: return PyLong_FromLongLong(scalar.whole);
+    case Scalar::large: return PyLong_FromUnsignedLongLong(uint64_t(scalar.whole));
+    case Scalar::complex_number: return PyComplex_FromDoubles(scalar.real, scalar.imaginary);
+    default: return PyFloat_FromDouble(scalar.real);
+    }
+}
+
+int dtype_id(PyObject* dtype) { return dtypes().find(dtype); }
+PyObject* dtype_object(uint16_t id) { return dtypes().objects[id]; }
+PyObject* device_name(uint8_t id) { return devices().objects[id]; }
+
+PyObject* shape_tuple(const Type& type) {
+    PyObject* tuple = PyTuple_New(Py_ssize_t(type.shape.size()));
+    if (!tuple) return nullptr;
+    for (std::size_t i = 0; i < type.shape.size(); ++i) {
+        PyObject* length = PyLong_FromLongLong(type.shape[i]);
+        if (!length) {
+            Py_DECREF(tuple);
+            return nullptr;
+        }
+        PyTuple_SET_ITEM(tuple, Py_ssize_t(i), length);
+    }
+    return tuple;
+}
+
+namespace {
+
+// Python's handle of an interned Type.
+struct TypeHandle {
+    Ref<Type> type;
+};
+
+int known(Names& names, nb::handle object) {
+    int id = names.find(object.ptr());
+    if (id < 0) nb::raise_python_error();
+    return id;
+}
+
+TypeHandle make_type(const std::vector<int64_t>& shape, nb::handle dtype, nb::handle device,
+                     nb::handle storage, bool weak) {
+    TypeKey key{shape, uint16_t(known(dtypes(), dtype)), uint8_t(known(devices(), device)),
+                uint8_t(known(storages(), storage)), weak};
+    return {intern_type(key)};
+}
+
+} // namespace
+
+nb::object type_to_python(Ref<Type> type) { return nb::cast(TypeHandle{std::move(type)}); }
+Ref<Type> type_from_python(nb::handle handle) { return nb::cast<TypeHandle&>(handle).type; }
+
+void declare_tables(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<TypeHandle>(module, "Type")
+        .def(
+            "__init__",
+            [](TypeHandle* self, const std::vector<int64_t>& shape, nb::handle dtype,
+               nb::handle device, nb::handle storage, bool weak) {
+                new (self) TypeHandle(make_type(shape, dtype, device, storage, weak));
+            },
+            "shape"_a, "dtype"_a, "device"_a, "storage"_a = "dense", "weak"_a = false)
+        .def_prop_ro(
+            "shape",
+            [](const TypeHandle& self) { return nb::steal<nb::tuple>(shape_tuple(*self.type)); })
+        .def_prop_ro(
+            "dtype",
+            [](const TypeHandle& self) { return nb::borrow(dtype_object(self.type->dtype)); })
+        .def_prop_ro(
+            "device",
+            [](const TypeHandle& self) { return nb::borrow(device_name(self.type->device)); })
+        .def_prop_ro("storage",
+                     [](const TypeHandle& self) {
+                         return nb::borrow(storages().objects[self.type->storage]);
+                     })
+        .def_prop_ro("weak", [](const TypeHandle& self) { return self.type->weak; })
+        .def_prop_ro("ndim", [](const TypeHandle& self) { return self.type->shape.size(); })
+        .def_prop_ro("size", [](const TypeHandle& self) { return self.type->size(); })
+        .def("__eq__",
+             [](const TypeHandle& self, nb::handle other) {
+                 return nb::isinstance<TypeHandle>(other) &&
+                        nb::cast<TypeHandle&>(other).type == self.type;
+             })
+        .def("__hash__", [](const TypeHandle& self) { return cut(self.type->hash); });
+
+    module.def("declare_dtype", [](nb::handle dtype, const std::string& kind, uint32_t bytes) {
+        int id = dtypes().declare(dtype.ptr());
+        tenfold::declare_dtype(uint16_t(id), {kind.at(0), bytes});
+        return id;
+    });
+    module.def("declare_device", [](nb::handle name) { return devices().declare(name.ptr()); });
+    module.def("declare_storage", [](nb::handle name) { return storages().declare(name.ptr()); });
+    module.def("declare_weak_types", [](const std::vector<nb::object>& four) {
+        for (std::size_t i = 0; i < 4; ++i)
+            weak_types()[i] = intern_type({{}, uint16_t(known(dtypes(), four.at(i))), 0, 0, true});
+    });
+}
+
+} // namespace tenfold::bindings

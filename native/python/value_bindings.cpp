@@ -1,0 +1,114 @@
+// Values as Python sees them: made of foreign memory, of the pool's, or of a part of another Value.
+#include "python/value_bindings.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace tenfold::bindings {
+
+// Foreign memory has no known ends: a Value of it may begin at its last element.
+bool within(const Value& value, std::span<const int64_t> strides) {
+    const Buffer& buffer = value.buffers[0];
+    if (buffer.allocation->owner || value.type->size() == 0) return true;
+    __int128 first = buffer.offset, last = first + dtype_of(value.type->dtype).bytes;
+    for (std::size_t axis = 0; axis < strides.size(); ++axis) {
+        __int128 reach = __int128(strides[axis]) * (value.type->shape[axis] - 1);
+        (reach < 0 ? first : last) += reach;
+    }
+    return first >= 0 && last <= __int128(buffer.allocation->bytes);
+}
+
+bool in_c_order(const Type& type, std::span<const int64_t> strides) {
+    int64_t step = dtype_of(type.dtype).bytes;
+    for (std::size_t axis = strides.size(); axis-- > 0; step *= type.shape[axis])
+        if (type.shape[axis] != 1 && strides[axis] != step) return false;
+    return true;
+}
+
+namespace {
+
+ValueHandle foreign_value(nb::handle type, std::size_t address, std::size_t bytes,
+                          const std::vector<int64_t>& strides, nb::object owner, int64_t offset) {
+    auto* value = new Value;
+    value->type = type_from_python(type);
+    value->strides = strides;
+    value->buffers[0].allocation =
+        Allocation::foreign(reinterpret_cast<void*>(address), bytes, owner.release().ptr());
+    value->buffers[0].offset = offset;
+    return {Ref<Value>::adopt(value)};
+}
+
+ValueHandle pool_value(nb::handle type, std::size_t bytes) {
+    Ref<Allocation> allocation = Allocation::from_pool(bytes);
+    if (!allocation) {
+        PyErr_Format(PyExc_MemoryError, "no memory for an array of %zu bytes", bytes);
+        nb::raise_python_error();
+    }
+    auto* value = new Value;
+    value->type = type_from_python(type);
+    value->buffers[0].allocation = std::move(allocation);
+    return {Ref<Value>::adopt(value)};
+}
+
+ValueHandle view_of(const ValueHandle& self, nb::handle type, std::vector<int64_t> strides,
+                    int64_t offset) {
+    auto view = Ref<Value>::adopt(new Value);
+    view->type = type_from_python(type);
+    view->part = true;
+    view->buffers[0] = self.value->buffers[0];
+    view->buffers[0].offset += offset;
+    if (strides.size() != view->type->shape.size())
+        throw nb::value_error("a view needs a stride for each axis");
+    if (!within(*view, strides)) throw nb::value_error("a view leaves the memory of its Value");
+    if (!in_c_order(*view->type, strides)) view->strides = std::move(strides);
+    return {std::move(view)};
+}
+
+nb::object owner_of(const ValueHandle& self) {
+    void* owner = self.value->buffers[0].allocation->owner;
+    return owner ? nb::borrow(static_cast<PyObject*>(owner)) : nb::none();
+}
+
+int value_buffer(PyObject* self, Py_buffer* view, int flags) {
+    // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is
+    // looked at. Foreign memory is somebody else's to write.
+    const Value& value = *nb::inst_ptr<ValueHandle>(self)->value;
+    if (value.part) {
+        view->obj = nullptr;
+        PyErr_SetString(PyExc_BufferError, "a part of a Value lends no bytes");
+        return -1;
+    }
+    Allocation& allocation = *value.buffers[0].allocation;
+    return PyBuffer_FillInfo(view, self, allocation.data, Py_ssize_t(allocation.bytes),
+                             allocation.owner != nullptr, flags);
+}
+
+PyType_Slot value_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(value_buffer)},
+                             {0, nullptr}};
+
+} // namespace
+
+void declare_values(nb::module_& module) {
+    using namespace nb::literals;
+    nb::class_<ValueHandle>(module, "Value", nb::type_slots(value_slots))
+        .def_prop_ro("type",
+                     [](const ValueHandle& self) { return type_to_python(self.value->type); })
+        .def_prop_ro(
+            "strides",
+            [](const ValueHandle& self) { return nb::tuple(nb::cast(self.value->strides)); })
+        .def_prop_ro(
+            "nbytes",
+            [](const ValueHandle& self) { return self.value->buffers[0].allocation->bytes; })
+        .def_prop_ro("address",
+                     [](const ValueHandle& self) {
+                         return reinterpret_cast<std::size_t>(self.value->buffers[0].address());
+                     })
+        .def_prop_ro("part", [](const ValueHandle& self) { return self.value->part; })
+        .def_prop_ro("owner", owner_of)
+        .def("view", view_of, "type"_a, "strides"_a, "offset_bytes"_a)
+        .def_static("foreign", foreign_value, "type"_a, "address"_a, "nbytes"_a, "strides"_a,
+                    "owner"_a, "offset"_a = 0)
+        .def_static("allocate", pool_value, "type"_a, "nbytes"_a);
+}
+
+} // namespace tenfold::bindings

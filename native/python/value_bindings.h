@@ -1,0 +1,61 @@
+// Python's handles of Values, Nodes and Types.
+#pragma once
+#include "exec/symbolic_executable.h"
+#include "ir/linearize.h"
+#include "python/python_objects.h"
+#include "threads/blas_threads.h"
+#include "threads/worker_pool.h"
+
+namespace tenfold::bindings {
+
+struct ValueHandle {
+    Ref<Value> value;
+};
+
+struct NodeHandle {
+    Ref<Node> node;
+};
+
+// Nodes that Python hands on without looking at them one by one.
+struct NodesHandle {
+    std::vector<Ref<Node>> nodes;
+};
+
+// A function of loaded code, which it holds.
+struct EntryPoint {
+    Ref<Code> code;
+    std::size_t offset; // bytes
+
+    Kernel kernel() const { return reinterpret_cast<Kernel>(code->begin + offset); }
+};
+
+struct LibraryHandle {
+    Library* library; // lives for ever
+};
+
+nb::object type_to_python(Ref<Type> type);
+Ref<Type> type_from_python(nb::handle handle);
+std::vector<Node*> nodes_from(nb::handle sequence);
+// Within the Allocation, where that has known ends; and whether they are those of C order.
+bool within(const Value& value, std::span<const int64_t> strides);
+bool in_c_order(const Type& type, std::span<const int64_t> strides);
+// A walk in which nobody is writing over values; it waits for those who do, without the GIL.
+Walked walk_at_rest(std::span<Node* const> outputs);
+// The key of a walk as Python keeps it, or None.
+nb::object structure_of(const Walked& walked, std::span<const uint64_t> options);
+// By what graphs that come often are known.
+struct KnownBy {
+    const Key& key;
+    const Form* form; // or null
+};
+// Of a graph that has no plan: whether it may be computed node by node; is to be, as it came
+// seldom; was.
+bool may_go_singly(const Walked& walked, std::span<const uint64_t> options);
+bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known);
+bool computed_singly(Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
+                     Surroundings& surroundings, std::vector<Ran>* ran);
+void forget_sight(const Form& form); // graphs of this form are counted anew
+// A Launch with the GIL given away; a Python error where it was interrupted.
+Result launch_without_gil(Work& work);
+
+} // namespace tenfold::bindings

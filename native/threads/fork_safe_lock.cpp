@@ -1,0 +1,72 @@
+#include "threads/fork_safe_lock.h"
+
+#include <algorithm>
+#include <chrono>
+#include <immintrin.h>
+#include <pthread.h>
+#include <sched.h>
+#include <thread>
+#include <vector>
+
+namespace tenfold {
+namespace {
+
+// Protects the list itself; it is held over a fork like the locks in it.
+std::mutex& registry_mutex() {
+    static std::mutex* mutex =
+        new std::mutex; // never destroyed: locks of static objects outlive main
+    return *mutex;
+}
+
+std::vector<Lock*>& registry() {
+    static auto* locks = new std::vector<Lock*>;
+    return *locks;
+}
+
+} // namespace
+
+Lock::Lock() {
+    std::lock_guard guard(registry_mutex());
+    registry().push_back(this);
+}
+
+Lock::~Lock() {
+    std::lock_guard guard(registry_mutex());
+    std::erase(registry(), this);
+}
+
+// Whoever has it may have been interrupted, or be in the middle of a fork: then the processor is
+// given to others, after a while for longer.
+void Lock::wait() {
+    constexpr int LOOKS = 64, YIELDS = 256;
+    constexpr std::chrono::microseconds REST{50};
+    for (int tries = 0;; ++tries) {
+        if (!taken_.load(std::memory_order_relaxed) &&
+            !taken_.exchange(true, std::memory_order_acquire))
+            return;
+        if (tries < LOOKS)
+            _mm_pause();
+        else if (tries < YIELDS)
+            sched_yield();
+        else
+            std::this_thread::sleep_for(REST);
+    }
+}
+
+void respect_forks() {
+    static const int registered =
+        pthread_atfork(hold_all_locks, release_all_locks, release_all_locks);
+    (void)registered; // it fails only without memory, and then nothing else would start either
+}
+
+void hold_all_locks() {
+    registry_mutex().lock();
+    for (Lock* lock : registry()) lock->lock();
+}
+
+void release_all_locks() {
+    for (auto lock = registry().rbegin(); lock != registry().rend(); ++lock) (*lock)->unlock();
+    registry_mutex().unlock();
+}
+
+} // namespace tenfold

@@ -1,0 +1,65 @@
+// PerThread<T>: one T for each thread, made when the thread first asks and freed when it ends. The
+// hot path is one load: the pointer has the initial-exec model, which a shared library must ask
+// for.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "threads/fork_safe_lock.h"
+
+namespace tenfold {
+
+// A T that counts references: a thread that ends does not hold the GIL, so it must not take them
+// off. It leaves its T to the next thread that asks for one.
+template <class T>
+concept Inherited = requires {
+    T::INHERITED;
+};
+
+template <class T> class PerThread {
+  public:
+    static T& get() {
+        if (T* present = pointer_) return *present;
+        return make();
+    }
+
+  private:
+    struct Left {
+        Lock lock; // protects objects
+        std::vector<std::unique_ptr<T>> objects;
+    };
+
+    static std::unique_ptr<T> begin() {
+        if constexpr (Inherited<T>) {
+            Guard guard(left_->lock);
+            if (!left_->objects.empty()) {
+                std::unique_ptr<T> object = std::move(left_->objects.back());
+                left_->objects.pop_back();
+                return object;
+            }
+        }
+        return std::make_unique<T>();
+    }
+
+    struct Owner {
+        std::unique_ptr<T> object = begin();
+        ~Owner() {
+            pointer_ = nullptr;
+            if constexpr (Inherited<T>) {
+                Guard guard(left_->lock);
+                left_->objects.push_back(std::move(object));
+            }
+        }
+    };
+
+    [[gnu::noinline]] static T& make() {
+        thread_local Owner owner;
+        return *(pointer_ = owner.object.get());
+    }
+
+    // Made when the library is loaded, so that no fork finds it half made; outlives every thread.
+    static inline Left* const left_ = new Left;
+    __attribute__((tls_model("initial-exec"))) static inline thread_local T* pointer_ = nullptr;
+};
+
+} // namespace tenfold
