@@ -342,7 +342,7 @@ UNITS = (
         "or any(stride % 64 for stride in outer)",
         "or any(stride % 8 for stride in outer)",
         (
-            "schedule/test_traverse.py::test_rows_off_the_lines_of_the_cache_are_not_stored_past_it",
+            "schedule/test_traverse.py::test_rows_off_cache_lines_are_not_streamed",
             "schedule/test_traverse.py",
         ),
     ),

@@ -13,7 +13,7 @@ puts some in force for a block, `list` returns them, `version` is another number
 """
 
 from tenfold.core.pattern import pattern, variables
-from tenfold.rewrite.registry import add, list, remove, using, version  # noqa: A004  # a settled name
+from tenfold.rewrite.registry import add, list, remove, using, version  # noqa: A004  # settled
 from tenfold.rewrite.rule import Match, Rule
 
 __all__ = ["Match", "Rule", "add", "list", "pattern", "remove", "using", "variables", "version"]
