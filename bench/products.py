@@ -27,7 +27,7 @@ from tenfold.ops.contract import matmul
 from tenfold.runtime.blas import product_dispatch, routines
 from tenfold.runtime.blas.multiply import register_bytes
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
-from tenfold.runtime.blas.product_forms import Factor
+from tenfold.runtime.blas.product_forms import ProductOperand
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 SQUARE_DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -72,7 +72,7 @@ def launcher(
     x1: np.ndarray, x2: np.ndarray, out: np.ndarray, width: int, threads: int
 ) -> tuple[ProductStep, Callable[[], None]]:
     """Return the step of a matrix product and what launches it."""
-    factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
+    factors = [ProductOperand(x.shape, x.strides, x.dtype) for x in (x1, x2)]
     types = tuple(Type(x.shape, x.dtype, "cpu") for x in (x1, x2))
     assert matmul.contraction is not None, "a product says what it contracts"
     step = product_step(matmul.contraction(types), *factors, width=width)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from tenfold.runtime.timeline import Event
+from tenfold.runtime.timeline import TimelineEvent
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 800, 300, 60, 20, 40, 40
 THIN = 1.5
@@ -30,17 +30,17 @@ OPENING = (
 )
 
 
-def launches(events: Sequence[Event]) -> list[Event]:
+def launches(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
     """Return the launches among events, in their order."""
     return sorted((each for each in events if each.category in COLOURS), key=lambda e: e.begin)
 
 
-def sizes(events: Sequence[Event]) -> list[int]:
+def sizes(events: Sequence[TimelineEvent]) -> list[int]:
     """Return how many calls each launch ran."""
     return [max(len(event.operators), event.members, 1) for event in launches(events)]
 
 
-def picture(title: str, events: Sequence[Event]) -> str:
+def picture(title: str, events: Sequence[TimelineEvent]) -> str:
     """Return the picture; there must be a launch."""
     found, high = launches(events), max(sizes(events))
     begin, end = found[0].begin, max(event.end for event in found)

@@ -34,7 +34,7 @@ def test_repr_of_a_pending_array_names_its_operation_and_computes_nothing() -> N
     with tn.profile() as counted:
         text = repr(x)
     assert text == f"<Array float64[1, 2] pending add, depth 1, device '{x.device}'>"
-    assert counted.kernels == counted.calls == counted.syncs == 0
+    assert counted.kernels == counted.calls == counted.host_syncs == 0
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_kinds_compose() -> None:
     assert a.kind == tn.Kind.VALUE
     assert (a + b).kind == tn.Kind.MAP
     assert (tn.flip(a) + b).kind == tn.Kind.VIEW
-    assert (a @ b + c).kind == tn.Kind.COMPLEX
+    assert (a @ b + c).kind == tn.Kind.CONTRACTION
     assert (a + b).wait().kind == tn.Kind.VALUE
 
 

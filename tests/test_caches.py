@@ -16,7 +16,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native, caches
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.jit.program import PROGRAMS
 
 LAST_PLAN = 1 << 16
@@ -59,7 +59,7 @@ def work() -> list[float]:
 
 
 def test_what_was_asked_for_stays_and_the_rest_goes() -> None:
-    kept: Recent[int, str] = Recent(100)
+    kept: LruCache[int, str] = LruCache(100)
     kept[0] = "asked for"
     kept[1] = "never"
     for number in range(2, 1_000):
@@ -74,7 +74,7 @@ def test_what_was_asked_for_stays_and_the_rest_goes() -> None:
 
 
 def test_what_is_kept_first_under_a_key_stays_unless_it_is_replaced() -> None:
-    kept: Recent[str, int] = Recent(4)
+    kept: LruCache[str, int] = LruCache(4)
     assert [kept.setdefault("one", 1), kept.setdefault("one", 2)] == [1, 1]
     for name in ("two", "three", "four"):
         kept[name] = 0
@@ -84,7 +84,7 @@ def test_what_is_kept_first_under_a_key_stays_unless_it_is_replaced() -> None:
 
 
 def test_threads_keep_and_ask_at_once() -> None:
-    kept: Recent[int, int] = Recent(16)
+    kept: LruCache[int, int] = LruCache(16)
     wrong = []
 
     def use(seed: int) -> None:

@@ -215,7 +215,7 @@ def test_product_of_which_half_is_known_says_so() -> None:
     assert "packet code: of a symmetric result the lower half, copied to the upper one" in text
     assert "worth it from 96 x 64 on" in text
     assert f"{128 * 129 // 2 * 128:,} multiply-adds" in text
-    text = (tn.declare(x, "triangular") @ x).explain("planned")
+    text = (tn.assume(x, "triangular") @ x).explain("planned")
     assert "packet code: of x1 the lower triangle, or the upper, as is found when it runs" in text
 
 
@@ -349,7 +349,7 @@ def test_analyze_runs_what_runs_without_it() -> None:
         y = tn.exp(x) * 3 - x
         with tn.profile() as p:
             run(y)
-        counts.append(p.counters() | {"syncs": 0, "background_compiles": 0})
+        counts.append(p.counters() | {"host_syncs": 0, "background_compiles": 0})
     assert counts[1] == counts[2]  # the first may compile
 
 

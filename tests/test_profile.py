@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.runtime.timeline import Event, Level, record_events
+from tenfold.runtime.timeline import CounterSample, TimelineEvent, record_events
 
 
 def test_building_counts_nothing() -> None:
@@ -25,7 +25,7 @@ def test_computing_counts_kernels_calls_launches_and_waits() -> None:
     x = tn.asarray(np.ones((3, 3)))
     with tn.profile() as p:
         tn.max(x @ x * 2).item()
-    assert (p.kernels, p.launches, p.syncs, p.multiply_adds) == (2, 2 + p.calls, 1, 27)
+    assert (p.kernels, p.launches, p.host_syncs, p.multiply_adds) == (2, 2 + p.calls, 1, 27)
 
 
 def test_temporary_is_what_a_step_makes_and_nobody_sees() -> None:
@@ -144,9 +144,9 @@ def test_timeline_of_an_engine_has_an_arrow_from_each_push_to_its_run(tmp_path: 
     with tn.profile() as p:
         record_events(
             [
-                Event("add", "push", 1000, 1500, 1, operators=(7,)),
-                Event("add", "push", 2000, 2500, 1, operators=(8,), inputs=(7,)),
-                Event("add", "kernel", 4000, 9000, 2, operators=(7, 8), depth=1.5),
+                TimelineEvent("add", "push", 1000, 1500, 1, operators=(7,)),
+                TimelineEvent("add", "push", 2000, 2500, 1, operators=(8,), inputs=(7,)),
+                TimelineEvent("add", "kernel", 4000, 9000, 2, operators=(7, 8), depth=1.5),
             ],
             threads={2: "worker 1"},
         )
@@ -164,14 +164,14 @@ def test_timeline_of_an_engine_has_an_arrow_from_each_push_to_its_run(tmp_path: 
 
 def test_arrow_needs_a_push_that_was_seen(tmp_path: Path) -> None:
     with tn.profile() as p:
-        record_events([Event("add", "kernel", 4000, 9000, 2, operators=(7,))])
+        record_events([TimelineEvent("add", "kernel", 4000, 9000, 2, operators=(7,))])
     p.save(tmp_path / "t.json")
     assert events_of(tmp_path / "t.json", "s") == events_of(tmp_path / "t.json", "f") == []
 
 
 def test_levels_are_counters_of_the_timeline(tmp_path: Path) -> None:
     with tn.profile() as p:
-        record_events([], [Level("memory", 3000, {"live bytes": 64})])
+        record_events([], [CounterSample("memory", 3000, {"live bytes": 64})])
     p.save(tmp_path / "t.json")
     (level,) = events_of(tmp_path / "t.json", "C")
     assert (level["name"], level["ts"], level["args"]) == ("memory", 3.0, {"live bytes": 64})

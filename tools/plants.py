@@ -311,15 +311,15 @@ UNITS = (
     Plant(
         "a unit of a map ends at the length of the axis",
         "src/tenfold/codegen/llvm/module_emitter.py",
-        'end = smaller(text, integer(text, "add", begin, part), length)\n        reduce_inner.begin(frame)',
-        "end = length\n        row.begin(frame)",
+        '(text, integer(text, "add", begin, part), length)\n        reduce_inner.begin(frame)\n',
+        "(text, length, length)\n        reduce_inner.begin(frame)\n",
         ("schedule/test_runs.py", "schedule/test_in_place.py", "full_size"),
     ),
     Plant(
         "a unit of a map goes past the end",
         "src/tenfold/codegen/llvm/module_emitter.py",
-        'end = smaller(text, integer(text, "add", begin, part), length)\n        reduce_inner.begin(frame)',
-        'end = integer(text, "add", begin, part)\n        row.begin(frame)',
+        '(text, integer(text, "add", begin, part), length)\n        reduce_inner.begin(frame)\n',
+        '(text, *[integer(text, "add", begin, part)] * 2)\n        reduce_inner.begin(frame)\n',
         ("tiny", "runtime/test_guard_pages.py", "runtime/test_lengths.py"),
     ),
     Plant(

@@ -236,7 +236,7 @@ def tridiagonal_by_hand(_: Blas) -> Function:
 
 def declared(structure: str, rest: Callable[[Any], Function]) -> Callable[[Any], Function]:
     """For Tenfold: the same of a first matrix of which something is promised."""
-    return lambda tn: lambda a, *others: rest(tn)(tn.declare(a, structure), *others)
+    return lambda tn: lambda a, *others: rest(tn)(tn.assume(a, structure), *others)
 
 
 def times(_: Any) -> Function:

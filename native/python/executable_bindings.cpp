@@ -284,7 +284,7 @@ PyObject* computed_without_python(PyObject* array, bool waits) {
         Node* pending = node.get();
         if (!waits && !are_small({&pending, 1})) Py_RETURN_FALSE;
         if (!compute_by_plan(std::move(node))) Py_RETURN_FALSE;
-        if (waits) count(Counter::syncs);
+        if (waits) count(Counter::host_syncs);
         Py_RETURN_TRUE;
     });
 }

@@ -221,7 +221,7 @@ int wait_for(Future& future, double seconds, const char* what) {
         return -1;
     }
     Ref<Future> kept(&future); // somebody may clear the handle meanwhile
-    count(Counter::syncs);
+    count(Counter::host_syncs);
     engine.want(future);
     double until = seconds_now() + seconds;
     for (;;) {

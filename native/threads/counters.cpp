@@ -16,7 +16,7 @@ const std::array<const char*, COUNTERS> counter_names = {
     "background_compiles",
     "generic_compiles",
     "multiply_adds",
-    "syncs",
+    "host_syncs",
 };
 
 } // namespace tenfold

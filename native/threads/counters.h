@@ -23,7 +23,7 @@ enum class Counter : uint8_t {
     background_compiles,
     generic_compiles,
     multiply_adds,
-    syncs,
+    host_syncs,
     count_of_counters
 };
 

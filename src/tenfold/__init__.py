@@ -42,8 +42,8 @@ from tenfold.engine.engine import Engine, engine  # noqa: E402  # as above
 from tenfold.engine.operators import (  # noqa: E402  # as above
     BatchedOperator,
     CumulativeOperator,
+    EngineObject,
     InPlaceOperator,
-    Object,
     Operator,
 )
 from tenfold.namespace import absent, array_api_info, surface  # noqa: E402  # as above
@@ -58,7 +58,7 @@ surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
 _operations = surface.functions()
-__getattr__ = absent.refusing("tenfold")
+__getattr__ = absent.refusing("tenfold", globals())
 linalg.__dict__["__getattr__"] = absent.refusing("tenfold.linalg")
 globals().update(array_api_info.PUBLIC)
 globals().update(dtypes.DTYPES)
@@ -69,10 +69,10 @@ __all__ = [
     "BatchedOperator",
     "CumulativeOperator",
     "Engine",
+    "EngineObject",
     "Handle",
     "InPlaceOperator",
     "Kind",
-    "Object",
     "Operator",
     "Profile",
     "Rule",

@@ -16,10 +16,10 @@ from tenfold._native import Array as Array
 from tenfold.engine.operators import BatchedOperator as BatchedOperator
 from tenfold.engine.operators import CumulativeOperator as CumulativeOperator
 from tenfold.engine.engine import Engine as Engine
+from tenfold.engine.operators import EngineObject as EngineObject
 from tenfold._native import Handle as Handle
 from tenfold.engine.operators import InPlaceOperator as InPlaceOperator
 from tenfold.core.op import Kind as Kind
-from tenfold.engine.operators import Object as Object
 from tenfold.engine.operators import Operator as Operator
 from tenfold.inspect.profile import Profile as Profile
 from tenfold.rewrite.rule import Rule as Rule
@@ -85,6 +85,15 @@ def sigmoid(x: Array, /) -> Array:
 def softplus(x: Array, /) -> Array:
     """`log(1 + exp(x))`, element by element: floating dtypes, integers as NumPy promotes them."""
 
+def arange(start: float, /, stop: float | None = ..., step: float = ..., *, repeat: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
+    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,"""
+
+def linspace(start: complex, stop: complex, /, num: int, *, dtype: Any = ..., device: str | None = ..., endpoint: builtins.bool = ...) -> Array:
+    """Return `num` numbers at equal distances from `start` to `stop`, the last one included unless"""
+
+def meshgrid(*arrays: Array, indexing: str = ...) -> tuple[Array, ...]:
+    """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span,"""
+
 def abs(x: Array, /) -> Array:
     """Magnitude of `x`, element by element: the dtype of `x`, that of the parts for complex."""
 
@@ -133,8 +142,11 @@ def subtract(x1: Array | complex, x2: Array | complex, /) -> Array:
 def put_at(x: Array, indices: Array, values: Array | complex, /) -> Array:
     """Return `x` with the rows `indices` replaced by `values`; of an index that occurs twice the"""
 
-def update(x: Array, key: Any, value: Array | complex, /) -> Array:
+def set_at(x: Array, key: Any, value: Array | complex, /) -> Array:
     """Return `x` with the part `x[key]` replaced by `value`, which broadcasts to its shape and is"""
+
+def assume(x: Array, structure: str, /) -> Array:
+    """Return an array of the same values with the promise that its matrices, (..., n, n), have a"""
 
 def bitwise_and(x1: Array | complex, x2: Array | complex, /) -> Array:
     """Bits set in both `x1` and `x2`, element by element; bool: logical and. Integers and bool."""
@@ -234,6 +246,15 @@ def zeros(shape: Shape | int, *, dtype: Any = ..., device: str | None = ...) -> 
 
 def zeros_like(x: Array, /, *, dtype: Any = ..., device: str | None = ...) -> Array:
     """Return an array that holds 0, of the shape, dtype and device of `x`, or the ones named."""
+
+def cumulative_prod(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
+    """Running product along `axis`, which may be left out for one axis; the shape of `x`."""
+
+def cumulative_sum(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
+    """Running sum along `axis`, which may be left out for one axis; the shape of `x`."""
+
+def diff(x: Array, /, *, axis: int = ..., n: int = ..., prepend: Array | None = ..., append: Array | None = ...) -> Array:
+    """Differences of neighbours along `axis`, each minus the one before it, taken `n` times."""
 
 def diag(x: Array, /, k: int = ...) -> Array:
     """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th"""
@@ -412,18 +433,6 @@ def logical_xor(x1: Array | complex, x2: Array | complex, /) -> Array:
 def signbit(x: Array, /) -> Array:
     """Whether the sign of `x` is minus, element by element: bool; True for -0. Real dtypes."""
 
-def declare(x: Array, structure: str, /) -> Array:
-    """Return an array of the same values with the promise that its matrices, (..., n, n), have a"""
-
-def arange(start: float, /, stop: float | None = ..., step: float = ..., *, repeat: int = ..., dtype: Any = ..., device: str | None = ...) -> Array:
-    """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,"""
-
-def linspace(start: complex, stop: complex, /, num: int, *, dtype: Any = ..., device: str | None = ..., endpoint: builtins.bool = ...) -> Array:
-    """Return `num` numbers at equal distances from `start` to `stop`, the last one included unless"""
-
-def meshgrid(*arrays: Array, indexing: str = ...) -> tuple[Array, ...]:
-    """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span,"""
-
 def all(x: Array, /, *, axis: Axis = ..., keepdims: builtins.bool = ...) -> Array:
     """Whether no element is zero, over `axis`: one, a tuple of them, or all when None; bool."""
 
@@ -451,15 +460,6 @@ def prod(x: Array, /, *, axis: Axis = ..., dtype: Any = ..., keepdims: builtins.
 def sum(x: Array, /, *, axis: Axis = ..., dtype: Any = ..., keepdims: builtins.bool = ...) -> Array:
     """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0."""
 
-def repeat(x: Array, repeats: int | Array, /, axis: int | None = ...) -> Array:
-    """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an"""
-
-def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = ...) -> Array:
-    """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past"""
-
-def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
-    """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted"""
-
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Return `arrays` read in the shape that they all broadcast to, as a tuple of views."""
 
@@ -483,15 +483,6 @@ def round(x: Array, /) -> Array:
 
 def trunc(x: Array, /) -> Array:
     """`x` without its fraction, element by element: rounded towards zero; the dtype of `x`."""
-
-def cumulative_prod(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
-    """Running product along `axis`, which may be left out for one axis; the shape of `x`."""
-
-def cumulative_sum(x: Array, /, *, axis: int | None = ..., dtype: Any = ..., include_initial: builtins.bool = ..., exclusive: builtins.bool = ...) -> Array:
-    """Running sum along `axis`, which may be left out for one axis; the shape of `x`."""
-
-def diff(x: Array, /, *, axis: int = ..., n: int = ..., prepend: Array | None = ..., append: Array | None = ...) -> Array:
-    """Differences of neighbours along `axis`, each minus the one before it, taken `n` times."""
 
 def add_at(x: Array, indices: Array, values: Array, /) -> Array:
     """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice."""
@@ -556,15 +547,24 @@ def std(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: bui
 def var(x: Array, /, *, axis: Axis = ..., correction: float = ..., keepdims: builtins.bool = ...) -> Array:
     """Variance over `axis`: the sum of squared distances from the mean, over n - `correction`."""
 
+def repeat(x: Array, repeats: int | Array, /, axis: int | None = ...) -> Array:
+    """Return `x` with each position along `axis` repeated, one after the other, `repeats` times: an"""
+
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = ...) -> Array:
+    """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past"""
+
+def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
+    """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted"""
+
 __all__ = [
     "Array",
     "BatchedOperator",
     "CumulativeOperator",
     "Engine",
+    "EngineObject",
     "Handle",
     "InPlaceOperator",
     "Kind",
-    "Object",
     "Operator",
     "Profile",
     "Rule",
@@ -586,6 +586,7 @@ __all__ = [
     "asin",
     "asinh",
     "assign",
+    "assume",
     "astype",
     "atan",
     "atan2",
@@ -617,7 +618,6 @@ __all__ = [
     "crop",
     "cumulative_prod",
     "cumulative_sum",
-    "declare",
     "diag",
     "diagonal",
     "diagonal_matrix",
@@ -729,6 +729,7 @@ __all__ = [
     "scan",
     "searchsorted",
     "segment_sum",
+    "set_at",
     "set_options",
     "sigmoid",
     "sign",
@@ -768,7 +769,6 @@ __all__ = [
     "unique_inverse",
     "unique_values",
     "unstack",
-    "update",
     "var",
     "vecdot",
     "view_as_complex",

@@ -8,7 +8,7 @@ them.
 A table that cannot grow without end, for it has an entry for each operation, dtype or routine of a
 library, is no cache, nor is what is noted of an object as long as that lives.
 
->>> halves: Recent[int, float] = Recent(capacity=2)
+>>> halves: LruCache[int, float] = Recent(capacity=2)
 >>> for number in range(5):
 ...     halves[number] = number / 2
 >>> len(halves) <= 2, halves.get(4), halves.get(0)
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Kept(Protocol):
+class Evictable(Protocol):
     """What can be in the list."""
 
     @property
@@ -43,7 +43,7 @@ class Kept(Protocol):
 
 
 @dataclass(frozen=True)
-class Facts:
+class CacheFacts:
     """How full a cache is."""
 
     name: str
@@ -51,21 +51,21 @@ class Facts:
     capacity: int
 
 
-_caches: dict[str, Kept] = {}
+_caches: dict[str, Evictable] = {}
 
 
-def join(name: str, cache: Kept) -> None:
+def join(name: str, cache: Evictable) -> None:
     """Put a cache in the list."""
     assert name not in _caches, f"two caches are called {name!r}"
     _caches[name] = cache
 
 
-def facts() -> Iterator[Facts]:
+def facts() -> Iterator[CacheFacts]:
     """Say of each cache how full it is."""
     for name, cache in _caches.items():
-        yield Facts(name, len(cache), cache.capacity)
+        yield CacheFacts(name, len(cache), cache.capacity)
     for name, entries, capacity in _native.caches():
-        yield Facts(name, entries, capacity)
+        yield CacheFacts(name, entries, capacity)
 
 
 def forget() -> int:
@@ -75,7 +75,7 @@ def forget() -> int:
     return _native.trim()
 
 
-class Recent(Generic[Key, Item]):
+class LruCache(Generic[Key, Item]):
     """Entries by key, so many at most.
 
     Two generations stand for "least recently used": what is asked for is young, and when half of
@@ -91,7 +91,7 @@ class Recent(Generic[Key, Item]):
 
     def get(self, key: Key) -> Item | None:
         """Return what is kept under a key, or None, which no item is."""
-        place = key if _bits is None else _Cut(key)
+        place = key if _bits is None else _TruncatedHash(key)
         young, old = self._generations
         found = young.get(place)
         if found is None and old and (found := old.pop(place, None)) is not None:
@@ -99,7 +99,7 @@ class Recent(Generic[Key, Item]):
         return found
 
     def __setitem__(self, key: Key, item: Item) -> None:
-        place = key if _bits is None else _Cut(key)
+        place = key if _bits is None else _TruncatedHash(key)
         if self._generations[1]:
             self._generations[1].pop(place, None)
         self._young()[place] = item
@@ -109,7 +109,7 @@ class Recent(Generic[Key, Item]):
         found = self.get(key)
         if found is not None:
             return found
-        place = key if _bits is None else _Cut(key)
+        place = key if _bits is None else _TruncatedHash(key)
         return self._young().setdefault(place, item)
 
     def _young(self) -> dict[Any, Item]:
@@ -129,7 +129,7 @@ class Recent(Generic[Key, Item]):
         """Forget entries by their keys."""
         for generation in self._generations:
             for place in list(generation):
-                if unwanted(place.key if isinstance(place, _Cut) else place):
+                if unwanted(place.key if isinstance(place, _TruncatedHash) else place):
                     generation.pop(place, None)
 
     def clear(self) -> None:
@@ -137,7 +137,7 @@ class Recent(Generic[Key, Item]):
         self._generations = ({}, {})
 
 
-class _Remembered:
+class _Memoised:
     """The answers of a function."""
 
     def __init__(self, function: Any, capacity: int) -> None:
@@ -155,13 +155,13 @@ def remembered(name: str, capacity: int) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         made: Any = lru_cache(capacity)(function)
-        join(name, _Remembered(made, capacity))
+        join(name, _Memoised(made, capacity))
         return cast(Function, made)  # lru_cache's own type forgets the parameters
 
     return decorate
 
 
-class _Cut:
+class _TruncatedHash:
     """A key whose hash has been cut, so that different keys meet."""
 
     __slots__ = ("key",)
@@ -170,7 +170,7 @@ class _Cut:
         self.key = key
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Cut) and self.key == other.key
+        return isinstance(other, _TruncatedHash) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key) % (1 << _bits) if _bits is not None else hash(self.key)
@@ -189,4 +189,13 @@ def cut_hashes(bits: int | None) -> None:
     _native.cut_hashes(64 if bits is None else bits)
 
 
-__all__ = ["Facts", "Kept", "Recent", "cut_hashes", "facts", "forget", "join", "remembered"]
+__all__ = [
+    "CacheFacts",
+    "Evictable",
+    "LruCache",
+    "cut_hashes",
+    "facts",
+    "forget",
+    "join",
+    "remembered",
+]

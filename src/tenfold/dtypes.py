@@ -106,18 +106,18 @@ def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
     return BFLOAT16 if kind_of(other) in "biu" else other
 
 
-class Operand(NamedTuple):
+class ScalarOperand(NamedTuple):
     """The dtype of an operand that is no Array, and whether it is weak."""
 
     dtype: np.dtype
     weak: bool
 
 
-def typed(value: Any) -> Operand:
+def typed(value: Any) -> ScalarOperand:
     """Return what promotion needs of an array, a dtype, or a Python number (which is weak)."""
     if type(value) in PYTHON_TYPES:
-        return Operand(PYTHON_TYPES[type(value)], True)
-    return Operand(dtype_of(value), False)
+        return ScalarOperand(PYTHON_TYPES[type(value)], True)
+    return ScalarOperand(dtype_of(value), False)
 
 
 def dtype_of(value: Any, operation: str = "dtype") -> np.dtype:

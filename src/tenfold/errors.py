@@ -53,7 +53,7 @@ def describe(operand: Described) -> str:
     return f"shape {tuple(operand.shape)}, {operand.dtype}, device {operand.device!r}"
 
 
-class Explained(Exception):
+class ExplainedError(Exception):
     """An error of operation, rule, operands and remedy; an outer operation can rename it."""
 
     def __init__(
@@ -67,21 +67,21 @@ class Explained(Exception):
         self.operands = tuple(operands)
         super().__init__(message(operation, rule, self.operands, remedy))
 
-    def __reduce__(self) -> tuple[type[Explained], tuple[str]]:
+    def __reduce__(self) -> tuple[type[ExplainedError], tuple[str]]:
         return type(self), (str(self),)
 
-    def completed(self, operation: str, operands: Iterable[Described]) -> Explained:
+    def completed(self, operation: str, operands: Iterable[Described]) -> ExplainedError:
         """Return the error of a rule that knows neither operation nor operands, with both."""
         return type(self)(
             self.operation or operation, self.rule, self.operands or operands, self.remedy
         )
 
-    def renamed(self, operation: str, operands: Iterable[Described]) -> Explained:
+    def renamed(self, operation: str, operands: Iterable[Described]) -> ExplainedError:
         """Return the error of an inner operation as the outer one's, which the user called."""
         return type(self)(operation, self.rule, tuple(operands) or self.operands, self.remedy)
 
 
-class ShapeError(Explained, ValueError):
+class ShapeError(ExplainedError, ValueError):
     """Shapes, axes or sizes that do not fit."""
 
 
@@ -89,31 +89,31 @@ class AxisError(ShapeError, IndexError):
     """An axis that the array does not have: a ShapeError that is an IndexError too, as NumPy's."""
 
 
-class DTypeError(Explained, TypeError):
+class DTypeError(ExplainedError, TypeError):
     """Dtypes that do not fit, or that tenfold does not have."""
 
 
-class DeviceError(Explained, ValueError):
+class DeviceError(ExplainedError, ValueError):
     """Operands of different devices, or a device that does not exist."""
 
 
-class AliasError(Explained, ValueError):
+class AliasError(ExplainedError, ValueError):
     """A promise that memory is not shared, which does not hold."""
 
 
-class UnsupportedError(Explained, NotImplementedError):
+class UnsupportedError(ExplainedError, NotImplementedError):
     """Something NumPy or the standard has and tenfold does not; the remedy names the substitute."""
 
 
-class CompileError(Explained, RuntimeError):
+class CompileError(ExplainedError, RuntimeError):
     """A kernel could not be compiled."""
 
 
-class VerifyError(Explained, AssertionError):
+class VerifyError(ExplainedError, AssertionError):
     """A kernel breaks a rule that Tenfold keeps: a mistake of Tenfold, found before it is run."""
 
 
-class RunError(Explained, RuntimeError):
+class RunError(ExplainedError, RuntimeError):
     """A computation failed for its values; raised from the original error where someone waits."""
 
 

@@ -53,6 +53,12 @@ def solve(x1: Array, x2: Array, /) -> Array:
 def svd(x: Array, /, *, full_matrices: builtins.bool = ...) -> Any:
     """Singular value decomposition of (..., m, n): x = U @ diag(S) @ Vh, S falling and real."""
 
+def lu(x: Array, /) -> Any:
+    """LU decomposition of (..., m, n) with row exchanges: x = P @ L @ U, floating dtypes."""
+
+def triangular_solve(x1: Array, x2: Array, /, *, upper: builtins.bool = ..., unit_diagonal: builtins.bool = ...) -> Array:
+    """Solve `x1 @ x = x2` for triangular matrices: (..., n, n) and (n,) or (..., n, k), floating"""
+
 def matrix_transpose(x: Array, /) -> Array:
     """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`."""
 
@@ -91,9 +97,3 @@ def pinv(x: Array, /, *, rtol: Any = ...) -> Array:
 
 def svdvals(x: Array, /) -> Array:
     """Singular values, falling and real, of (..., m, n): (..., k), where k is min(m, n)."""
-
-def lu(x: Array, /) -> Any:
-    """LU decomposition of (..., m, n) with row exchanges: x = P @ L @ U, floating dtypes."""
-
-def triangular_solve(x1: Array, x2: Array, /, *, upper: builtins.bool = ..., unit_diagonal: builtins.bool = ...) -> Array:
-    """Solve `x1 @ x = x2` for triangular matrices: (..., n, n) and (n,) or (..., n, k), floating"""

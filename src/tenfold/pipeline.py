@@ -21,11 +21,11 @@ from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
 from tenfold.errors import RunError
 from tenfold.rewrite import registry
-from tenfold.rewrite.driver import Report
+from tenfold.rewrite.driver import RewriteReport
 from tenfold.rewrite.inline import is_call
 from tenfold.rewrite.rules.partial_expressions import part_of
 from tenfold.runtime import timeline
-from tenfold.runtime.device import DEVICES, Written
+from tenfold.runtime.device import DEVICES, OptimisedGraph
 from tenfold.runtime.timeline import debug
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -157,7 +157,7 @@ def _bound(pending: Sequence[Node], options: Sequence[int]) -> BoundPlan | None:
     """
     written = Graph.of(pending, options)
     graph, report = optimised(written)
-    return DEVICES[pending[0].type.device].bind(graph, Written(written, report))
+    return DEVICES[pending[0].type.device].bind(graph, OptimisedGraph(written, report))
 
 
 def plan_of(arrays: Sequence[Array]) -> BoundPlan | None:
@@ -195,10 +195,10 @@ def options_key() -> tuple[int, ...]:
     return (settings.fingerprint(), *registry.fingerprint())
 
 
-def optimised(graph: Graph) -> tuple[Graph, Report]:
+def optimised(graph: Graph) -> tuple[Graph, RewriteReport]:
     """Stage two: the graph that the rules in force leave, and what they did."""
     if len(graph) > MOST_NODES or get("check_nans"):
-        return graph, Report()
+        return graph, RewriteReport()
     return registry.optimised(graph)
 
 

@@ -23,7 +23,7 @@ from itertools import count
 from pathlib import Path
 
 from tenfold import _native
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.errors import DeviceError, UnsupportedError
 
 Value = bool | int | str
@@ -229,7 +229,7 @@ SETTINGS: tuple[Setting, ...] = (
         "verify",
         False,
         _flag,
-        "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.declare` says, that "
+        "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.assume` says, that "
         "nodes computed together are what each is by itself, and that a cached plan gives the bits "
         "of one made anew (RunError); and kernels as `verify_kernels` does. Evaluations take many "
         "times as long.",
@@ -289,7 +289,7 @@ SETTINGS: tuple[Setting, ...] = (
 _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
 
-class Block(dict[str, Value]):
+class OptionsBlock(dict[str, Value]):
     """The options of an open block, with their fingerprint under the process's settings of then."""
 
     of_process = 0
@@ -297,7 +297,7 @@ class Block(dict[str, Value]):
 
 
 _process: dict[str, tuple[Value, str]] = {}
-_context: ContextVar[Block | None] = ContextVar("tenfold_options", default=None)
+_context: ContextVar[OptionsBlock | None] = ContextVar("tenfold_options", default=None)
 _native_context: ContextVar[_native.Options] = ContextVar("tenfold_native_options")
 
 
@@ -333,7 +333,7 @@ def current() -> dict[str, tuple[Value, str]]:
 
 
 # Fingerprints: equal values of all settings have equal numbers; a number is never used again.
-_numbers: Recent[tuple[Value, ...], int] = Recent(1024, "numbers of options")
+_numbers: LruCache[tuple[Value, ...], int] = LruCache(1024, "numbers of options")
 _next_number = count(1)
 _process_number = 0
 
@@ -431,7 +431,7 @@ def _holding(checked: dict[str, Value]) -> Iterator[None]:
 
 @contextmanager
 def _set(checked: dict[str, Value]) -> Iterator[None]:
-    token = _context.set(Block({**(_context.get() or {}), **checked}))
+    token = _context.set(OptionsBlock({**(_context.get() or {}), **checked}))
     native_token = _native_context.set(_native_options())
     try:
         yield
@@ -440,7 +440,7 @@ def _set(checked: dict[str, Value]) -> Iterator[None]:
         _context.reset(token)
 
 
-_submitted: Recent[int, tuple[int, bool, Context]] = Recent(64, "options of pushes")
+_submitted: LruCache[int, tuple[int, bool, Context]] = LruCache(64, "options of pushes")
 
 
 def submitted() -> tuple[int, bool, Context]:
@@ -458,7 +458,7 @@ def submitted() -> tuple[int, bool, Context]:
 
 
 def _keep(values: dict[str, Value]) -> None:
-    _context.set(Block(values))
+    _context.set(OptionsBlock(values))
     _native_context.set(_native_options())
 
 

@@ -61,7 +61,7 @@ def _is_at_once(nodes: Nodes) -> bool:
     return here
 
 
-class Evaluation(Operator):
+class SubmittedEvaluation(Operator):
     """What is submitted: nodes, and the context whose options they are computed under."""
 
     def __init__(self, nodes: Nodes, context: Context) -> None:
@@ -80,7 +80,7 @@ class Evaluation(Operator):
             _queue.ended()
 
 
-class Queue:
+class SubmissionQueue:
     """Submissions that have not ended, and the engine that runs them."""
 
     def __init__(self) -> None:
@@ -99,7 +99,9 @@ class Queue:
             _native.submit(nodes)
             self._waiting += 1
             try:
-                self._engine.push(Evaluation(nodes, copy_context()))  # rules too, not options alone
+                self._engine.push(
+                    SubmittedEvaluation(nodes, copy_context())
+                )  # rules too, not options alone
             except BaseException:  # nobody must wait for what will not run
                 self._waiting -= 1
                 _native.end_submission(nodes)
@@ -135,6 +137,6 @@ def settle() -> None:
     _queue.settle()
 
 
-_queue = Queue()
+_queue = SubmissionQueue()
 os.register_at_fork(after_in_child=_queue.begin_anew)
 atexit.register(_queue.close)

@@ -72,7 +72,7 @@ def check(lines: list[Line], dtype: str, seed: int) -> None:
     pairs = []
     for line in lines:
         part = key(line.axis, line.to)
-        x = tn.update(x, part, value(x, given, line))
+        x = tn.set_at(x, part, value(x, given, line))
         wanted[part] = np.array(value(wanted, b, line))
         if line.keeps == "waits":
             x.wait()

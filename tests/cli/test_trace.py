@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.runtime.timeline import Event, Level, record_events
+from tenfold.runtime.timeline import CounterSample, TimelineEvent, record_events
 
 Command = Callable[..., Any]
 WORK = 1_000_000
 """Nanoseconds: a millisecond."""
 
 
-def event(name: str, begin: float, end: float, *operators: int, **also: Any) -> Event:
+def event(name: str, begin: float, end: float, *operators: int, **also: Any) -> TimelineEvent:
     """Work on thread 2 between two times in milliseconds."""
     facts = {"category": "kernel", "thread": 2, **also}
-    return Event(
+    return TimelineEvent(
         name=name, begin=int(begin * WORK), end=int(end * WORK), operators=operators, **facts
     )
 
 
-def push(number: int, *inputs: int) -> Event:
+def push(number: int, *inputs: int) -> TimelineEvent:
     moment = number / 1000
     return event("", moment, moment, number, category="push", thread=1, inputs=inputs)
 
@@ -35,7 +35,7 @@ def push(number: int, *inputs: int) -> Event:
 def summary(tenfold: Command, tmp_path: Path) -> Callable[..., Any]:
     """Save a timeline of these events, and return what the command says of it as JSON."""
 
-    def run(events: Sequence[Event], levels: Sequence[Level] = ()) -> Any:
+    def run(events: Sequence[TimelineEvent], levels: Sequence[CounterSample] = ()) -> Any:
         with tn.profile() as p:
             record_events(events, levels, {1: "caller", 2: "worker 0", 3: "worker 1"})
         p.save(tmp_path / "t.json")
@@ -117,7 +117,9 @@ def test_equal_links_of_the_critical_path_are_one(summary: Command) -> None:
 
 
 def test_peaks_of_levels_are_told(summary: Command) -> None:
-    levels = [Level("memory", time * WORK, {"live bytes": 10.0 * time}) for time in (1, 3, 2)]
+    levels = [
+        CounterSample("memory", time * WORK, {"live bytes": 10.0 * time}) for time in (1, 3, 2)
+    ]
     assert summary([event("add", 0, 1)], levels)["peaks"] == {"memory, live bytes": 30.0}
 
 
@@ -140,7 +142,7 @@ def test_page_shows_all_parts_within_its_width(tenfold: Command, tmp_path: Path)
     name = "a+very+long+name+of+a+kernel" * 8
     pushes = [push(number, *([number - 1] if number else [])) for number in range(40)]
     runs = [event(f"op{number}", number + 1, number + 2, number) for number in range(39)]
-    levels = [Level("memory", WORK, {"live bytes": 1e9})]
+    levels = [CounterSample("memory", WORK, {"live bytes": 1e9})]
     with tn.profile() as p:
         record_events([*pushes, *runs, event(name, 40, 90, 39)], levels)
     p.save(tmp_path / "t.json")

@@ -17,9 +17,9 @@ from functools import cache
 import llvmlite.binding as llvm
 import numpy as np
 
-from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, Text, type_text
+from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, SimdEmitter, type_text
 from tenfold.codegen.vecmath import expanded
-from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.dtypes import BOOL
 
 CPUS = ("x86-64-v3", "x86-64-v4")
@@ -43,7 +43,7 @@ def run(
     cpu: str | None = None,
     lanes: int | None = None,
 ) -> np.ndarray:
-    """Return what a formula makes of arrays of one shape; complex ones enter as Pairs.
+    """Return what a formula makes of arrays of one shape; complex ones enter as ComplexElements.
 
     `cpu`: one of `runnable()`, the last by default. `lanes`: elements of a packet, by default what
     fills 64 bytes with the widest dtype.
@@ -134,7 +134,7 @@ def _body(
         loads += [
             body.load(first + i, part.dtype) for i, part in enumerate(_parts(array.ravel()[:0]))
         ]
-        operands.append(Pair(*loads[first:]) if len(loads) - first == 2 else loads[first])
+        operands.append(ComplexElement(*loads[first:]) if len(loads) - first == 2 else loads[first])
     made = formula(body, *operands)
     outputs = [made] if isinstance(made, Element) else list(made)
     body, roots = expanded(body, [each.position for each in outputs])
@@ -148,7 +148,7 @@ def _memory(dtype: np.dtype) -> str:
 def _source(
     body: Body, roots: list[int], inputs: list[np.dtype], results: list[np.dtype], lanes: int
 ) -> str:
-    text = Text()
+    text = SimdEmitter()
     for i in range(len(inputs) + len(results)):
         place = text.value(f"getelementptr ptr, ptr %buffers, i64 {i}")
         text.line(f"%buffer{i} = load ptr, ptr {place}")
@@ -176,7 +176,7 @@ def _source(
     return "\n".join([f"{head}{text}\n}}", *rest])
 
 
-def _loaded(text: Text, buffer: int, dtype: np.dtype, lanes: int) -> Packet:
+def _loaded(text: SimdEmitter, buffer: int, dtype: np.dtype, lanes: int) -> Packet:
     kept = _memory(dtype)
     place = text.value(f"getelementptr {kept}, ptr %buffer{buffer}, i64 %i")
     value = text.value(f"load <{lanes} x {kept}>, ptr {place}, align 1")
@@ -185,7 +185,7 @@ def _loaded(text: Text, buffer: int, dtype: np.dtype, lanes: int) -> Packet:
     return Packet(value, dtype, lanes)
 
 
-def _store(text: Text, buffer: int, value: str, dtype: np.dtype, lanes: int) -> None:
+def _store(text: SimdEmitter, buffer: int, value: str, dtype: np.dtype, lanes: int) -> None:
     kept = _memory(dtype)
     place = text.value(f"getelementptr {kept}, ptr %buffer{buffer}, i64 %i")
     if dtype == BOOL:

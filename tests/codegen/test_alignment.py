@@ -16,8 +16,8 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, INT64
 from tenfold.errors import VerifyError
-from tenfold.runtime.blas.product_dispatch import Update, product_step, update_step
-from tenfold.runtime.blas.product_forms import Factor
+from tenfold.runtime.blas.product_dispatch import ProductUpdate, product_step, update_step
+from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.schedule.schedule import plan_of
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
@@ -33,7 +33,7 @@ def streamed() -> str:
 
 
 def a_product(dtype: np.dtype = FLOAT64, width: int = 32, order: int = 100) -> str:
-    x = Factor((order, order), (dtype.itemsize * order, dtype.itemsize), dtype)
+    x = ProductOperand((order, order), (dtype.itemsize * order, dtype.itemsize), dtype)
     return product_step(MATRICES, x, x, width=width).text
 
 
@@ -45,9 +45,9 @@ def test_what_products_claim_of_their_scratch_memory_is_proved(dtype: np.dtype, 
 
 
 def test_what_half_products_claim_is_proved() -> None:
-    x = Factor((100, 100), (800, 8), FLOAT64)
+    x = ProductOperand((100, 100), (800, 8), FLOAT64)
     for half in HALVES:
-        step = update_step(x, x, Update(half=half), width=32)
+        step = update_step(x, x, ProductUpdate(half=half), width=32)
         assert verify_alignment(step.text) > 0
 
 

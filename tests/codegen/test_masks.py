@@ -8,7 +8,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native, settings
 from tenfold.codegen.llvm.module_emitter import render
-from tenfold.core.loop_ir import Kernel, Operand, Store
+from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import DTYPES
 from tenfold.testing import assert_equal_bits
@@ -24,8 +24,11 @@ SIZES = (1, 31, 64, 65, 257)
 def kernel(dtype: str, steps: str) -> Kernel:
     body = Body()
     x = body.load(0, DTYPES[dtype])
-    operands = (Operand(DTYPES[dtype], steps), Operand(DTYPES[dtype], "1", written=True))
-    return Kernel(operands, tuple(body.instructions), (Store(1, (x.position,)),), lanes=32)
+    operands = (
+        KernelOperand(DTYPES[dtype], steps),
+        KernelOperand(DTYPES[dtype], "1", written=True),
+    )
+    return Kernel(operands, tuple(body.instructions), (KernelStore(1, (x.position,)),), lanes=32)
 
 
 @pytest.mark.parametrize("cpu", CPUS)
@@ -63,7 +66,7 @@ def test_each_function_stands_once_in_a_module() -> None:
     body = Body()
     values = [body.load(i, DTYPES["int16"]) for i in range(3)]
     total = values[0] + values[1] + values[2]
-    operands = [Operand(DTYPES["int16"], "1", written=i == 3) for i in range(4)]
-    stored = (Store(3, (total.position,)),)
+    operands = [KernelOperand(DTYPES["int16"], "1", written=i == 3) for i in range(4)]
+    stored = (KernelStore(3, (total.position,)),)
     text = render(Kernel(tuple(operands), tuple(body.instructions), stored, lanes=32), masks=4)
     assert text.count("define internal") == 2

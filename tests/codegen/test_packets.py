@@ -23,7 +23,7 @@ from tenfold.core.loop_ir import Kernel
 from tenfold.core.op import OPS, Op
 from tenfold.jit import llvm_bindings
 from tenfold.jit.compiler import processor
-from tenfold.schedule.schedule import Plan, plan_of
+from tenfold.schedule.schedule import Schedule, plan_of
 
 CALLS = {"pow", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"} | {
     *("asinh", "acosh", "atanh"),
@@ -35,7 +35,7 @@ POSITIONS = {"row": "search", "split": "search parts"}
 """The forms that a position has where it is all that is wanted of a row."""
 
 
-def plan(array: tn.Array, *, fma: bool = True) -> Plan:
+def plan(array: tn.Array, *, fma: bool = True) -> Schedule:
     return plan_of(Graph.of([_native.node_of(array)]), fma=fma)
 
 
@@ -44,7 +44,7 @@ def leaf(dtype: str, shape: tuple[int, ...]) -> tn.Array:
     return tn.zeros(shape, dtype=dtype).wait()
 
 
-def plans_of(op: Op, *, fma: bool = True) -> Iterator[tuple[str, Plan]]:
+def plans_of(op: Op, *, fma: bool = True) -> Iterator[tuple[str, Schedule]]:
     """The plan of an operation on operands of each dtype that it takes."""
     for dtype in ALL_DTYPES:
         dtypes = (dtype,) * arity_of(op)
@@ -125,7 +125,7 @@ def test_without_fma_arithmetic_is_packets_and_elementary_functions_are_calls() 
         assert [step.kind for step in plan(array).steps] == ["kernel"]
 
 
-def reduced(name: str, dtype: str, form: str) -> Plan | None:
+def reduced(name: str, dtype: str, form: str) -> Schedule | None:
     """The plan of a fold in a form; None where it does not take the dtype."""
     shape, axis = FORMS[form]
     try:

@@ -8,14 +8,14 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from tenfold.codegen.gemm.blas_call import LibraryProduct
-from tenfold.codegen.gemm.blocked import BlockedProduct, Tile
+from tenfold.codegen.gemm.blas_call import BlasGemm
+from tenfold.codegen.gemm.blocked import BlockedGemm, Tile
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.emitter import Arithmetic
-from tenfold.codegen.gemm.small import SmallProduct
+from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64
 
-Kernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
+Kernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 
 
@@ -23,8 +23,8 @@ def kernels(dtype: np.dtype, width: int) -> list[Kernel]:
     """Return one packet kernel of each kind."""
     arithmetic = Arithmetic(dtype, width)
     return [
-        SmallProduct(arithmetic, (3, 2, 5), ("row", "any"), axes=2),
-        BlockedProduct(Tile.of(dtype, width, 5, 50), axes=1, conjugated=True),
+        SmallGemm(arithmetic, (3, 2, 5), ("row", "any"), axes=2),
+        BlockedGemm(Tile.of(dtype, width, 5, 50), axes=1, conjugated=True),
         DotProduct(arithmetic, beside=(True, True), axes=1),
     ]
 
@@ -63,7 +63,7 @@ def test_text_is_the_same_for_equal_kernels() -> None:
 
 
 def test_text_begins_with_what_it_computes() -> None:
-    for kernel in (*kernels(FLOAT32, 64), LibraryProduct(FLOAT32, ("row", "column"), 1)):
+    for kernel in (*kernels(FLOAT32, 64), BlasGemm(FLOAT32, ("row", "column"), 1)):
         lines = [line.removeprefix("; ") for line in kernel.text().splitlines()]
         assert lines[: str(kernel).count("\n") + 1] == str(kernel).splitlines()
 
@@ -101,6 +101,6 @@ def test_an_exact_tile_leaves_little_idle() -> None:
 
 
 def test_library_product_calls_through_the_buffers() -> None:
-    text = LibraryProduct(FLOAT64, ("row", "row")).text()
+    text = BlasGemm(FLOAT64, ("row", "row")).text()
     assert "declare" not in text.replace("declare i64 @llvm.smin.i64", "")
     assert re.search(r"call void %v\d+\(", text)

@@ -23,7 +23,7 @@ from grid import (
     type_of,
 )
 from tenfold.core.op import OPS, Op
-from tenfold.core.scalar_ir import Body, Operand, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Operand
 from tenfold.dtypes import DTYPES, PARTS, kind_of
 from tenfold.ops.cast import cast_values, constant_element
 from tenfold.schedule.elementwise_lowering import apply_rule
@@ -282,7 +282,9 @@ def applied(op: Op, name: str) -> tuple[Body, Operand | None]:
     body = Body()
     part = PARTS.get(dtypes[0])
     operands = [
-        Pair(body.load(2 * i, part), body.load(2 * i + 1, part)) if part else body.load(i, dtype)
+        ComplexElement(body.load(2 * i, part), body.load(2 * i + 1, part))
+        if part
+        else body.load(i, dtype)
         for i, dtype in enumerate(dtypes)
     ]
     return body, apply_rule(body, op, (), operands, dtypes, result)

@@ -12,7 +12,7 @@ import tenfold as tn
 from tenfold import _native, settings
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
-from tenfold.core.loop_ir import STEPS, Kernel, Operand, Store
+from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand, KernelStore
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.schedule import plan_of
@@ -26,8 +26,11 @@ def kernel(dtype: str, step: str, lanes: int) -> Kernel:
     """Return a kernel that copies elements at a step to elements at the same."""
     body = Body()
     x = body.load(0, DTYPES[dtype])
-    operands = (Operand(DTYPES[dtype], step), Operand(DTYPES[dtype], step, written=True))
-    return Kernel(operands, tuple(body.instructions), (Store(1, (x.position,)),), lanes=lanes)
+    operands = (
+        KernelOperand(DTYPES[dtype], step),
+        KernelOperand(DTYPES[dtype], step, written=True),
+    )
+    return Kernel(operands, tuple(body.instructions), (KernelStore(1, (x.position,)),), lanes=lanes)
 
 
 def steps(array: tn.Array) -> list[str]:

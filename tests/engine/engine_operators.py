@@ -22,7 +22,7 @@ from vocabulary import CELLS, OPERATIONS, Odd, mixed
 SEEDS = {"stir": 11, "stir_a": 13, "stir_b": 17, "stir_once": 19}
 
 
-class Cell(tn.Object):
+class Cell(tn.EngineObject):
     """A number that operators may change in place; freed at most once, and never used after."""
 
     nbytes = 8

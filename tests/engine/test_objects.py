@@ -159,7 +159,7 @@ def test_increments_are_added_by_add_where_there_is_one(engine: tn.Engine) -> No
     assert target.get() == [*range(100)]
 
 
-class Box(tn.Object):
+class Box(tn.EngineObject):
     """Counts how often it was copied and freed."""
 
     copies = 0

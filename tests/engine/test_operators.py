@@ -14,8 +14,8 @@ import pytest
 
 import tenfold as tn
 from moves import called
-from tenfold.core.op import OPS, Operation, Sample
-from tenfold.errors import Explained
+from tenfold.core.op import OPS, Operation, SampleCall
+from tenfold.errors import ExplainedError
 from tenfold.testing import assert_equal_bits
 
 ROWS = [
@@ -65,7 +65,7 @@ def outcome(function: Callable[..., Any], *given: Any) -> list[np.ndarray] | str
     """What a function gives, or which error."""
     try:
         return arrays_of(function(*given))
-    except (Explained, np.linalg.LinAlgError, TypeError, ValueError, OverflowError) as error:
+    except (ExplainedError, np.linalg.LinAlgError, TypeError, ValueError, OverflowError) as error:
         return type(error).__name__
 
 
@@ -85,7 +85,7 @@ def same(found: list[np.ndarray] | str, wanted: list[np.ndarray] | str) -> None:
 def test_pushed_operation_has_the_bits_of_its_call(
     engine: tn.Engine,
     operation: Operation[...],
-    sample: Sample,
+    sample: SampleCall,
     lay: Callable[[np.ndarray], tn.Array],
 ) -> None:
     def pushed(*inputs: Any, **params: Any) -> tn.Handle:

@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from conduct import conduct_beside_others
 from dags import random_program
-from tenfold.io.timeline_file import PUSH, READY, Slice, Timeline, read_timeline
+from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, read_timeline
 from tenfold.io.trace_summary import summarise
 
 
@@ -23,7 +23,7 @@ def engine() -> Iterator[tn.Engine]:
         yield engine
 
 
-def trace(path: Path, engine: tn.Engine) -> Timeline:
+def trace(path: Path, engine: tn.Engine) -> TimelineFile:
     """The timeline of a chain of three on two inputs each, under hold, and of an operator."""
 
     class Mine(tn.Operator):
@@ -42,7 +42,7 @@ def trace(path: Path, engine: tn.Engine) -> Timeline:
     return read_timeline(path)
 
 
-def launches(timeline: Timeline) -> list[Slice]:
+def launches(timeline: TimelineFile) -> list[TimelineSlice]:
     return [each for each in timeline.slices if each.category not in (PUSH, READY)]
 
 
@@ -113,7 +113,7 @@ def test_events_of_random_programs_come_in_legal_order(threads: int, tmp_path: P
             conduct_beside_others(engine, random_program(seed))
         engine.flush()
     p.save(tmp_path / "t.json")
-    events: dict[int, list[Slice]] = {}
+    events: dict[int, list[TimelineSlice]] = {}
     for each in read_timeline(tmp_path / "t.json").slices:
         for number in each.operators:
             events.setdefault(number, []).append(each)

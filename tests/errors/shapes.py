@@ -587,9 +587,9 @@ def the_norm_of_a_matrix_of_a_vector() -> None:
     tn.linalg.matrix_norm(tn.zeros(3))
 
 
-@wrong(ShapeError, "declare: 'banded' is no structure")
+@wrong(ShapeError, "assume: 'banded' is no structure")
 def declaring_what_nobody_knows() -> None:
-    tn.declare(tn.zeros((2, 2)), "banded")
+    tn.assume(tn.zeros((2, 2)), "banded")
 
 
 @wrong(

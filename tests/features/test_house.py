@@ -19,7 +19,7 @@ def test_operators_build_and_nothing_runs_before_somebody_asks() -> None:
     a, b, c, d = (tn.asarray(np.float32([1, 2, 3, 4]) * k) for k in (1, 2, 3, 4))
     with tn.profile() as building:
         y = (a + b) * c - d
-    assert (building.kernels, building.calls, building.syncs) == (0, 0, 0)
+    assert (building.kernels, building.calls, building.host_syncs) == (0, 0, 0)
     with tn.profile() as computing:
         tn.eval(y)
     assert computing.kernels >= 1
@@ -43,10 +43,10 @@ def test_a_value_is_value_a_map_is_map_a_view_is_view_and_a_product_is_complex()
     assert a.kind == tn.Kind.VALUE == 0
     assert (a + b).kind == tn.Kind.MAP == 1
     assert (tn.flip(a) + b).kind == tn.Kind.VIEW == 3
-    assert (a @ b + c).kind == tn.Kind.COMPLEX == 7
+    assert (a @ b + c).kind == tn.Kind.CONTRACTION == 7
     for kind in (a.T, a[::-1], tn.reshape(a, (4,))):
         assert kind.kind == tn.Kind.VIEW
-    assert tn.sum(a).kind == tn.sort(a).kind == tn.Kind.COMPLEX
+    assert tn.sum(a).kind == tn.sort(a).kind == tn.Kind.CONTRACTION
 
 
 def test_an_element_operation_of_a_user_joins_expressions() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.core.op import OPS, Op, Sample
+from tenfold.core.op import OPS, Op, SampleCall
 from tenfold.namespace.surface import function_of
 
 FOLLOWING = [op for op in OPS.values() if isinstance(op, Op) and op.call != op._bound]
@@ -31,7 +31,7 @@ def told(made: Any) -> Any:
     return node.op, node.params, node.types, [(each.type, each.is_scalar) for each in inputs]
 
 
-def arrays(sample: Sample) -> list[tn.Array]:
+def arrays(sample: SampleCall) -> list[tn.Array]:
     return [tn.asarray(RANDOM.uniform(0.1, 0.9, shape)) for shape in sample.shapes]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 from tenfold.core.op import OPS
-from tenfold.errors import Explained, RunError, UnsupportedError
+from tenfold.errors import ExplainedError, RunError, UnsupportedError
 from tenfold.interop.numpy_dispatch import numpy_name
 
 FUNCTIONS = [
@@ -120,7 +120,7 @@ def test_a_function_of_three_axes_agrees_or_is_refused(operation: Any, function:
     try:
         theirs = flattened(function(values))
         ours = flattened(function(tn.asarray(values)))
-    except (Explained, TypeError, ValueError, IndexError):
+    except (ExplainedError, TypeError, ValueError, IndexError):
         return
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.shape == other.shape

@@ -163,7 +163,7 @@ def test_a_copy_of_a_view_is_no_view() -> None:
     "make",
     [
         lambda x: tn.var(x),
-        lambda x: tn.declare(x, "symmetric"),
+        lambda x: tn.assume(x, "symmetric"),
         lambda x: tn.linalg.slogdet(x).logabsdet,
         lambda x: tn.linalg.pinv(x),
     ],
@@ -176,7 +176,7 @@ def test_operations_made_of_inner_ones_stay_pending(make: Any) -> None:
 
 
 def test_a_name_of_a_page_that_declares_no_operation_is_refused() -> None:
-    written = pickle.dumps(tn.declare(tn.zeros((2, 2)), "diagonal"))
+    written = pickle.dumps(tn.assume(tn.zeros((2, 2)), "diagonal"))
     for other in (b"promises:get_____", b"subprocess:Popen_", b"promises:PROMISES"):
         with pytest.raises(UnsupportedError, match="is not declared here"):
             pickle.loads(written.replace(b"promises:declared", other))

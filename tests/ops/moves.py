@@ -5,7 +5,7 @@ numbered(shape, dtype)        an ndarray whose elements differ as far as the dty
 special(shape, dtype)         an ndarray of values that a movement must not change
 xp(x)                         tenfold for an Array, NumPy for an ndarray
 node_name(array)              the operation of an Array's node
-called(function, ...)         what a function makes of arrays and the other arguments of a Sample
+called(function, ...)         what a function makes of arrays and the arguments of a sample call
 untimed                       Hypothesis: no test fails for being slow
 arrays_with(...)              Hypothesis: small ndarrays of any shape with 0, 1 and up to six axes
 """
@@ -24,7 +24,7 @@ from hypothesis.extra import numpy as hnp
 import tenfold as tn
 from grid import special_values
 from tenfold import _native
-from tenfold.core.op import Sample
+from tenfold.core.op import SampleCall
 from tenfold.dtypes import DTYPES, kind_of
 
 untimed = settings(deadline=None)
@@ -73,7 +73,9 @@ def arrays_with(min_dims: int = 0, max_dims: int = 6, min_side: int = 0) -> Any:
     return st.one_of(st.just(()), shapes).filter(lambda s: len(s) >= min_dims).map(numbered)
 
 
-def called(function: Callable[..., Any], signature: Any, arrays: list[Any], sample: Sample) -> Any:
+def called(
+    function: Callable[..., Any], signature: Any, arrays: list[Any], sample: SampleCall
+) -> Any:
     """Call with the arrays one by one, or as one list where the operation takes a sequence."""
     first = next(iter(signature.parameters.values()))
     together = first.name == "arrays" and first.kind is inspect.Parameter.POSITIONAL_ONLY

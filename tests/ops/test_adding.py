@@ -14,7 +14,7 @@ import pytest
 import tenfold as tn
 from tenfold._native import Array
 from tenfold.core.canonical_reduction import fold_axes
-from tenfold.core.op import OPS, Call, Op, Sample
+from tenfold.core.op import OPS, BoundCall, Op, SampleCall
 from tenfold.core.op_decorators import array, elementwise, movement, reduction
 from tenfold.core.shape_rules import Axis
 from tenfold.namespace import stubs, surface
@@ -37,11 +37,11 @@ def declare_movement() -> Op[...]:
         shape=lambda shape, step: (-(-shape[0] // step), *shape[1:]),
         reference=lambda x, step: x[::step],
         method=True,
-        samples=[Sample(((5, 2),), positional=(2,))],
+        samples=[SampleCall(((5, 2),), positional=(2,))],
     )
-    def every(x: Array, /, step: int) -> Call:
+    def every(x: Array, /, step: int) -> BoundCall:
         """Every `step`-th row of `x`: shape (m, ...) to (ceil(m / step), ...)."""
-        return Call((array(x),), (int(step),))
+        return BoundCall((array(x),), (int(step),))
 
     return every
 

@@ -16,9 +16,9 @@ import pytest
 import tenfold as tn
 from moves import called
 from tenfold import _native
-from tenfold.core.op import OPS, Operation, Sample
+from tenfold.core.op import OPS, Operation, SampleCall
 from tenfold.dtypes import kind_of
-from tenfold.errors import Explained
+from tenfold.errors import ExplainedError
 from tenfold.testing import assert_equal_bits
 
 ROWS = [
@@ -54,14 +54,14 @@ def after(made: Any) -> Iterator[tn.Array]:
             yield before(each)
 
 
-def outcome(operation: Operation[...], sample: Sample, dtype: str) -> list[np.ndarray] | str:
+def outcome(operation: Operation[...], sample: SampleCall, dtype: str) -> list[np.ndarray] | str:
     """The values, or what is wrong with the call."""
     given: list[Any] = [before(tn.asarray(values(shape, dtype))) for shape in sample.shapes]
     try:
         arrays = [*after(called(operation, operation.signature, given, sample))]
         tn.eval(*arrays)
         return [np.asarray(each) for each in arrays]
-    except (Explained, np.linalg.LinAlgError) as error:
+    except (ExplainedError, np.linalg.LinAlgError) as error:
         return f"{type(error).__name__}: {error}"
 
 
@@ -69,7 +69,7 @@ def outcome(operation: Operation[...], sample: Sample, dtype: str) -> list[np.nd
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_sample_has_the_same_bits_in_both_tiers(
-    operation: Operation[...], sample: Sample, dtype: str
+    operation: Operation[...], sample: SampleCall, dtype: str
 ) -> None:
     found = []
     for way in WAYS:
@@ -86,7 +86,7 @@ def test_sample_has_the_same_bits_in_both_tiers(
 
 @pytest.mark.parametrize(("operation", "sample"), ROWS[::7])
 def test_sample_has_the_same_bits_once_it_has_been_seen_often(
-    operation: Operation[...], sample: Sample
+    operation: Operation[...], sample: SampleCall
 ) -> None:
     first = outcome(operation, sample, "float64")
     for _ in range(_native.OFTEN + 1):

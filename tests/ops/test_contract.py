@@ -326,7 +326,7 @@ def test_a_product_is_lazy_and_complex() -> None:
     before = tn._native.read_counters()["calls"]
     product = tn.zeros((2, 3)) @ tn.zeros((3, 4)) + 1
     assert tn._native.read_counters()["calls"] == before
-    assert tn._native.node_of(product).kind == tn.Kind.COMPLEX
+    assert tn._native.node_of(product).kind == tn.Kind.CONTRACTION
 
 
 def test_strict_dtypes_refuses_to_mix() -> None:

@@ -13,7 +13,7 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import Plan, plan_of
+from tenfold.schedule.schedule import Schedule, plan_of
 from test_fold import tree_sum
 
 UNITS = 8
@@ -58,7 +58,7 @@ def units_off(values: np.ndarray, axis: Any = None) -> float:
     return float(abs(found - truth) / truth) / (float(np.finfo(values.dtype).eps) / 2)
 
 
-def plan(*arrays: tn.Array) -> Plan:
+def plan(*arrays: tn.Array) -> Schedule:
     return plan_of(Graph.of([_native.node_of(array) for array in arrays]))
 
 

@@ -184,7 +184,7 @@ def test_index_by_pending_arrays_computes_nothing_at_the_call() -> None:
         x[tn.sum(index), ...]
         tn.take(x, index, axis=1)
         tn.take_along_axis(x, index[:, None, None], axis=0)
-    assert (profile.kernels, profile.calls, profile.syncs) == (0, 0, 0)
+    assert (profile.kernels, profile.calls, profile.host_syncs) == (0, 0, 0)
 
 
 def test_pending_integer_without_axes_stands_for_an_int() -> None:

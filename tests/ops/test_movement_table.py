@@ -11,7 +11,7 @@ import pytest
 import tenfold as tn
 from grid import ALL_DTYPES, shared
 from moves import called, same_bits, special
-from tenfold.core.op import OPS, Kind, Op, Operation, Sample
+from tenfold.core.op import OPS, Kind, Op, Operation, SampleCall
 from tenfold.dtypes import promote_dtypes
 
 PAGES = {"movement", "reshaping", "indexing", "gathering", "joining", "padding", "repetition"} | {
@@ -84,7 +84,7 @@ ROWS = [
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_sample_equals_numpy_in_every_layout(
-    operation: Operation[...], sample: Sample, dtype: str, layouts: Any
+    operation: Operation[...], sample: SampleCall, dtype: str, layouts: Any
 ) -> None:
     values = [special(shape, dtype) for shape in sample.shapes]
     expected = called(numpy_of(operation), operation.signature, values, sample)
@@ -96,7 +96,7 @@ def test_sample_equals_numpy_in_every_layout(
 
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_sample_equals_numpy_on_a_pending_and_on_a_broadcast_input(
-    operation: Operation[...], sample: Sample
+    operation: Operation[...], sample: SampleCall
 ) -> None:
     values = [special(shape, "float32") for shape in sample.shapes]
     expected = called(numpy_of(operation), operation.signature, values, sample)
@@ -113,11 +113,11 @@ LAZY = [row for row in ROWS if row.id != "repeat-2"]
 
 
 @pytest.mark.parametrize(("operation", "sample"), LAZY)
-def test_sample_computes_nothing_at_the_call(operation: Operation[...], sample: Sample) -> None:
+def test_sample_computes_nothing_at_the_call(operation: Operation[...], sample: SampleCall) -> None:
     with tn.profile() as profile:
         arrays = [tn.zeros(shape) for shape in sample.shapes]
         called(operation, operation.signature, arrays, sample)
-    assert (profile.kernels, profile.calls, profile.syncs) == (0, 0, 0)
+    assert (profile.kernels, profile.calls, profile.host_syncs) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("operation", [o for o in MOVEMENTS if isinstance(o, Op)], ids=str)

@@ -26,7 +26,7 @@ STRUCTURE = pytest.mark.parametrize("structure", TRUE)
 def test_a_declared_array_has_the_same_values(structure: str, verify: bool, device: str) -> None:
     with tn.options(verify=verify, device=device):
         x = tn.asarray(TRUE[structure])
-        y = tn.declare(x, structure)
+        y = tn.assume(x, structure)
         assert (y.shape, y.dtype) == (x.shape, x.dtype)
         np.testing.assert_array_equal(np.asarray(y), TRUE[structure])
         np.testing.assert_array_equal(np.asarray(y[1:, ::2] * 2), TRUE[structure][1:, ::2] * 2)
@@ -43,7 +43,7 @@ def test_what_rules_make_of_a_true_promise_equals_numpy(
     b = RANDOM[0].astype(dtype)
     tolerance = 1e-3 if np.finfo(dtype).bits == 32 else 1e-10
     with tn.options(verify=verify):
-        x = tn.declare(tn.asarray(values), structure)
+        x = tn.assume(tn.asarray(values), structure)
         for found, expected in (
             (tn.linalg.solve(x, b), np.linalg.solve(values, b)),
             (tn.linalg.solve(x.mT, b), np.linalg.solve(values.T, b)),
@@ -63,10 +63,10 @@ def test_promises_save_work() -> None:
     work["positive-definite"] = n**3 // 6 + n * n
     for structure, expected in work.items():
         with tn.profile() as p:
-            tn.linalg.solve(tn.declare(tn.asarray(TRUE[structure]), structure), RANDOM[0]).wait()
+            tn.linalg.solve(tn.assume(tn.asarray(TRUE[structure]), structure), RANDOM[0]).wait()
         assert p.multiply_adds == expected, structure
     with tn.options(reassociate=False), tn.profile() as p:
-        tn.linalg.solve(tn.declare(tn.asarray(TRUE["diagonal"]), "diagonal"), RANDOM[0]).wait()
+        tn.linalg.solve(tn.assume(tn.asarray(TRUE["diagonal"]), "diagonal"), RANDOM[0]).wait()
     assert p.multiply_adds == n**3 // 3 + n * n
 
 
@@ -81,7 +81,7 @@ def test_symmetric_matrices_are_tried_by_cholesky_and_what_was_done_is_counted()
     done = [once, once, 2 * once, once]
     cases = [*zip(stack, done, strict=True), (stack, sum(done))]
     for values, work in cases:
-        y, columns = tn.declare(tn.asarray(values), "symmetric"), values.size // n // n * 2 * n * n
+        y, columns = tn.assume(tn.asarray(values), "symmetric"), values.size // n // n * 2 * n * n
         for _ in range(3):  # what is known is replayed
             with tn.profile() as p:
                 found = tn.linalg.solve(y, right).wait()
@@ -95,13 +95,13 @@ def test_symmetric_matrices_are_tried_by_cholesky_and_what_was_done_is_counted()
 def test_results_of_an_indefinite_symmetric_matrix_are_near_those_of_gauss() -> None:
     x = np.random.default_rng(6).standard_normal((40, 40))
     values = x + x.T
-    declared = tn.declare(tn.asarray(values), "symmetric")
+    declared = tn.assume(tn.asarray(values), "symmetric")
     found, expected = (tn.linalg.solve(y, x[0]) for y in (declared, tn.asarray(values)))
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
     np.testing.assert_array_equal(tn.linalg.det(declared), tn.linalg.det(tn.asarray(values)))
     values[3, 3] = np.nan
-    assert np.isnan(tn.linalg.det(tn.declare(tn.asarray(values), "symmetric")))
-    singular = tn.declare(tn.zeros((3, 3)), "symmetric")
+    assert np.isnan(tn.linalg.det(tn.assume(tn.asarray(values), "symmetric")))
+    singular = tn.assume(tn.zeros((3, 3)), "symmetric")
     with pytest.raises(np.linalg.LinAlgError):
         tn.linalg.solve(singular, tn.ones(3)).wait()
 
@@ -132,29 +132,29 @@ def test_a_false_promise_is_found_under_verify(
     structure: str, values: np.ndarray, words: str, device: str
 ) -> None:
     with tn.options(verify=True, device=device):
-        x = tn.declare(tn.asarray(values), structure)
+        x = tn.assume(tn.asarray(values), structure)
         uses: list[Any] = [x + 1, tn.linalg.solve(x, np.ones((values.shape[-1], 1))), x.mT @ x]
         for result in uses:
             with pytest.raises(ValueError, match=f"promise '{structure}' is false at {words}") as e:
                 result.wait()
-            assert str(e.value).startswith("declare: ")
+            assert str(e.value).startswith("assume: ")
             assert "test_promises.py:" in str(e.value)
-            assert "remedy: declare what holds" in str(e.value)
-    tn.declare(tn.asarray(values), structure).wait()  # unasked, nobody looks
+            assert "remedy: assume only what holds" in str(e.value)
+    tn.assume(tn.asarray(values), structure).wait()  # unasked, nobody looks
 
 
 def test_matrices_without_elements_keep_every_promise() -> None:
     with tn.options(verify=True):
         for structure in TRUE:
             for shape in ((0, 0), (0, 3, 3)):
-                assert tn.declare(tn.zeros(shape), structure).wait().shape == shape
+                assert tn.assume(tn.zeros(shape), structure).wait().shape == shape
 
 
 def test_rounding_breaks_no_promise() -> None:
     x = np.random.default_rng(1).standard_normal((200, 200)).astype(np.float32)
     with tn.options(verify=True):
-        tn.declare(tn.asarray(np.linalg.qr(x).Q), "orthogonal").wait()
-        tn.declare(tn.asarray(x @ x.T + np.eye(200, dtype=np.float32)), "positive-definite").wait()
+        tn.assume(tn.asarray(np.linalg.qr(x).Q), "orthogonal").wait()
+        tn.assume(tn.asarray(x @ x.T + np.eye(200, dtype=np.float32)), "positive-definite").wait()
 
 
 def test_integers_and_bools_may_be_declared() -> None:
@@ -162,33 +162,33 @@ def test_integers_and_bools_may_be_declared() -> None:
         for dtype in ("bool", "int8", "uint64"):
             for structure in TRUE:
                 x = np.eye(3).astype(dtype)
-                np.testing.assert_array_equal(np.asarray(tn.declare(tn.asarray(x), structure)), x)
+                np.testing.assert_array_equal(np.asarray(tn.assume(tn.asarray(x), structure)), x)
 
 
 def test_a_later_assignment_does_not_reach_what_was_declared() -> None:
     x = tn.asarray(np.eye(2))
-    y = tn.declare(x, "diagonal")
+    y = tn.assume(x, "diagonal")
     x[0, 1] = 5
     assert y.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-def test_declare_refuses() -> None:
-    with pytest.raises(tn.errors.ShapeError, match="declare: 'banded' is no structure") as caught:
-        tn.declare(tn.zeros((2, 2)), "banded")
+def test_assume_refuses() -> None:
+    with pytest.raises(tn.errors.ShapeError, match="assume: 'banded' is no structure") as caught:
+        tn.assume(tn.zeros((2, 2)), "banded")
     assert "'symmetric', 'triangular', 'positive-definite', 'orthogonal', 'diagonal'" in str(
         caught.value
     )
-    with pytest.raises(tn.errors.ShapeError, match="declare: matrices of 2 x 3 are not square"):
-        tn.declare(tn.zeros((2, 3)), "diagonal")
+    with pytest.raises(tn.errors.ShapeError, match="assume: matrices of 2 x 3 are not square"):
+        tn.assume(tn.zeros((2, 3)), "diagonal")
 
 
 def test_promise_holds_for_every_use_of_an_array_that_somebody_holds() -> None:
     values = np.tril(np.random.default_rng(0).standard_normal((100, 100)))
     other = tn.asarray(np.eye(100))
     for declared in (
-        tn.declare(tn.asarray(values), "triangular"),
-        tn.declare(tn.asarray(values) * 1.0, "triangular"),
-        tn.declare(tn.declare(tn.asarray(values) + 0.0, "symmetric"), "triangular"),
+        tn.assume(tn.asarray(values), "triangular"),
+        tn.assume(tn.asarray(values) * 1.0, "triangular"),
+        tn.assume(tn.assume(tn.asarray(values) + 0.0, "symmetric"), "triangular"),
     ):
         counts = []
         for _ in range(3):
@@ -202,7 +202,7 @@ def test_promise_holds_for_every_use_of_an_array_that_somebody_holds() -> None:
 def test_what_is_promised_of_an_old_value_stays_when_its_array_is_written_over() -> None:
     values = np.tril(np.random.default_rng(0).standard_normal((100, 100)))
     x, other = tn.asarray(values), tn.asarray(np.eye(100))
-    declared = tn.declare(x, "triangular")
+    declared = tn.assume(x, "triangular")
     for turn in range(1, 4):
         x += declared @ other
         x.wait()

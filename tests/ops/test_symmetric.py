@@ -47,7 +47,7 @@ def symmetric(shape: tuple[int, ...], kind: str, dtype: str = "float64") -> np.n
 
 
 def declared(x: np.ndarray) -> tn.Array:
-    return tn.declare(tn.asarray(x), "symmetric")
+    return tn.assume(tn.asarray(x), "symmetric")
 
 
 def solves(x: np.ndarray, b: np.ndarray, found: Any) -> None:

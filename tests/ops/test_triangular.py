@@ -57,7 +57,7 @@ def test_right_sides_of_any_layout_are_solved_for(
     lying = LAYOUTS[layout]
     equal(tn.linalg.triangular_solve(x, lying(b), upper=upper), expected)
     equal(tn.linalg.triangular_solve(lying(x), lying(b), upper=upper), expected)
-    declared = tn.declare(tn.asarray(lying(x)), "triangular")
+    declared = tn.assume(tn.asarray(lying(x)), "triangular")
     equal(tn.linalg.solve(declared, tn.asarray(b)), expected)
 
 
@@ -100,7 +100,7 @@ def test_the_side_that_holds_a_matrix_is_found_by_any_element(
         expected = np.full((2, order, 2), 0.5)
         expected[1, row] = (1 - number / 2) / 2
         for layout in ("rows", "columns", "strided"):
-            declared = tn.declare(tn.asarray(LAYOUTS[layout](x)), "triangular")
+            declared = tn.assume(tn.asarray(LAYOUTS[layout](x)), "triangular")
             found = np.asarray(tn.linalg.solve(declared, tn.asarray(b)))
             known = slice(None) if number == number else np.s_[1, row]  # NaN passes on
             np.testing.assert_allclose(found.real[known], expected[known])
@@ -111,7 +111,7 @@ def test_each_matrix_of_a_declared_stack_has_its_own_side(side: str) -> None:
     other = "upper" if side == "lower" else "lower"
     x = np.stack([triangle((19, 19), "float64", each) for each in (side, other, side)])
     b = numbers((19, 4), "float64")
-    found = tn.linalg.solve(tn.declare(tn.asarray(x), "triangular"), tn.asarray(b))
+    found = tn.linalg.solve(tn.assume(tn.asarray(x), "triangular"), tn.asarray(b))
     equal(found, np.linalg.solve(x, b))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tenfold as tn
-from tenfold.linear_algebra.matrix_polynomial import ONE, Letter, Word, paired, turned
+from tenfold.linear_algebra.matrix_polynomial import ONE, MatrixFactor, Monomial, paired, turned
 
 N = 100
 WHOLE, HALF = N**3, N * (N + 1) // 2 * N
@@ -109,7 +109,7 @@ def test_declared_triangle_is_multiplied_as_one_whichever_way_it_lies() -> None:
     a, b, _ = matrices()
     for triangle in (np.tril(a), np.triu(a)):
         for written in (lambda x, y: x @ y, lambda x, y: y @ x.T, lambda x, y: y - 2 * (x.T @ y)):
-            x = tn.declare(tn.asarray(triangle), "triangular")
+            x = tn.assume(tn.asarray(triangle), "triangular")
             with tn.profile() as p:
                 found = np.asarray(written(x, tn.asarray(b)))
             assert p.multiply_adds == HALF
@@ -195,12 +195,12 @@ class Moduli:
 
 
 def test_products_that_stand_often_are_paired_with_as_many_transposes() -> None:
-    word = Word(ONE, (Letter((0, "N"), 8, 9), Letter((1, "N"), 9, 8)))
+    word = Monomial(ONE, (MatrixFactor((0, "N"), 8, 9), MatrixFactor((1, "N"), 9, 8)))
     (other,) = turned((word,), "T", real=True)
     forms = [form for _, form in paired([word] * 40 + [other] * 30 + [word] * 5)]
     assert forms == ["T"] * 30 + [""] * 15
 
 
 def test_product_that_is_its_own_transpose_is_paired_with_none() -> None:
-    word = Word(ONE, (Letter((0, "N"), 8, 9), Letter((0, "T"), 9, 8)))
+    word = Monomial(ONE, (MatrixFactor((0, "N"), 8, 9), MatrixFactor((0, "T"), 9, 8)))
     assert [form for _, form in paired([word] * 3)] == [""] * 3

@@ -79,8 +79,8 @@ def expression(random: Random) -> tn.Array:
     orthogonal = tn.asarray(np.linalg.qr(values.standard_normal((LENGTH, LENGTH)))[0])
     pool = [
         *matrices,
-        tn.declare(orthogonal, "orthogonal"),
-        tn.declare(matrices[0] + matrices[0].T, "symmetric"),
+        tn.assume(orthogonal, "orthogonal"),
+        tn.assume(matrices[0] + matrices[0].T, "symmetric"),
         tn.linalg.diagonal(matrices[1]) * tn.eye(LENGTH),
         tn.eye(LENGTH),
     ]

@@ -13,7 +13,7 @@ from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.ops.arithmetic import add, subtract
 from tenfold.ops.gemm import gemm
-from tenfold.rewrite.driver import Report, rewrite
+from tenfold.rewrite.driver import RewriteReport, rewrite
 from tenfold.rewrite.registry import active, lines, optimised
 from tenfold.rewrite.rule import Match, RuleSet
 from tenfold.runtime.reference import Reference
@@ -29,7 +29,7 @@ def graph_of(*arrays: tn.Array) -> Graph:
     return Graph.of([_native.node_of(array) for array in arrays])
 
 
-def rewritten(array: tn.Array, *rules: tn.Rule) -> tuple[Graph, Report]:
+def rewritten(array: tn.Array, *rules: tn.Rule) -> tuple[Graph, RewriteReport]:
     return rewrite(graph_of(array), RuleSet(rules))
 
 
@@ -77,7 +77,7 @@ def test_rule_of_class_linear_algebra_is_switched_off_by_reassociate() -> None:
 def test_nothing_is_rewritten_without_optimise() -> None:
     graph = graph_of(A * 1)
     with tn.options(optimise=False):
-        assert optimised(graph) == (graph, Report())
+        assert optimised(graph) == (graph, RewriteReport())
 
 
 def test_rule_of_a_block_does_not_reach_another_thread(cube: tn.Rule) -> None:

@@ -184,11 +184,11 @@ def test_what_is_not_seen_to_be_definite_is_not(make: Any) -> None:
 
 def test_where_cholesky_fails_gauss_is_taken() -> None:
     x = np.array([[0.0, 1.0], [1.0, 0.0]])  # symmetric, not definite
-    promised = tn.declare(tn.asarray(x), "positive-definite")
+    promised = tn.assume(tn.asarray(x), "positive-definite")
     solution = tn.linalg.solve(promised, tn.asarray([2.0, 3.0]))
     assert "solve-factored" in fired(solution)
     assert solution.tolist() == [3.0, 2.0]
-    assert tn.linalg.det(tn.declare(tn.asarray(x), "positive-definite")).item() == -1.0
+    assert tn.linalg.det(tn.assume(tn.asarray(x), "positive-definite")).item() == -1.0
     t = np.full((4, 3), 1e-200)  # the squares vanish: 0 is left, and eye
     found = tn.linalg.solve(tn.asarray(t).mT @ tn.asarray(t) + 1.0 * tn.eye(3), tn.ones(3))
     assert found.tolist() == [1.0, 1.0, 1.0]

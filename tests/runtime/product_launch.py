@@ -16,7 +16,7 @@ from tenfold.core.op import Contraction
 from tenfold.ops import contract
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
-from tenfold.runtime.blas.product_forms import Factor, copy_order
+from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
 
 CPUS = {16: "x86-64-v2", 32: "x86-64-v3", 64: "x86-64-v4"}
 _kept: list[object] = []
@@ -48,7 +48,7 @@ def compiled(text: str, width: int) -> int:
 
 def step_of(operation: str, params: tuple[Any, ...], x1: Any, x2: Any, width: int) -> ProductStep:
     """Return the step of a product of two arrays."""
-    factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
+    factors = [ProductOperand(x.shape, x.strides, x.dtype) for x in (x1, x2)]
     return product_step(contraction_of(operation, params, x1, x2), *factors, width=width)
 
 
@@ -76,7 +76,7 @@ def multiply(
     threads: int = 1,
 ) -> np.ndarray:
     """Return a product of two arrays of one dtype; its memory held other values before."""
-    factors = [Factor(x.shape, x.strides, x.dtype) for x in (x1, x2)]
+    factors = [ProductOperand(x.shape, x.strides, x.dtype) for x in (x1, x2)]
     order = copy_order(contraction_of(operation, params, x1, x2), *factors)
     arrays = [x1, _copied(x2, order)]
     step = step_of(operation, params, *arrays, width)

@@ -16,10 +16,10 @@ import pytest
 import tenfold as tn
 from tenfold.errors import CompileError
 from tenfold.jit import compile_thread, program
-from tenfold.jit.compile_thread import Background
-from tenfold.jit.object_image import Image
+from tenfold.jit.compile_thread import CompileThread
+from tenfold.jit.object_image import ObjectImage
 from tenfold.ops.arithmetic import add
-from tenfold.schedule.generic_elementwise import Loop
+from tenfold.schedule.generic_elementwise import GenericElementwise
 from tenfold.testing import assert_equal_bits
 
 LONG = 60.0
@@ -42,7 +42,7 @@ def on_signal() -> Iterator[Callable[[Callable[[], object]], None]]:
 
 
 def test_a_failure_comes_to_who_waits_with_its_cause() -> None:
-    work: Background[int] = Background()
+    work: CompileThread[int] = CompileThread()
 
     def fail() -> int:
         raise ValueError("refused") from KeyError("why")
@@ -55,7 +55,7 @@ def test_a_failure_comes_to_who_waits_with_its_cause() -> None:
 
 
 def test_who_asks_for_the_same_waits_for_it_and_others_come_after() -> None:
-    work: Background[int] = Background()
+    work: CompileThread[int] = CompileThread()
     begun, freed = threading.Event(), threading.Event()
     calls = []
 
@@ -80,7 +80,7 @@ def test_who_asks_for_the_same_waits_for_it_and_others_come_after() -> None:
 
 
 def test_nobody_waits_for_what_is_only_begun() -> None:
-    work: Background[int] = Background()
+    work: CompileThread[int] = CompileThread()
     freed = threading.Event()
 
     def slow() -> int:
@@ -105,7 +105,7 @@ def test_nobody_waits_for_what_is_only_begun() -> None:
 
 
 def test_what_nobody_waits_for_may_fail() -> None:
-    work: Background[int] = Background()
+    work: CompileThread[int] = CompileThread()
 
     def fail() -> int:
         raise ValueError("refused")
@@ -117,7 +117,7 @@ def test_what_nobody_waits_for_may_fail() -> None:
 
 
 def test_ctrl_c_frees_who_waits_and_the_work_goes_on() -> None:
-    work: Background[str] = Background()
+    work: CompileThread[str] = CompileThread()
     freed = threading.Event()
     calls = []
 
@@ -138,7 +138,7 @@ def test_ctrl_c_frees_who_waits_and_the_work_goes_on() -> None:
 def test_a_signal_handler_may_ask_for_more_while_its_thread_waits(
     on_signal: Callable[[Callable[[], object]], None],
 ) -> None:
-    work: Background[int] = Background()
+    work: CompileThread[int] = CompileThread()
     found: list[int] = []
     on_signal(lambda: found.append(work.run("inner", lambda: 2)))
 
@@ -155,7 +155,7 @@ def test_a_signal_handler_may_ask_for_more_while_its_thread_waits(
 def test_the_child_of_a_fork_in_a_signal_handler_has_the_result_too(
     on_signal: Callable[[Callable[[], object]], None],
 ) -> None:
-    work: Background[int] = Background()
+    work: CompileThread[int] = CompileThread()
     children: list[int] = []
     on_signal(lambda: children.append(os.fork()))
 
@@ -177,8 +177,8 @@ def test_the_child_of_a_fork_in_a_signal_handler_has_the_result_too(
 def test_work_whose_thread_a_fork_has_lost_is_done_by_who_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    work: Background[int] = Background()
-    monkeypatch.setattr(compile_thread._Work, "start", lambda _: None)
+    work: CompileThread[int] = CompileThread()
+    monkeypatch.setattr(compile_thread._CompileTask, "start", lambda _: None)
     assert work.run("it", lambda: 3) == 3
 
 
@@ -188,8 +188,8 @@ def test_where_no_thread_can_be_had_the_caller_does_the_work(
     def start(_: object) -> None:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr(compile_thread._Work, "start", start)
-    assert Background[int]().run("it", lambda: 3) == 3
+    monkeypatch.setattr(compile_thread._CompileTask, "start", start)
+    assert CompileThread[int]().run("it", lambda: 3) == 3
 
 
 INTERRUPTED = """
@@ -262,7 +262,7 @@ def test_what_was_compiled_after_ctrl_c_is_kept(
     compiled = program.compiled
     threads: list[threading.Thread] = []
 
-    def interrupting(text: str, cpu: str, level: int) -> Image:
+    def interrupting(text: str, cpu: str, level: int) -> ObjectImage:
         threads.append(threading.current_thread())
         found = compiled(text, cpu, level)
         if len(threads) == 1:
@@ -300,7 +300,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Until this is set nothing is compiled with optimisation."""
     freed, compiled = threading.Event(), program.compiled
 
-    def slow(text: str, cpu: str, level: int) -> Image:
+    def slow(text: str, cpu: str, level: int) -> ObjectImage:
         assert level != program.OPTIMISED or freed.wait(LONG)
         return compiled(text, cpu, level)
 
@@ -355,7 +355,7 @@ def test_a_profile_counts_no_background_work_of_an_earlier_block(
 def test_a_kernel_that_several_wait_for_is_counted_once(
     own_programs: None, held: threading.Event
 ) -> None:
-    loop = Loop(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
+    loop = GenericElementwise(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
     programs = program.PROGRAMS
     with ThreadPoolExecutor(3) as threads, tn.profile() as p:
         waiting = [
@@ -373,7 +373,7 @@ def test_a_kernel_that_cannot_be_optimised_goes_on_as_it_is(
 ) -> None:
     compiled, refused = program.compiled, []
 
-    def refuse(text: str, cpu: str, level: int) -> Image:
+    def refuse(text: str, cpu: str, level: int) -> ObjectImage:
         if level == program.OPTIMISED:
             refused.append(text)
             raise CompileError("compile", "it is refused", remedy="none")

@@ -11,7 +11,7 @@ import tenfold as tn
 from tenfold.jit.program import source_of
 from tenfold.ops import reduce
 from tenfold.ops.variance import mean_beside, squared_deviations
-from tenfold.schedule.generic_reduction import FoldLoop
+from tenfold.schedule.generic_reduction import GenericReduction
 
 RANDOM = np.random.default_rng(11)
 FLOAT = np.dtype(float)
@@ -206,7 +206,7 @@ def test_random_programs_with_reductions_have_the_bits_of_plans() -> None:
 @pytest.mark.parametrize("column", [False, True])
 @pytest.mark.parametrize("strided", [False, True])
 def test_sizes_of_kernels_stand_as_native_code_gives_them(column: bool, strided: bool) -> None:
-    kernel = FoldLoop(reduce.sum, FLOAT, FLOAT, FLOAT, column, strided).kernel
+    kernel = GenericReduction(reduce.sum, FLOAT, FLOAT, FLOAT, column, strided).kernel
     axes = 4 if column else 3
     read = [("stride", 0, axis) for axis in range(axes - (not strided))]
     written = [("stride", 1, 0), ("stride", 1, 1)]
@@ -216,7 +216,7 @@ def test_sizes_of_kernels_stand_as_native_code_gives_them(column: bool, strided:
 
 def test_loops_are_told_apart() -> None:
     loops = [
-        FoldLoop(op, FLOAT, FLOAT, FLOAT, column, strided, enters, leaves)
+        GenericReduction(op, FLOAT, FLOAT, FLOAT, column, strided, enters, leaves)
         for op in (reduce.sum, reduce.prod, squared_deviations, mean_beside)
         for column in (False, True)
         for strided in (False, True)

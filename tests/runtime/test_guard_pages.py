@@ -60,7 +60,7 @@ EMPTY_PARTS = """
             x[key] += 1
             truth[key] += 1
             if source.random() < 0.4:
-                held.append(tn.update(x, key, 7.0))
+                held.append(tn.set_at(x, key, 7.0))
             x.wait()
             if len(held) > 4:
                 for each in held:

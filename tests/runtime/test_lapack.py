@@ -14,7 +14,7 @@ import pytest
 
 import tenfold as tn
 from tenfold import _native
-from tenfold.codegen.lapack.driver_call import LibraryCall, Routine
+from tenfold.codegen.lapack.driver_call import LapackCall, Routine
 from tenfold.dtypes import FLOAT64
 from tenfold.jit.program import program_of
 from tenfold.ops import linalg
@@ -254,7 +254,7 @@ def test_a_stack_on_two_threads_and_on_one_equals_numpy(name: str) -> None:
             equal(np.abs(mine), np.abs(numpys))  # a vector of eigh or svd may have either sign
 
 
-def step(op: Any, shape: tuple[int, ...], results: int = 1) -> drivers.Step:
+def step(op: Any, shape: tuple[int, ...], results: int = 1) -> drivers.DriverLaunch:
     strides = tuple(8 * int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     type_ = _native.Type(shape, FLOAT64, "cpu")
     found = dispatch.step_of(op, (), ((shape, strides, FLOAT64),), (type_,) * results)
@@ -410,7 +410,7 @@ def test_operands_are_left_as_they_are() -> None:
 def test_the_matrices_before_a_failure_and_after_it_are_computed() -> None:
     x = np.tile(np.array([[4.0, 0.0], [0.0, 9.0]]), (5, 1, 1))
     x[3] = -1
-    call = LibraryCall((Routine("dpotrf", "'U n0 m0 n0 report", fails=True),), buffers=1)
+    call = LapackCall((Routine("dpotrf", "'U n0 m0 n0 report", fails=True),), buffers=1)
     sizes = struct.pack("3q", x.strides[0], drivers.address_of("dpotrf"), 2)
     program = program_of(call, 1).kernel
     assert _native.launch(program, [x.ctypes.data], sizes, b"", 0, 5, 5, 1) == 4
@@ -419,13 +419,13 @@ def test_the_matrices_before_a_failure_and_after_it_are_computed() -> None:
 
 
 def test_a_call_is_one_kernel_however_many_matrices() -> None:
-    call = LibraryCall((Routine("dgetrf", "n0 n0 m0 n0 m1 report", fails=True),), buffers=2)
+    call = LapackCall((Routine("dgetrf", "n0 n0 m0 n0 m1 report", fails=True),), buffers=2)
     assert str(call) == "library call of dgetrf, 2 buffers"
     assert call.text().count("call void") == 1
 
 
 def test_work_memory_begins_at_multiples_of_64_bytes() -> None:
-    made = lapack_program.Recipe(FLOAT64, 3)
+    made = lapack_program.LapackProgram(FLOAT64, 3)
     areas = [made.area(FLOAT64, length) for length in (3, 17, 1)]
     assert [made.numbers[int(word[1:])] for word in areas] == [0, 64, 256]
     assert made.scratch == 320

@@ -12,13 +12,13 @@ import pytest
 from tenfold import _native
 from tenfold.errors import CompileError
 from tenfold.jit.compiler import compiled
-from tenfold.jit.object_image import Image
+from tenfold.jit.object_image import ObjectImage
 from tenfold.jit.program import PROGRAMS
 
 LEVELS = (0, 2)
 
 
-def called(image: Image, name: str, *given: int) -> int:
+def called(image: ObjectImage, name: str, *given: int) -> int:
     """What a function of ints returns, after a padding that moves the code."""
     for _ in range(3):
         (entry,) = _native.load_code(image.code, [image.places[name]])

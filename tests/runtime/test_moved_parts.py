@@ -95,7 +95,7 @@ def test_copies_for_who_holds_the_old_value_are_right_at_every_place() -> None:
 def test_edge_to_edge_and_inside_are_not_the_same_copy() -> None:
     base = np.random.default_rng(2).random((9, 8))
     x = tn.asarray(base).wait()
-    made = [tn.update(x, slice(n, n + 3), 7.0).wait() for n in range(7)]
+    made = [tn.set_at(x, slice(n, n + 3), 7.0).wait() for n in range(7)]
     for n, each in enumerate(made):
         expected = base.copy()
         expected[n : n + 3] = 7

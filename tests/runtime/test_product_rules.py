@@ -12,20 +12,25 @@ from tenfold.codegen.gemm.syrk_trmm import HALVES
 from tenfold.core.op import Contraction
 from tenfold.dtypes import COMPLEX128, FLOAT16, FLOAT64
 from tenfold.errors import VerifyError
-from tenfold.runtime.blas.product_dispatch import ProductStep, Update, product_step, update_step
-from tenfold.runtime.blas.product_forms import Factor
+from tenfold.runtime.blas.product_dispatch import (
+    ProductStep,
+    ProductUpdate,
+    product_step,
+    update_step,
+)
+from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.schedule.lowering import contiguous
 
 MATRICES = Contraction(((1,), (0,)), ((0,), (1,)))
 
 
-def matrix(*shape: int, dtype: np.dtype = FLOAT64) -> Factor:
-    return Factor(shape, contiguous(shape, dtype.itemsize), dtype)
+def matrix(*shape: int, dtype: np.dtype = FLOAT64) -> ProductOperand:
+    return ProductOperand(shape, contiguous(shape, dtype.itemsize), dtype)
 
 
-def turned(x: Factor) -> Factor:
-    return Factor(x.shape[::-1], x.strides[::-1], x.dtype)
+def turned(x: ProductOperand) -> ProductOperand:
+    return ProductOperand(x.shape[::-1], x.strides[::-1], x.dtype)
 
 
 @pytest.mark.parametrize("dtype", [FLOAT64, FLOAT16, COMPLEX128], ids=str)
@@ -33,7 +38,7 @@ def turned(x: Factor) -> Factor:
 def test_products_of_any_lengths_and_strides_keep_the_rules(dtype: np.dtype, width: int) -> None:
     for m, k, n in ((1, 1, 1), (3, 5, 7), (1, 40, 9), (40, 9, 1), (200, 129, 33), (600, 600, 600)):
         x1, x2 = matrix(m, k, dtype=dtype), matrix(k, n, dtype=dtype)
-        backwards = Factor((m, k), (-x1.strides[0], -x1.strides[1]), x1.dtype)
+        backwards = ProductOperand((m, k), (-x1.strides[0], -x1.strides[1]), x1.dtype)
         for one in (x1, turned(matrix(k, m, dtype=dtype)), backwards):
             verify_product(product_step(MATRICES, one, x2, width=width), one, x2)
 
@@ -52,7 +57,7 @@ def test_products_to_which_something_is_added_keep_the_rules() -> None:
         for third in (None, x):
             if half in ("symmetric", "hermitian") and third is not None:
                 continue
-            update = Update(third=third, half=half)
+            update = ProductUpdate(third=third, half=half)
             verify_product(update_step(x, x, update, width=32), x, x, third)
 
 

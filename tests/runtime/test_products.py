@@ -12,7 +12,7 @@ import pytest
 from product_launch import multiply, step_of, widths
 from tenfold import _native
 from tenfold.codegen.gemm.dot import DotProduct
-from tenfold.codegen.gemm.small import SmallProduct
+from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.dtypes import BFLOAT16, BOOL, DTYPES, FLOAT16, HALVES, kind_of
 from tenfold.runtime.blas import product_dispatch, routines
 
@@ -370,11 +370,11 @@ def test_long_vectors_of_a_stack_are_multiplied_along_them() -> None:
         name, params = ("vecdot", (-1,)) if len(shapes[1]) == 2 else ("matmul", ())
         return type(step_of(name, params, x1, x2, 32).kernel)
 
-    assert kernel((100, 7), (100, 7)) is SmallProduct
+    assert kernel((100, 7), (100, 7)) is SmallGemm
     assert kernel((100, 8), (100, 8)) is DotProduct
-    assert kernel((100, 4, 31), (100, 31, 1)) is SmallProduct
+    assert kernel((100, 4, 31), (100, 31, 1)) is SmallGemm
     assert kernel((100, 4, 32), (100, 32, 1)) is DotProduct
-    assert kernel((100, 4, 32), (100, 32, 2)) is SmallProduct
+    assert kernel((100, 4, 32), (100, 32, 2)) is SmallGemm
 
 
 def test_blas_gets_its_threads_back() -> None:

@@ -16,7 +16,7 @@ from tenfold.dtypes import FLOAT64
 from tenfold.inspect.profile import Profile
 from tenfold.jit.program import Programs
 from tenfold.ops.arithmetic import add
-from tenfold.schedule.generic_elementwise import Loop
+from tenfold.schedule.generic_elementwise import GenericElementwise
 
 RANDOM = np.random.default_rng(3)
 
@@ -295,7 +295,7 @@ def test_views_of_complex_numbers_as_pairs() -> None:
 
 
 def test_of_a_loop_on_disk_the_optimised_one_is_taken(tmp_path: Path) -> None:
-    loop = Loop(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
+    loop = GenericElementwise(add, (), ((FLOAT64, False),) * 2, (FLOAT64,) * 2, FLOAT64, "11")
     key = loop, "native"
     with tn.options(cache=True, cache_dir=str(tmp_path / "kernels")):
         first, second, third = Programs(), Programs(), Programs()

@@ -21,26 +21,26 @@ from tenfold.dtypes import FLOAT32
 from tenfold.jit import atomic_write, kernel_cache, log_once
 from tenfold.jit import disk_cache as stores
 from tenfold.jit import target_key as environments
-from tenfold.jit.cache_entry import HASH, HEAD, Entry, packed
+from tenfold.jit.cache_entry import HASH, HEAD, CacheEntry, packed
 from tenfold.jit.compiler import compiled
-from tenfold.jit.disk_cache import Store
+from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.program import source_of
 from tenfold.jit.target_key import environment, key_of
 from tenfold.ops.arithmetic import multiply
-from tenfold.schedule.generic_elementwise import Loop
+from tenfold.schedule.generic_elementwise import GenericElementwise
 
 KEY, OTHER, PLACE = bytes(range(32)), bytes(range(1, 33)), b"the processor and the versions.."
-ENTRY = Entry(KEY, PLACE, bytes(range(256)) * 9, (0, 512), 2, 0.25, "linear float64: add")
+ENTRY = CacheEntry(KEY, PLACE, bytes(range(256)) * 9, (0, 512), 2, 0.25, "linear float64: add")
 MIB = 1 << 20
 ANOTHER = os.geteuid() + 1
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskCache:
     """A store in a directory that does not exist yet, with nothing said so far."""
     monkeypatch.setattr(stores, "_tidied", set())
     monkeypatch.setattr(log_once, "_said", set())
-    return Store(tmp_path / "cache", MIB)
+    return DiskCache(tmp_path / "cache", MIB)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def signed(content: bytes) -> bytes:
     return content + _native.sha256(content)
 
 
-def test_what_was_kept_is_found(store: Store, lines: Lines) -> None:
+def test_what_was_kept_is_found(store: DiskCache, lines: Lines) -> None:
     assert store.load(KEY, PLACE, 2) is None
     assert store.put(ENTRY)
     assert store.read(KEY.hex()) == ENTRY
@@ -72,7 +72,7 @@ def test_what_was_kept_is_found(store: Store, lines: Lines) -> None:
     assert lines() == []
 
 
-def test_loaded_functions_lie_as_far_apart_as_they_did(store: Store) -> None:
+def test_loaded_functions_lie_as_far_apart_as_they_did(store: DiskCache) -> None:
     store.put(ENTRY)
     functions = store.load(KEY, PLACE, 2) or ()  # their code stays as long as they do
     first, second = (each.address for each in functions)
@@ -81,7 +81,7 @@ def test_loaded_functions_lie_as_far_apart_as_they_did(store: Store) -> None:
     assert ctypes.string_at(first, len(ENTRY.code)) == ENTRY.code
 
 
-def test_entries_and_their_directory_are_the_users_alone(store: Store) -> None:
+def test_entries_and_their_directory_are_the_users_alone(store: DiskCache) -> None:
     before = os.umask(0)
     try:
         store.put(ENTRY)
@@ -191,7 +191,7 @@ WRONG: dict[Callable[[Path], None], str] = {
 
 @pytest.mark.parametrize("spoil", WRONG, ids=lambda spoil: spoil.__name__)
 def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
-    store: Store, lines: Lines, spoil: Callable[[Path], None]
+    store: DiskCache, lines: Lines, spoil: Callable[[Path], None]
 ) -> None:
     store.put(ENTRY)
     path = store.place / KEY.hex()
@@ -208,7 +208,7 @@ def test_what_is_not_as_we_left_it_is_a_miss_and_one_line(
 
 
 def test_foreign_entry_is_a_miss(
-    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    store: DiskCache, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put(ENTRY)
     own = os.geteuid()
@@ -221,7 +221,7 @@ def test_foreign_entry_is_a_miss(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who is not root gives no file away")
-def test_entry_that_was_given_away_is_a_miss(store: Store, lines: Lines) -> None:
+def test_entry_that_was_given_away_is_a_miss(store: DiskCache, lines: Lines) -> None:
     store.put(ENTRY)
     os.chown(store.place / KEY.hex(), ANOTHER, -1)
     assert store.load(KEY, PLACE, 2) is None
@@ -232,7 +232,7 @@ def test_entry_that_was_given_away_is_a_miss(store: Store, lines: Lines) -> None
 
 
 def test_foreign_directory_is_not_used(
-    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    store: DiskCache, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.put(ENTRY)
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
@@ -243,7 +243,7 @@ def test_foreign_directory_is_not_used(
     assert "it belongs to another user" in line
 
 
-def test_directory_that_others_can_use_is_not_used(store: Store, lines: Lines) -> None:
+def test_directory_that_others_can_use_is_not_used(store: DiskCache, lines: Lines) -> None:
     store.put(ENTRY)
     store.place.chmod(0o770)
     assert store.load(KEY, PLACE, 2) is None
@@ -252,7 +252,7 @@ def test_directory_that_others_can_use_is_not_used(store: Store, lines: Lines) -
     assert "its mode is 770" in line
 
 
-def test_directory_that_is_a_link_is_not_used(store: Store, lines: Lines) -> None:
+def test_directory_that_is_a_link_is_not_used(store: DiskCache, lines: Lines) -> None:
     store.put(ENTRY)
     store.place.rename(store.base / "elsewhere")
     store.place.symlink_to("elsewhere")
@@ -263,7 +263,7 @@ def test_directory_that_is_a_link_is_not_used(store: Store, lines: Lines) -> Non
 
 
 def test_no_directory_is_made_in_one_of_another_user(
-    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch
+    store: DiskCache, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.base.mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
@@ -274,7 +274,7 @@ def test_no_directory_is_made_in_one_of_another_user(
 
 @pytest.mark.parametrize("number", [28, 30, 13, 122])  # full, read-only, no right, over quota
 def test_failing_writes_are_one_line_and_leave_nothing(
-    store: Store, lines: Lines, monkeypatch: pytest.MonkeyPatch, number: int
+    store: DiskCache, lines: Lines, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(*_: object) -> int:
         raise OSError(number, os.strerror(number))
@@ -289,7 +289,7 @@ def test_failing_writes_are_one_line_and_leave_nothing(
     assert store.put(ENTRY)
 
 
-def test_short_writes_are_continued(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_writes_are_continued(store: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: write(file, data[:7]))
@@ -297,7 +297,7 @@ def test_short_writes_are_continued(store: Store, monkeypatch: pytest.MonkeyPatc
     assert store.read(KEY.hex()) == ENTRY
 
 
-def test_a_place_that_cannot_be_is_one_line(store: Store, lines: Lines) -> None:
+def test_a_place_that_cannot_be_is_one_line(store: DiskCache, lines: Lines) -> None:
     store.base.write_text("a file, no directory")
     for _ in range(3):
         assert not store.put(ENTRY)
@@ -305,7 +305,7 @@ def test_a_place_that_cannot_be_is_one_line(store: Store, lines: Lines) -> None:
     assert len(lines()) == 2  # of reading and of writing
 
 
-def test_flipped_bits_are_never_loaded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flipped_bits_are_never_loaded(store: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(stores, "complain", said.append)
     store.put(ENTRY)
@@ -321,7 +321,7 @@ def test_flipped_bits_are_never_loaded(store: Store, monkeypatch: pytest.MonkeyP
     assert store.read(KEY.hex()) == ENTRY
 
 
-def test_what_was_used_longest_ago_is_removed_first(store: Store) -> None:
+def test_what_was_used_longest_ago_is_removed_first(store: DiskCache) -> None:
     size = 1 << 16
     entries = [replace(ENTRY, key=bytes([0, i]) + KEY[2:], code=bytes(size)) for i in range(40)]
     for age, entry in enumerate(entries):
@@ -336,7 +336,7 @@ def test_what_was_used_longest_ago_is_removed_first(store: Store) -> None:
     assert entries[0].key.hex() not in kept
 
 
-def test_use_is_noted_in_the_file(store: Store) -> None:
+def test_use_is_noted_in_the_file(store: DiskCache) -> None:
     store.put(ENTRY)
     path = store.place / KEY.hex()
     os.utime(path, (1e9, 1e9))
@@ -347,10 +347,10 @@ def test_use_is_noted_in_the_file(store: Store) -> None:
 
 
 def test_an_entry_larger_than_the_limit_is_not_kept(tmp_path: Path) -> None:
-    assert not Store(tmp_path, 1000).put(ENTRY)
+    assert not DiskCache(tmp_path, 1000).put(ENTRY)
 
 
-def test_clearing_leaves_what_is_not_ours(store: Store) -> None:
+def test_clearing_leaves_what_is_not_ours(store: DiskCache) -> None:
     store.put(ENTRY)
     store.put(replace(ENTRY, key=OTHER))
     (store.place / "notes").write_text("not ours")
@@ -402,7 +402,9 @@ def test_another_build_of_the_compiler_is_another_environment(
 
 def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
     ran: set[str] = set()
-    loop = Loop(multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s")
+    loop = GenericElementwise(
+        multiply, (), ((FLOAT32, False), (FLOAT32, True)), (FLOAT32,) * 2, FLOAT32, "s"
+    )
     sys.setprofile(lambda frame, event, given: ran.add(frame.f_code.co_filename))
     try:
         compiled(source_of(loop, "native"), "native", 0)

@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from tenfold.runtime import store as stores
 from tenfold.jit.cache_entry import Entry
-from tenfold.jit.disk_cache import Store
+from tenfold.jit.disk_cache import DiskCache
 
 store = Store(Path(sys.argv[1]), 1 << 20)
 place = bytes(32)
@@ -150,7 +150,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), os.listdir(sys.argv[1]
 def test_the_child_of_a_fork_runs_loaded_kernels_and_keeps_its_own(tmp_path: Path) -> None:
     for _ in range(2):
         assert run(COMPUTED + FORKED, tmp_path) == "0 ['kernels']\n"
-    assert len(stores.Store(tmp_path, 1 << 20).files()) == 2
+    assert len(stores.DiskCache(tmp_path, 1 << 20).files()) == 2
 
 
 def test_a_damaged_entry_is_a_line_on_stderr_and_no_failure(tmp_path: Path) -> None:

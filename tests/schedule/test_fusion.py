@@ -13,7 +13,7 @@ from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.schedule.elementwise_lowering import has_rule
 from tenfold.schedule.kernel_splitting import LARGEST_BODY
-from tenfold.schedule.schedule import Plan, key_of, plan_of
+from tenfold.schedule.schedule import Schedule, key_of, plan_of
 
 
 def filled(*shape: int, dtype: str = "float64") -> tn.Array:
@@ -25,7 +25,7 @@ def graph(*arrays: tn.Array) -> Graph:
     return Graph.of([_native.node_of(array) for array in arrays])
 
 
-def plan(*arrays: tn.Array, fused: bool = True) -> Plan:
+def plan(*arrays: tn.Array, fused: bool = True) -> Schedule:
     return plan_of(graph(*arrays), fused=fused)
 
 

@@ -9,7 +9,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.array import view_writethrough
 from tenfold.core.graph import Graph
-from tenfold.schedule.schedule import Plan, plan_of
+from tenfold.schedule.schedule import Schedule, plan_of
 from tenfold.testing import assert_equal_bits
 
 
@@ -20,7 +20,7 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
     tn.trim()
 
 
-def planned(x: tn.Array) -> Plan:
+def planned(x: tn.Array) -> Schedule:
     return plan_of(Graph.of([_native.node_of(x)], (1,)))
 
 

@@ -15,7 +15,7 @@ from tenfold.ops.indexing import captured
 from tenfold.schedule import schedule
 from tenfold.schedule.kernel_splitting import LARGEST_BODY
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Plan, plan_of
+from tenfold.schedule.schedule import Schedule, plan_of
 from tenfold.testing import assert_equal_bits
 
 Put = Callable[[Any, Any, Any], Any]
@@ -24,7 +24,7 @@ ROWS = 9
 
 
 def ours(x: tn.Array, key: Any, value: Any) -> tn.Array:
-    return tn.update(x, key, value)
+    return tn.set_at(x, key, value)
 
 
 def theirs(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
@@ -189,11 +189,11 @@ def computed(program: Program, a: np.ndarray, b: tn.Array) -> tuple[tn.Array, An
     return x, p
 
 
-def planned(x: tn.Array) -> Plan:
+def planned(x: tn.Array) -> Schedule:
     return plan_of(Graph.of([_native.node_of(x)], (1,)))
 
 
-def assert_complete(found: Plan) -> None:
+def assert_complete(found: Schedule) -> None:
     """Every step reads what is there."""
     there = {i for i, item in enumerate(found.items) if item.kind in ("value", "scalar")}
     for step in found.steps:
@@ -201,7 +201,7 @@ def assert_complete(found: Plan) -> None:
         there.update(made.item for made in step.makes)
 
 
-def launches(found: Plan) -> list[Launch]:
+def launches(found: Schedule) -> list[Launch]:
     return [step.launch for step in found.steps if step.launch is not None]
 
 
@@ -257,7 +257,7 @@ def test_parts_through_other_views_are_one_launch() -> None:
     x, wanted = tn.asarray(a), a
     for n in range(ROWS - 1):
         value = tn.permute_dims(x, (1, 0))[None, :, n] * 2
-        x = tn.update(x, slice(n + 1, n + 2), value)
+        x = tn.set_at(x, slice(n + 1, n + 2), value)
         wanted = theirs(wanted, n + 1, wanted.T[:, n] * 2)
     with tn.profile() as p:
         x.wait()
@@ -283,8 +283,8 @@ def test_parts_of_which_one_must_go_upwards_go_upwards() -> None:
 
 def test_array_that_replaces_a_part_of_itself_is_whole_before() -> None:
     a, b = operands()
-    x = tn.update(tn.asarray(a), 1, tn.asarray(b)[0])
-    x = tn.update(x, slice(None, None, -1), x)
+    x = tn.set_at(tn.asarray(a), 1, tn.asarray(b)[0])
+    x = tn.set_at(x, slice(None, None, -1), x)
     assert_equal_bits(x, theirs(a, 1, b[0])[::-1])
 
 
@@ -293,7 +293,7 @@ def test_few_long_parts_are_gone_through_side_by_side() -> None:
         x = tn.zeros(shape).wait()
         for n in range(16):
             key, before = ((*(slice(None),) * axis, i, ..., *rest) for i in (n + 1, n))
-            x = tn.update(x, key, x[before] + 1)
+            x = tn.set_at(x, key, x[before] + 1)
         return len(planned(x).steps)
 
     assert [steps((17, n), 0) for n in (50, 4096, 100_000)] == [1, 2, 4]
@@ -326,7 +326,7 @@ def test_loops_over_other_indices_read_a_part_where_it_lies() -> None:
         wanted = rows(a, theirs, None)
         y = tn.asarray(b)
         for n in range(3):
-            y = tn.update(y, slice(3 * n, 3 * n + 2), x[n + 4][None, ::-1] + x[n + 1])
+            y = tn.set_at(y, slice(3 * n, 3 * n + 2), x[n + 4][None, ::-1] + x[n + 1])
         together = [x, y]
         assert_complete(plan_of(Graph.of([_native.node_of(each) for each in together], (1,))))
         with tn.profile() as p:
@@ -346,7 +346,7 @@ def test_parts_are_read_before_another_run_writes_over_them() -> None:
         x = rows(tn.asarray(a), ours, None)
         wanted = rows(a, theirs, None)
         y, z = x[4] - given[:3] * x[2], wanted[4] - b[:3] * wanted[2]
-        x = tn.update(x, slice(2, 7), x[3:8] * 2)
+        x = tn.set_at(x, slice(2, 7), x[3:8] * 2)
         wanted = theirs(wanted, slice(2, 7), wanted[3:8] * 2)
         assert_complete(plan_of(Graph.of([_native.node_of(x), _native.node_of(y)], (1,))))
         with tn.profile() as p:
@@ -369,7 +369,7 @@ def test_runs_that_read_nothing_of_each_other_go_one_after_the_other() -> None:
     for _ in range(3):
         x = tn.asarray(a)
         for n in range(16):
-            x = tn.update(x, n, given[n] * 2)
+            x = tn.set_at(x, n, given[n] * 2)
             wanted[n] = b[n] * 2
         with tn.profile() as p:
             x.wait()
@@ -383,7 +383,7 @@ def test_no_kernel_is_longer_than_any_other() -> None:
         value = x[n]
         for i in range(40):
             value = value * 1.5 - i
-        x = tn.update(x, n + 1, value)
+        x = tn.set_at(x, n + 1, value)
     bodies = [len(launch.kernel.body) for launch in launches(planned(x))]
     assert 5 < len(bodies) < 19
     assert max(bodies) <= 2 * LARGEST_BODY  # with its constants and parameters
@@ -407,7 +407,7 @@ def test_what_somebody_keeps_of_arrays_between_has_memory_of_its_own(
     for _ in range(3):
         x, wanted, kept = tn.asarray(a), a, []
         for n in range(ROWS - 1):
-            x = tn.update(x, n + 1, x[n + 1] + x[n])
+            x = tn.set_at(x, n + 1, x[n + 1] + x[n])
             wanted = theirs(wanted, n + 1, wanted[n + 1] + wanted[n])
             kept.append((keep(x, n), keep(wanted, n)))
         together = [x, *(each for each, _ in kept)]
@@ -425,8 +425,8 @@ def test_row_that_a_later_pass_reads_again_is_not_written_over() -> None:
     a, _ = operands()
     x = tn.asarray(a)
     centred = a[0] - a[0].mean()
-    x = tn.update(x, 0, x[0] - tn.mean(x[0]))
-    x = tn.update(x, 1, x[0] / tn.sum(tn.abs(x[0])))
+    x = tn.set_at(x, 0, x[0] - tn.mean(x[0]))
+    x = tn.set_at(x, 1, x[0] / tn.sum(tn.abs(x[0])))
     wanted = theirs(theirs(a, 0, centred), 1, centred / np.abs(centred).sum())
     np.testing.assert_allclose(np.asarray(x), wanted, rtol=1e-14)
 
@@ -455,9 +455,9 @@ def test_array_that_is_read_as_a_whole_between_is_there() -> None:
 
 def test_failure_between_leaves_the_old_values_whole() -> None:
     a = tn.asarray(np.arange(12).reshape(4, 3))
-    x = tn.update(a, 1, a[0] + 1)
-    x = tn.update(x, 2, x[1] ** (x[2] - 8))
-    x = tn.update(x, 3, x[2])
+    x = tn.set_at(a, 1, a[0] + 1)
+    x = tn.set_at(x, 2, x[1] ** (x[2] - 8))
+    x = tn.set_at(x, 3, x[2])
     for _ in range(2):
         with pytest.raises(ValueError, match="negative"):
             x.wait()
@@ -469,7 +469,7 @@ def test_what_is_read_at_computed_indices_is_not_written_over() -> None:
     for size in (4, ROWS):
         values = a[:size, :size]
         x = tn.asarray(values)
-        x = tn.update(x, slice(1, None), tn.tril(x)[:-1])
+        x = tn.set_at(x, slice(1, None), tn.tril(x)[:-1])
         assert_equal_bits(x, theirs(values, slice(1, None), np.tril(values)[:-1]))
 
 
@@ -484,9 +484,9 @@ def test_unfused_updates_are_steps_of_their_own() -> None:
 @pytest.mark.parametrize("program", [shifts, shifts_of_rows, rows_divided_by_their_sums])
 def test_a_chain_is_planned_few_times(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
-    planner = schedule._Planner
+    planner = schedule._Scheduler
 
-    def counted(*arguments: Any) -> schedule._Planner:
+    def counted(*arguments: Any) -> schedule._Scheduler:
         tries.append(1)
         return planner(*arguments)
 

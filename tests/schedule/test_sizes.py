@@ -12,8 +12,8 @@ import pytest
 import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
-from tenfold.core.symbolic.shape_env import Measure
-from tenfold.core.symbolic.size_program import Formulas
+from tenfold.core.symbolic.shape_env import ShapeEnv
+from tenfold.core.symbolic.size_program import SizeProgram
 from tenfold.core.symbolic.sym_int import NotSymbolic, largest, smallest, value_of, values_of
 from tenfold.schedule.schedule import plan_of
 from tenfold.schedule.symbolic_graph import sized
@@ -30,7 +30,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def computed(formulas: Formulas, lengths: tuple[int, ...]) -> list[int]:
+def computed(formulas: SizeProgram, lengths: tuple[int, ...]) -> list[int]:
     """Return all registers for other lengths, as native code computes them."""
     registers = [*lengths, *formulas.constants]
     for name, left, right in formulas.numbered():
@@ -72,10 +72,10 @@ def holds(kind: str, number: int) -> bool:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_formulas_hold_where_guards_do(seed: int) -> None:
-    measure = Measure((20, 300))
+    measure = ShapeEnv((20, 300))
     found = mixed(random.Random(seed), measure.lengths)
     assert list(map(value_of, found)) == mixed(random.Random(seed), (20, 300))
-    formulas, guards = Formulas(measure), measure.guards()
+    formulas, guards = SizeProgram(measure), measure.guards()
     places = [formulas.place(number) for number in found]
     guarded = [(kind, formulas.place(number)) for kind, number in guards]
 
@@ -93,7 +93,7 @@ def test_formulas_hold_where_guards_do(seed: int) -> None:
 
 
 def test_what_holds_for_all_lengths_is_no_guard() -> None:
-    measure = Measure((6, 100))
+    measure = ShapeEnv((6, 100))
     rows, columns = measure.lengths
     assert rows * columns > rows
     assert rows != 1
@@ -106,7 +106,7 @@ def test_what_holds_for_all_lengths_is_no_guard() -> None:
 
 
 def test_of_alike_guards_the_strongest_is_left() -> None:
-    measure = Measure((6, 100))
+    measure = ShapeEnv((6, 100))
     rows, columns = measure.lengths
     for bound in (16, 32, 64):
         assert columns >= bound
@@ -134,7 +134,7 @@ def test_of_alike_guards_the_strongest_is_left() -> None:
     ],
 )
 def test_what_needs_the_number_itself_is_refused(use: Callable[[Any], object]) -> None:
-    (length,) = Measure((6,)).lengths
+    (length,) = ShapeEnv((6,)).lengths
     with pytest.raises((NotSymbolic, TypeError)):
         use(length)
 
@@ -142,7 +142,7 @@ def test_what_needs_the_number_itself_is_refused(use: Callable[[Any], object]) -
 def test_a_plan_with_sizes_has_the_kernels_of_the_plan() -> None:
     x = tn.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     graph = Graph.of([_native.node_of(tn.sum(x * x, axis=0) - 1)])
-    lengths = dict(zip((2, 3), Measure((2, 3)).lengths, strict=True))
+    lengths = dict(zip((2, 3), ShapeEnv((2, 3)).lengths, strict=True))
     plain, general = plan_of(graph), plan_of(sized(graph, lengths))
     launches = [step.launch for plan in (plain, general) for step in plan.steps]
     assert len(launches) == 2
@@ -166,7 +166,7 @@ def test_lengths_that_are_no_leafs_follow_from_them(made: Callable[[Any], Any]) 
     x = tn.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     wanted = made(x)
     graph = Graph.of([_native.node_of(wanted)])
-    general = sized(graph, dict(zip((2, 3), Measure((2, 3)).lengths, strict=True)))
+    general = sized(graph, dict(zip((2, 3), ShapeEnv((2, 3)).lengths, strict=True)))
     assert values_of(general.nodes[-1].type.shape) == wanted.shape
 
 
@@ -181,11 +181,11 @@ def test_lengths_that_are_no_leafs_are_refused(made: Callable[[Any], Any]) -> No
     x = tn.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     graph = Graph.of([_native.node_of(made(x))])
     with pytest.raises(NotSymbolic):
-        sized(graph, dict(zip((2, 3), Measure((2, 3)).lengths, strict=True)))
+        sized(graph, dict(zip((2, 3), ShapeEnv((2, 3)).lengths, strict=True)))
 
 
 def test_the_smaller_and_the_larger_are_told_whichever_comes_first() -> None:
-    rows, columns = Measure((6, 100)).lengths
+    rows, columns = ShapeEnv((6, 100)).lengths
     pairs = [(3, 4), (rows, 64), (columns, 64), (rows, columns), (rows * 2, 11)]
     for pair in (each for x, y in pairs for each in ((x, y), (y, x))):
         values = [value_of(number) for number in pair]

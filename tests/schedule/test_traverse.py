@@ -9,7 +9,7 @@ import tenfold as tn
 from tenfold import _native
 from tenfold.core.graph import Graph
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.schedule import Plan, plan_of
+from tenfold.schedule.schedule import Schedule, plan_of
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def _on_cpu():
         yield
 
 
-def planned(array: tn.Array) -> Plan:
+def planned(array: tn.Array) -> Schedule:
     """Return the plan of a pending array."""
     return plan_of(Graph.of([_native.node_of(array)]))
 

@@ -18,21 +18,21 @@ from tenfold import _native
 from tenfold._native import Array
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.core.graph import Graph
-from tenfold.core.loop_ir import Kernel, Store
+from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.errors import VerifyError
-from tenfold.schedule.buffer_extents import Extent, extents_of
+from tenfold.schedule.buffer_extents import BufferExtent, extents_of
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Plan, plan_of
+from tenfold.schedule.schedule import Schedule, plan_of
 from tenfold.schedule.verify import verify_launch, verify_plan
 
-Extents = dict[int, Extent]
+Extents = dict[int, BufferExtent]
 
 
 def ones(*shape: int, dtype: str = "float64") -> Array:
     return tn.asarray(np.ones(shape, dtype))
 
 
-def planned(*arrays: Array) -> tuple[Graph, Plan]:
+def planned(*arrays: Array) -> tuple[Graph, Schedule]:
     graph = Graph.of([_native.node_of(array) for array in arrays])
     return graph, plan_of(graph)
 
@@ -183,7 +183,7 @@ def unguarded(launch: Launch) -> Launch:
     return with_kernel(launch, body=body)
 
 
-def of_other_operand(kernel: Kernel) -> tuple[Store, ...]:
+def of_other_operand(kernel: Kernel) -> tuple[KernelStore, ...]:
     return tuple(replace(store, operand=0) for store in kernel.stores)
 
 
@@ -368,7 +368,7 @@ def test_error_names_kernel_and_rule() -> None:
 def test_option_verify_verifies_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     from tenfold.schedule import schedule
 
-    seen: list[Plan] = []
+    seen: list[Schedule] = []
     monkeypatch.setattr(schedule, "verify_plan", lambda graph, made: seen.append(made))
     with tn.options(verify=False, verify_kernels=False):
         planned(ones(3) + 1)

@@ -23,7 +23,7 @@ def test_building_computes_nothing_and_waiting_computes() -> None:
 def test_kinds_compose() -> None:
     a = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
     kinds = [a.kind, (a + a).kind, (tn.flip(a) + a).kind, (a @ a + a).kind]
-    assert kinds == [tn.Kind.VALUE, tn.Kind.MAP, tn.Kind.VIEW, tn.Kind.COMPLEX]
+    assert kinds == [tn.Kind.VALUE, tn.Kind.MAP, tn.Kind.VIEW, tn.Kind.CONTRACTION]
 
 
 def test_arrays_are_names_for_values() -> None:

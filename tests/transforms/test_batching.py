@@ -19,12 +19,12 @@ from moves import called
 from tenfold import _native
 from tenfold._native import Type
 from tenfold.core.graph import Graph
-from tenfold.core.op import OPS, Kind, Op, Operation, Sample
+from tenfold.core.op import OPS, Kind, Op, Operation, SampleCall
 from tenfold.core.pytree import flatten
 from tenfold.dtypes import DTYPES, INT64, kind_of
-from tenfold.errors import Explained, ShapeError
+from tenfold.errors import ExplainedError, ShapeError
 from tenfold.testing import assert_close, assert_equal_bits
-from tenfold.transforms.batch_interpreter import Entry, batched
+from tenfold.transforms.batch_interpreter import BatchedNode, batched
 
 INDEXED = ("gather", "take", "take_along_axis", "put_at", "add_at", "segment_sum")
 """The operations among whose arguments are indices."""
@@ -46,7 +46,7 @@ def values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
     return (whole if kind_of(DTYPES[dtype]) in "iu" else whole / 8).astype(DTYPES[dtype])
 
 
-def operands_of(operation: Operation[...], sample: Sample) -> tuple[list[Any], Sample]:
+def operands_of(operation: Operation[...], sample: SampleCall) -> tuple[list[Any], SampleCall]:
     """Return what may be batched, shapes and the sample's indices, and the other arguments."""
     indices = [
         each
@@ -54,7 +54,7 @@ def operands_of(operation: Operation[...], sample: Sample) -> tuple[list[Any], S
         if operation.name in INDEXED and isinstance(each, (list, np.ndarray))
     ]
     rest = sample.positional[len(indices) :]
-    return [*sample.shapes, *indices], Sample((), sample.arguments, rest)
+    return [*sample.shapes, *indices], SampleCall((), sample.arguments, rest)
 
 
 def member(operation: Operation[...], given: Any, dtype: str, number: int) -> np.ndarray:
@@ -70,12 +70,12 @@ def member(operation: Operation[...], given: Any, dtype: str, number: int) -> np
     return np.flip(indices).copy() if number % 2 else indices
 
 
-def outcomes(operation: Operation[...], arrays: Sequence[Any], rest: Sample) -> list[Any] | str:
+def outcomes(operation: Operation[...], arrays: Sequence[Any], rest: SampleCall) -> list[Any] | str:
     """The results of one call, or what is wrong with it."""
     try:
         result = called(operation, operation.signature, list(arrays), rest)
         return [leaf for leaf in flatten(result)[0] if isinstance(leaf, tn.Array)]
-    except Explained as error:
+    except ExplainedError as error:
         return f"{type(error).__name__}: {error.rule}"
 
 
@@ -86,7 +86,7 @@ def bounded(graph: Graph) -> bool:
 
 
 def check(
-    operation: Operation[...], sample: Sample, dtype: str, chosen: Sequence[bool], length: int
+    operation: Operation[...], sample: SampleCall, dtype: str, chosen: Sequence[bool], length: int
 ) -> None:
     given, rest = operands_of(operation, sample)
     of_members = [
@@ -103,7 +103,7 @@ def check(
     for at, placeholder in enumerate(placeholders):
         own = [x[at] for x in of_members]
         stack = np.stack(own)[:length] if chosen[at] else own[0]
-        stand_ins[_native.node_of(placeholder)] = Entry(tn.asarray(stack), chosen[at])
+        stand_ins[_native.node_of(placeholder)] = BatchedNode(tn.asarray(stack), chosen[at])
     nodes = [_native.node_of(leaf) for leaf in written]
     close = bounded(Graph.of(nodes))
     entries = batched(nodes, stand_ins)
@@ -132,7 +132,7 @@ def check(
 @pytest.mark.parametrize("dtype", ["float64", "int32", "float16", "complex64", "bool"])
 @pytest.mark.parametrize(("operation", "sample"), ROWS)
 def test_batched_form_is_the_stack_of_the_members(
-    operation: Operation[...], sample: Sample, dtype: str
+    operation: Operation[...], sample: SampleCall, dtype: str
 ) -> None:
     count = len(operands_of(operation, sample)[0])
     for chosen in itertools.product((False, True), repeat=count):
@@ -154,7 +154,7 @@ def test_every_operation_of_the_table_has_a_batch_rule(name: str) -> None:
 def test_stand_ins_of_different_lengths_are_refused() -> None:
     x, y = (_native.placeholder(Type((2,), DTYPES["float64"], "cpu")) for _ in range(2))
     stand_ins = {
-        _native.node_of(each): Entry(tn.zeros((length, 2)), batched=True)
+        _native.node_of(each): BatchedNode(tn.zeros((length, 2)), batched=True)
         for each, length in ((x, 3), (y, 4))
     }
     with pytest.raises(ShapeError, match="batch axes of lengths 3, 4 meet"):
@@ -164,8 +164,8 @@ def test_stand_ins_of_different_lengths_are_refused() -> None:
 def test_what_all_members_share_is_written_once() -> None:
     x, y = (_native.placeholder(Type((2,), DTYPES["float64"], "cpu")) for _ in range(2))
     stand_ins = {
-        _native.node_of(x): Entry(tn.ones((3, 2)), batched=True),
-        _native.node_of(y): Entry(tn.asarray([2.0, 3.0]), batched=False),
+        _native.node_of(x): BatchedNode(tn.ones((3, 2)), batched=True),
+        _native.node_of(y): BatchedNode(tn.asarray([2.0, 3.0]), batched=False),
     }
     shared, both, constant = batched(
         [_native.node_of(each) for each in (tn.exp(y), x * y, tn.ones((4,)))], stand_ins

@@ -220,7 +220,7 @@ def test_a_result_that_is_written_to_later_does_not_change() -> None:
 )
 def test_an_element_rule_may_only_read_its_own_elements(rule: Any, words: str) -> None:
     wrong = tn.op(rule, name="wrong")
-    with pytest.raises(tn.errors.Explained) as caught:
+    with pytest.raises(tn.errors.ExplainedError) as caught:
         wrong(tn.asarray([1.0, 2.0]))
     assert str(caught.value).startswith("wrong: ")
     assert words in str(caught.value)

@@ -281,6 +281,6 @@ def test_a_bad_declaration_is_refused(declare: Any, error: Any, words: str) -> N
 def test_it_is_a_call_of_kind_complex() -> None:
     before = tn._native.read_counters()["calls"]
     result = doubled(tn.zeros((2,)))
-    assert tn._native.node_of(result).kind == tn.Kind.COMPLEX
+    assert tn._native.node_of(result).kind == tn.Kind.CONTRACTION
     result.wait()
     assert tn._native.read_counters()["calls"] == before + 1

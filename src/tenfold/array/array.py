@@ -27,7 +27,7 @@ from tenfold.inspect.explain import explain
 from tenfold.interop import array_function, array_ufunc, display, dlpack, materialize, pickling
 from tenfold.interop.asarray import asarray, from_dlpack, to_device
 from tenfold.ops import rounding
-from tenfold.ops.assignment import update
+from tenfold.ops.assignment import set_at
 from tenfold.ops.indexing import get_item, index, iterate
 from tenfold.ops.movement import matrix_transpose, transpose
 from tenfold.rewrite.rewrite_graph import ORIGIN
@@ -214,7 +214,7 @@ def install() -> None:
         refuse_operand=_refuse_operand,
         wait=materialize.wait,
     )
-    _native.set_part_ops(index.id, update.id)
+    _native.set_part_ops(index.id, set_at.id)
     for name, function in METHODS.items():
         setattr(Array, name, function)
     for name, made in PROPERTIES.items():

@@ -18,8 +18,8 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core import op_decorators
 from tenfold.core.shape_rules import Shape, whole_axes
-from tenfold.dtypes import Operand, kind_of, promote, typed
-from tenfold.errors import DeviceError, DTypeError, Explained
+from tenfold.dtypes import ScalarOperand, kind_of, promote, typed
+from tenfold.errors import DeviceError, DTypeError, ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import refuse_misfit
 from tenfold.ops.create import number, number_of
@@ -50,7 +50,7 @@ def _of_list(values: Any, target: Array) -> Array:
     """Return lists as an Array; numbers are weak in lists too."""
     made = asarray(values, device=target.device)
     weak = typed(_SCALARS[kind_of(made.dtype)])
-    if promote((Operand(target.dtype, weak=False), weak)) != target.dtype:
+    if promote((ScalarOperand(target.dtype, weak=False), weak)) != target.dtype:
         return made  # which does not fit: the error says why
     return asarray(values, dtype=target.dtype, device=target.device)
 
@@ -64,7 +64,7 @@ def fitting(value: Any, target: Array, shape: Shape, operation: str) -> Any:
     if not isinstance(value, Array):
         try:
             refuse_misfit((), typed(value), shape, target.dtype)
-        except Explained as error:
+        except ExplainedError as error:
             raise error.completed(operation, [target]) from None
         return number_of(value, target.dtype, operation)
     like = value.shape == shape and value.dtype == target.dtype
@@ -74,8 +74,8 @@ def fitting(value: Any, target: Array, shape: Shape, operation: str) -> Any:
     if more > 0 and value.shape[:more] == (1,) * more:
         value = viewed(value, (*(0,) * more, *whole_axes(value.shape[more:])))
     try:
-        refuse_misfit(value.shape, Operand(value.dtype, weak=False), shape, target.dtype)
-    except Explained as error:
+        refuse_misfit(value.shape, ScalarOperand(value.dtype, weak=False), shape, target.dtype)
+    except ExplainedError as error:
         raise error.completed(operation, [target, value]) from None
     if value.device != target.device:
         rule = f"operands are on different devices: {target.device}, {value.device}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from tenfold import pipeline
 from tenfold._native import Node
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 
@@ -30,7 +30,7 @@ LARGEST = 256
 """Nodes of a graph that is optimised to know what it takes."""
 
 Key = tuple[object, ...]
-_known: Recent[Key, bool] = Recent(256, "values with shared products")
+_known: LruCache[Key, bool] = LruCache(256, "values with shared products")
 """Of pairs whether it is less to compute them together, by the options in force and the text of the
 graph. No lock: two threads find the same."""
 

@@ -33,7 +33,7 @@ from tenfold.interop import dlpack
 from tenfold.interop.materialize import value_of
 from tenfold.jit.fork_safe_lock import lock
 from tenfold.ops.cast import converted
-from tenfold.schedule.strided_overlap import Region, overlap
+from tenfold.schedule.strided_overlap import StridedRegion, overlap
 from tenfold.settings import checked_device
 from tenfold.storage import dense
 from tenfold.storage.rw_lock import GATE
@@ -45,7 +45,7 @@ SPARSE = 4
 """Memory that reaches over more than so many times its elements' bytes is kept page by page."""
 
 
-class Seen:
+class LiveBuffer:
     """A Value of memory that windows write to, and where its elements lie.
 
     It is a window's own, or what is left of a window that is gone: somebody may still see it.
@@ -53,7 +53,7 @@ class Seen:
 
     __slots__ = ("region", "value")
 
-    def __init__(self, value: Value, region: Region) -> None:
+    def __init__(self, value: Value, region: StridedRegion) -> None:
         self.value, self.region = value, region
 
     def is_alone(self) -> bool:
@@ -66,12 +66,12 @@ class Seen:
         _native.exchange_memory(self.value, _kept(self.value, self.region))
 
 
-class Window(Seen):
+class Window(LiveBuffer):
     """What a window Array writes to, and the Value that shows it."""
 
     __slots__ = ("__weakref__", "_array", "memory", "owner")
 
-    def __init__(self, memory: dense.Memory, value: Value, array: Array) -> None:
+    def __init__(self, memory: dense.WindowMemory, value: Value, array: Array) -> None:
         super().__init__(value, region_of(memory.values))
         self.memory, self.owner = memory, _owner(memory.values)
         self._array = weakref.ref(array)
@@ -107,13 +107,13 @@ class Window(Seen):
     def __del__(self) -> None:
         if not _native.is_alone(self.value, None):
             with _LOCK:
-                _LEFT.append(Seen(self.value, self.region))
+                _LEFT.append(LiveBuffer(self.value, self.region))
                 GATE.leave = sweep
 
 
 _LOCK = lock()  # protects the two below
 _WINDOWS: weakref.WeakSet[Window] = weakref.WeakSet()
-_LEFT: list[Seen] = []
+_LEFT: list[LiveBuffer] = []
 
 
 def sweep() -> None:
@@ -125,7 +125,7 @@ def sweep() -> None:
     _native.drain()
 
 
-def _touched(region: Region) -> list[Seen]:
+def _touched(region: StridedRegion) -> list[LiveBuffer]:
     """Return everything that shows a byte of a region."""
     with _LOCK:
         everything = [*_WINDOWS, *_LEFT]
@@ -172,7 +172,7 @@ def wrap(buffer: Any, /) -> Array:
         rule = f"an element of shape {values.shape}, strides {values.strides} may stand there twice"
         raise ShapeError("wrap", rule, remedy="wrap what it is a view of")
     GATE.used = True
-    memory = dense.Memory(values)
+    memory = dense.WindowMemory(values)
     value = _shown(memory, checked_device(None, "wrap"))
     array = _native.value_array(value)
     window = Window(memory, value, array)
@@ -199,7 +199,7 @@ def write(array: Array, access: Access, shape: Shape, value: Any) -> None:
     part = window.part(access, shape)
     region = region_of(part)
 
-    def captured() -> list[Seen]:
+    def captured() -> list[LiveBuffer]:
         found = [seen for seen in _touched(region) if not seen.is_alone()]
         if found and GATE.is_inside():
             rule = "an operation assigns to a window whose value is just being computed from"
@@ -237,7 +237,7 @@ def _computed(value: Array) -> tuple[Values, Value | None]:
     shown = node.value()
     if shown is None:
         return value_of(value), None  # which raises: a rule is being traced
-    taken = shown.part and value.base is None and isinstance(shown.owner, dense.Memory)
+    taken = shown.part and value.base is None and isinstance(shown.owner, dense.WindowMemory)
     return dense.export(shown), shown if taken else None
 
 
@@ -253,13 +253,13 @@ def settle(joined: Array, values: Sequence[Any]) -> None:
     _native.rebind(joined, _native.node_of(_native.placeholder(type_)))
 
 
-def region_of(values: Values) -> Region:
+def region_of(values: Values) -> StridedRegion:
     """Return where the elements of an ndarray lie."""
     address = values.__array_interface__["data"][0]
-    return Region(address, values.shape, values.strides, values.itemsize)
+    return StridedRegion(address, values.shape, values.strides, values.itemsize)
 
 
-def _shown(memory: dense.Memory, device: str) -> Value:
+def _shown(memory: dense.WindowMemory, device: str) -> Value:
     """Return the Value of a window's memory."""
     values, region = memory.values, region_of(memory.values)
     first, last = (region.address,) * 2 if region.empty else region.range
@@ -268,7 +268,7 @@ def _shown(memory: dense.Memory, device: str) -> Value:
     return Value.foreign(type_, first, last - first, strides, memory, region.address - first)
 
 
-def _kept(value: Value, region: Region) -> Value:
+def _kept(value: Value, region: StridedRegion) -> Value:
     """Return a copy of a Value, laid out as it is, in memory that nothing is written over in."""
     first, last = region.range
     reach, shown = last - first, dense.export(value)

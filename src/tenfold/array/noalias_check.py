@@ -24,7 +24,7 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import row_major
 from tenfold.errors import AliasError
-from tenfold.schedule.strided_overlap import Region, overlap
+from tenfold.schedule.strided_overlap import StridedRegion, overlap
 
 
 def verify(target: Array, expr: Array) -> None:
@@ -51,17 +51,17 @@ def verify(target: Array, expr: Array) -> None:
             )
 
 
-def _region(node: Node) -> Region:
+def _region(node: Node) -> StridedRegion:
     """Where the elements of a node lie; one that is not computed lies at 0, in row-major order."""
     type_, value = node.type, node.value()
     size = type_.dtype.itemsize
     strides = tuple(size * step for step in row_major(type_.shape))
     if value is None:
-        return Region(0, type_.shape, strides, size)
-    return Region(value.address, type_.shape, value.strides or strides, size)
+        return StridedRegion(0, type_.shape, strides, size)
+    return StridedRegion(value.address, type_.shape, value.strides or strides, size)
 
 
-def _seen(view: Node, region: Region) -> Region:
+def _seen(view: Node, region: StridedRegion) -> StridedRegion:
     """Return the part of a region that a view shows; all of it where that is not known."""
     op: Op[...] = view.op
     type_ = view.type
@@ -77,12 +77,12 @@ def _seen(view: Node, region: Region) -> Region:
         strict=True,
     ):
         address += start * step
-    return Region(address, type_.shape, strides, region.itemsize)
+    return StridedRegion(address, type_.shape, strides, region.itemsize)
 
 
-def _reads(graph: Graph, origin: Node, whole: Region) -> Iterator[tuple[str, Region]]:
+def _reads(graph: Graph, origin: Node, whole: StridedRegion) -> Iterator[tuple[str, StridedRegion]]:
     """Yield what operations read of the array at `origin`, and of memory that may be its own."""
-    regions: dict[int, Region] = {}
+    regions: dict[int, StridedRegion] = {}
     for position, node in enumerate(graph.nodes):
         inputs = graph.inputs[position]
         if node == origin:
@@ -96,7 +96,7 @@ def _reads(graph: Graph, origin: Node, whole: Region) -> Iterator[tuple[str, Reg
     yield from (("the assignment", regions[i]) for i in graph.outputs if i in regions)
 
 
-def _bytes(region: Region, whole: Region) -> str:
+def _bytes(region: StridedRegion, whole: StridedRegion) -> str:
     """A range of bytes counted from the array's first."""
     first, last = (end - whole.range[0] for end in region.range)
     return f"{first} to {last - 1}"

@@ -27,11 +27,11 @@ from tenfold.core.index_map import Access, identity
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Pick, Shape, indexed, whole_axes
 from tenfold.dtypes import kind_of
-from tenfold.errors import Explained
+from tenfold.errors import ExplainedError
 from tenfold.interop.asarray import asarray
 from tenfold.ops.assignment import put_at, put_shape
 from tenfold.ops.cast import converted
-from tenfold.ops.index_parsing import Parsed, parse
+from tenfold.ops.index_parsing import ParsedIndex, parse
 from tenfold.ops.indexing import index, viewed
 from tenfold.ops.selection import where
 
@@ -93,12 +93,12 @@ def _set_where(x: Array, mask: Array, value: Any) -> None:
         value = converted(value, x.dtype)
     try:
         made = where(mask, value, x)
-    except Explained as error:
+    except ExplainedError as error:
         raise error.renamed(OPERATION, [x, mask]) from None
     write(x, identity(x.shape), x.shape, made)
 
 
-def _set_at(x: Array, parsed: Parsed, value: Any) -> None:
+def _set_at(x: Array, parsed: ParsedIndex, value: Any) -> None:
     """Put a value at positions that arrays say, of what the rest of the key takes."""
     part = x
     if parsed.new or parsed.picks != whole_axes(x.shape):
@@ -106,11 +106,11 @@ def _set_at(x: Array, parsed: Parsed, value: Any) -> None:
     axes, indices = zip(*parsed.arrays, strict=True)
     try:
         shape = put_shape(part.shape, [each.shape for each in indices], axes, parsed.place)
-    except Explained as error:
+    except ExplainedError as error:
         raise error.completed(OPERATION, [x, *indices]) from None
     value = fitting(value, x, shape, OPERATION)
     try:
         made = _native.apply(put_at.id, (part, value, *indices), (axes, parsed.place))
-    except Explained as error:
+    except ExplainedError as error:
         raise error.renamed(OPERATION, [x]) from None
     write(part, identity(part.shape), part.shape, made)

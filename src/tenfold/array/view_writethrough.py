@@ -26,7 +26,7 @@ from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import ShapeError, UnsupportedError
-from tenfold.ops.assignment import Access, normal, update
+from tenfold.ops.assignment import Access, normal, set_at
 from tenfold.ops.cast import converted
 from tenfold.ops.create import full
 from tenfold.ops.reshaping import broadcast_to
@@ -156,7 +156,7 @@ def _replaced(target: Array, access: Access, shape: Shape, value: Any) -> Array:
     access, everywhere = _normal(access, shape, target.shape)
     if everywhere:
         return _everywhere(target, value)
-    result: Array = _native.apply(update.id, (target, value), (access, shape))
+    result: Array = _native.apply(set_at.id, (target, value), (access, shape))
     return result
 
 

@@ -46,7 +46,7 @@ Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Work:
+class BenchWork:
     """An expression, what it must move and multiply for each element, and of how many."""
 
     name: str
@@ -103,10 +103,10 @@ def multiply_adds_of_products(shape: tuple[int, ...]) -> int:
 
 
 LIMITS = (
-    Work("copy", lambda a: -a, vectors(1), "float32", ELEMENTS),
-    Work("triad", lambda a, b: a + 3 * b, vectors(2), "float32", ELEMENTS),
+    BenchWork("copy", lambda a: -a, vectors(1), "float32", ELEMENTS),
+    BenchWork("triad", lambda a, b: a + 3 * b, vectors(2), "float32", ELEMENTS),
     *(
-        Work(
+        BenchWork(
             f"multiply-add {dtype}",
             polynomials,
             vectors(1),
@@ -124,17 +124,19 @@ MEANINGS = {
     "multiply-add float64": f"{POLYNOMIALS} polynomials of degree {DEGREE} at each element",
 }
 WORKS = (
-    Work("(a+b)*2+a, float32", lambda a, b: (a + b) * 2 + a, vectors(2), "float32", ELEMENTS // 2),
-    Work("2a+3b-ca, float64", lambda a, b, c: 2 * a + 3 * b - c * a, vectors(3), "float64"),
-    Work("exp(a), float32", tn.exp, vectors(1), "float32"),
-    Work("sum((a-b)**2), float64", lambda a, b: tn.sum((a - b) ** 2), vectors(2), "float64"),
-    Work("softmax of rows, float32", lambda a: tn.softmax(a, axis=-1), rows, "float32"),
-    Work("a + b.T, float32", lambda a, b: a + b.T, squares, "float32"),
-    Work(
+    BenchWork(
+        "(a+b)*2+a, float32", lambda a, b: (a + b) * 2 + a, vectors(2), "float32", ELEMENTS // 2
+    ),
+    BenchWork("2a+3b-ca, float64", lambda a, b, c: 2 * a + 3 * b - c * a, vectors(3), "float64"),
+    BenchWork("exp(a), float32", tn.exp, vectors(1), "float32"),
+    BenchWork("sum((a-b)**2), float64", lambda a, b: tn.sum((a - b) ** 2), vectors(2), "float64"),
+    BenchWork("softmax of rows, float32", lambda a: tn.softmax(a, axis=-1), rows, "float32"),
+    BenchWork("a + b.T, float32", lambda a, b: a + b.T, squares, "float32"),
+    BenchWork(
         "products of 8x8, float32", tn.matmul, stacked, "float32", 1 << 20,
         multiply_adds_of_products,
     ),
-    Work(
+    BenchWork(
         "product of 1024x1024, float32", tn.matmul, squares, "float32", 1 << 20,
         multiply_adds_of_products,
     ),
@@ -182,7 +184,7 @@ def remember(rates: dict[str, float]) -> None:
         click.echo(f"tenfold: the limits are not kept: {because(error)}", err=True)
 
 
-def limit(work: Work, rounds: int, factor: float, progress: Progress) -> Facts:
+def limit(work: BenchWork, rounds: int, factor: float, progress: Progress) -> Facts:
     """The best rate of a work that is nothing but traffic or nothing but multiply-adds."""
     seconds, moved, multiplied = measure(work, rounds, factor, progress)
     amount, unit = (multiplied, "multiply-adds/s") if multiplied else (moved, "bytes/s")
@@ -190,7 +192,7 @@ def limit(work: Work, rounds: int, factor: float, progress: Progress) -> Facts:
 
 
 def compare(
-    work: Work, rates: dict[str, float], rounds: int, factor: float, progress: Progress
+    work: BenchWork, rates: dict[str, float], rounds: int, factor: float, progress: Progress
 ) -> Facts:
     """The time of a work, and the share of it that its nearest limit accounts for."""
     seconds, moved, multiplied = measure(work, rounds, factor, progress)
@@ -209,7 +211,7 @@ def compare(
 
 
 def measure(
-    work: Work, rounds: int, factor: float, progress: Progress
+    work: BenchWork, rounds: int, factor: float, progress: Progress
 ) -> tuple[list[float], int, int]:
     """Seconds of each round, bytes moved and multiply-adds, each a round's."""
     progress.stage(f"measuring {work.name}", rounds)
@@ -230,7 +232,7 @@ def measure(
     return seconds, moved, work.multiply_adds(inputs[0].shape)
 
 
-def inputs_of(work: Work, elements: int) -> Inputs:
+def inputs_of(work: BenchWork, elements: int) -> Inputs:
     """Arrays of numbers between 0 and 1, of which polynomials and exponentials stay finite."""
     random = np.random.default_rng(0)
     dtype = np.float32 if work.dtype == "float32" else np.float64
@@ -238,7 +240,7 @@ def inputs_of(work: Work, elements: int) -> Inputs:
     return [tn.asarray(random.random(shape, dtype)) for shape in shapes]
 
 
-def evaluate(work: Work, inputs: Sequence[tn.Array]) -> float:
+def evaluate(work: BenchWork, inputs: Sequence[tn.Array]) -> float:
     """Seconds to build the expression and compute it."""
     begin = time.perf_counter()
     work.build(*inputs).wait()

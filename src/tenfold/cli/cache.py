@@ -20,7 +20,7 @@ from tenfold.dtypes import DTYPES
 from tenfold.io.input_errors import InputError, because
 from tenfold.jit import kernel_cache
 from tenfold.jit.cache_entry import Doubt
-from tenfold.jit.disk_cache import Store, Unusable
+from tenfold.jit.disk_cache import DiskCache, UnusableDirectory
 from tenfold.jit.program import PROGRAMS
 from tenfold.jit.target_key import environment
 from tenfold.settings import get
@@ -139,13 +139,13 @@ def warm_command(dtypes: Sequence[str]) -> None:
     click.echo(f"{len(wanted)} kernels are kept, {made} of them new, in {took:.1f} s")
 
 
-def usable() -> Store:
+def usable() -> DiskCache:
     """Return the store. Raises InputError where there is none to be used."""
     store = kernel_cache.store()
     if store is None:
         raise InputError("there is no cache: the setting cache is off, or there is no home")
     try:
         store.files()
-    except (Unusable, OSError) as error:
+    except (UnusableDirectory, OSError) as error:
         raise InputError(because(error)) from error
     return store

@@ -27,7 +27,7 @@ from tenfold.errors import RunError, UnsupportedError
 from tenfold.inspect.explain import STAGES
 from tenfold.io.arrays import read_array
 from tenfold.io.evaluate import evaluate
-from tenfold.io.expression import Expression, parse
+from tenfold.io.expression import CheckedExpression, parse
 from tenfold.io.file_writing import SUFFIXES, check_output, write_arrays
 from tenfold.io.input_errors import ComputationError, ExpressionError, because, one_line
 from tenfold.io.machine import available_memory
@@ -42,10 +42,10 @@ FAILURES = (ValueError, ArithmeticError, LookupError, RunError)
 
 
 @dataclass(frozen=True)
-class Task:
+class ComputeTask:
     """What a command line asks for: expressions by name, and files by name."""
 
-    expressions: dict[str, Expression]
+    expressions: dict[str, CheckedExpression]
     files: dict[str, str]
 
 
@@ -130,7 +130,7 @@ def explain_command(
     click.echo(text)
 
 
-def read_task(words: Sequence[str], named: Sequence[str]) -> Task:
+def read_task(words: Sequence[str], named: Sequence[str]) -> ComputeTask:
     """Tell the expression from the inputs, check every name, and parse every expression."""
     if named:
         pairs = [split_pair(word, "NAME=EXPR") for word in named]
@@ -138,7 +138,7 @@ def read_task(words: Sequence[str], named: Sequence[str]) -> Task:
         pairs, words = [(RESULT, words[0])], words[1:]
     else:
         raise click.UsageError("there is no expression; write for example 'x + 1' x=a.npy")
-    expressions: dict[str, Expression] = {}
+    expressions: dict[str, CheckedExpression] = {}
     for name, text in pairs:
         take_name(name, expressions)
         expressions[name] = parse(text)
@@ -147,7 +147,7 @@ def read_task(words: Sequence[str], named: Sequence[str]) -> Task:
         name, file = split_pair(word, "NAME=FILE")
         take_name(name, files, {} if not named else expressions)
         files[name] = file
-    return Task(expressions, files)
+    return ComputeTask(expressions, files)
 
 
 def split_pair(word: str, form: str) -> tuple[str, str]:
@@ -164,7 +164,7 @@ def split_pair(word: str, form: str) -> tuple[str, str]:
     return name, text
 
 
-def take_name(name: str, *taken: dict[str, Expression] | dict[str, str]) -> None:
+def take_name(name: str, *taken: dict[str, CheckedExpression] | dict[str, str]) -> None:
     """Refuse a name that stands for something already."""
     if any(name in others for others in taken):
         raise click.UsageError(f"the name {name} is given twice")
@@ -185,7 +185,7 @@ def output_path(output: str, results: int) -> str:
     return output
 
 
-def build(task: Task, words: Vocabulary, progress: Progress) -> dict[str, tn.Array]:
+def build(task: ComputeTask, words: Vocabulary, progress: Progress) -> dict[str, tn.Array]:
     """Read the inputs and build every expression; each may use the names of those before it."""
     scope: dict[str, object] = {}
     limit = available_memory()

@@ -22,7 +22,7 @@ from tenfold.inspect import machine_limits
 from tenfold.io.input_errors import because
 from tenfold.io.machine import affinity, available_memory, group_processors, processor
 from tenfold.jit import kernel_cache
-from tenfold.jit.disk_cache import Unusable
+from tenfold.jit.disk_cache import UnusableDirectory
 
 REQUIRED = ("numpy", "llvmlite", "ml_dtypes", "scipy", "threadpoolctl", "click", "rich")
 """Distributions that tenfold needs at run time."""
@@ -130,7 +130,7 @@ def kernels_on_disk() -> Facts:
     facts: Facts = {"directory": str(store.place)}
     try:
         files = store.files()
-    except (Unusable, OSError):
+    except (UnusableDirectory, OSError):
         return facts  # a problem, told below
     found: Facts = {"kernels": len(files), "memory_taken": sum(file.size for file in files)}
     return facts | found | {"memory_limit": store.limit}
@@ -153,7 +153,7 @@ def unusable() -> list[str]:
     try:
         if store := kernel_cache.store():
             store.files()
-    except (Unusable, OSError) as error:
+    except (UnusableDirectory, OSError) as error:
         return [because(error)]
     return []
 

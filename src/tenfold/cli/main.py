@@ -18,13 +18,13 @@ from tenfold.cli.compute import eval_command, explain_command
 from tenfold.cli.demo import demo_command
 from tenfold.cli.doctor import doctor_command
 from tenfold.cli.trace import trace_command
-from tenfold.errors import Explained
+from tenfold.errors import ExplainedError
 from tenfold.io.input_errors import ComputationError, UserError, because, one_line
 
 USAGE, DEFECT, INTERRUPTED = 2, 1, 130
 
 
-class Program(click.Group):
+class CommandGroup(click.Group):
     """A group of commands that never shows a traceback."""
 
     def main(self, *args: Any, **options: Any) -> NoReturn:
@@ -60,7 +60,7 @@ def describe(error: Exception) -> tuple[str, int]:
         return _usage(error), error.exit_code
     if isinstance(error, MemoryError):
         return f"not enough memory: {because(error)}", ComputationError.exit_code
-    if isinstance(error, Explained):
+    if isinstance(error, ExplainedError):
         return f"{type(error).__name__}: {because(error)}", ComputationError.exit_code
     if os.environ.get("TENFOLD_DEBUG", "0") not in ("", "0"):
         raise error
@@ -82,7 +82,7 @@ def leave(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tenfold", prog_name="tenfold")
 def program() -> None:
     """Lazy tensor expressions on the command line.

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from tenfold.io.input_errors import InputError, one_line
 from tenfold.io.timeline_file import read_timeline
-from tenfold.io.trace_summary import Summary, summarise
+from tenfold.io.trace_summary import TraceSummary, summarise
 
 WIDTH = 100
 """Columns of the tables where the output is no terminal."""
@@ -52,7 +52,7 @@ def trace_command(file: str, top: int, as_json: bool) -> None:
         console.print(part)
 
 
-def page(summary: Summary, top: int) -> Iterator[Table | Text]:
+def page(summary: TraceSummary, top: int) -> Iterator[Table | Text]:
     """The tables, one by one, and the sentences between them."""
     pushed = f", {summary.pushes} pushes" if summary.pushes else ""
     yield Text(f"{milliseconds(summary.span)} ms, {summary.launches} launches{pushed}")
@@ -74,7 +74,7 @@ def page(summary: Summary, top: int) -> Iterator[Table | Text]:
         yield Text(f"peak of {one_line(name)}: {peak:,.0f}")
 
 
-def busiest(summary: Summary, top: int) -> Table:
+def busiest(summary: TraceSummary, top: int) -> Table:
     """The operators that took longest, and what the others took together."""
     table = columns("busiest", "launches", "operators", "ms", "share", "mean us", "longest us")
     whole = sum(each.total for each in summary.busiest)
@@ -97,7 +97,7 @@ def busiest(summary: Summary, top: int) -> Table:
     return table
 
 
-def waits(summary: Summary, top: int) -> Table:
+def waits(summary: TraceSummary, top: int) -> Table:
     """The operators that waited longest: for their inputs, then for their batch or a thread."""
     table = columns("mean us of an operator", "operators", "for inputs", "for a launch", "running")
     for each in summary.waits[:top]:
@@ -107,7 +107,7 @@ def waits(summary: Summary, top: int) -> Table:
     return table
 
 
-def tracks(summary: Summary) -> Table:
+def tracks(summary: TraceSummary) -> Table:
     """How long each thread worked."""
     table = columns("thread", "slices", "busy ms", "idle")
     for each in summary.tracks:
@@ -116,7 +116,7 @@ def tracks(summary: Summary) -> Table:
     return table
 
 
-def batches(summary: Summary) -> Table:
+def batches(summary: TraceSummary) -> Table:
     """How many operators were run at once."""
     table = columns(f"batch (mean {summary.mean_batch:.1f})", "launches")
     table.add_column("", no_wrap=True)
@@ -128,7 +128,7 @@ def batches(summary: Summary) -> Table:
     return table
 
 
-def apart(summary: Summary, top: int) -> Table:
+def apart(summary: TraceSummary, top: int) -> Table:
     """Why batches were not one with an earlier batch of the same function or operation."""
     table = columns("batches of their own", "launches")
     table.add_column("why", overflow="fold")
@@ -140,7 +140,7 @@ def apart(summary: Summary, top: int) -> Table:
     return table
 
 
-def critical(summary: Summary) -> Table:
+def critical(summary: TraceSummary) -> Table:
     """The longest links of the critical path, in their order."""
     links = summary.critical or ()
     total = sum(link.total for link in links)

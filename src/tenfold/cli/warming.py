@@ -31,8 +31,8 @@ from tenfold.errors import DTypeError
 from tenfold.jit.program import Source, is_baseline
 from tenfold.ops.selection import where
 from tenfold.schedule.elementwise_lowering import has_rule
-from tenfold.schedule.generic_elementwise import Loop, form_of
-from tenfold.schedule.generic_reduction import FoldLoop
+from tenfold.schedule.generic_elementwise import GenericElementwise, form_of
+from tenfold.schedule.generic_reduction import GenericReduction
 from tenfold.schedule.schedule import plan_of
 from tenfold.settings import get
 
@@ -73,7 +73,7 @@ def loops(dtypes: Sequence[str]) -> Iterator[Source]:
             continue
         inputs = tuple([(each.type.dtype, each.is_scalar) for each in node.inputs])
         for form in forms(sum(not scalar for _, scalar in inputs)):
-            loop = Loop(op, params, inputs, operands, result, form)
+            loop = GenericElementwise(op, params, inputs, operands, result, form)
             if loop not in seen:
                 seen.add(loop)
                 yield loop
@@ -91,20 +91,20 @@ def fold_loops(dtypes: Sequence[str]) -> Iterator[Source]:
             if op is None or op.folding is None:
                 continue
             source = graph.nodes[inputs[0]].type.dtype
-            loop = FoldLoop(op, source, node.operands[0], node.type.dtype)
+            loop = GenericReduction(op, source, node.operands[0], node.type.dtype)
             for each in (*along_one(loop), *along_several(loop)):
                 if each not in seen:
                     seen.add(each)
                     yield each
 
 
-def along_one(loop: FoldLoop) -> Iterator[FoldLoop]:
+def along_one(loop: GenericReduction) -> Iterator[GenericReduction]:
     """Yield the loops of one axis."""
     for column, strided in product((False, True), repeat=2):
         yield replace(loop, column=column, strided=strided)
 
 
-def along_several(loop: FoldLoop) -> Iterator[FoldLoop]:
+def along_several(loop: GenericReduction) -> Iterator[GenericReduction]:
     """Yield the loops of the first, the last and a middle one of several axes."""
     if loop.folding.order != "each":
         return

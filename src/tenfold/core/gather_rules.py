@@ -6,8 +6,8 @@ under which condition. Numbers that follow from shapes are taken by `at.number`,
 does not depend on them.
 
 >>> body = Body()
->>> at = Position((body.index(0),), (5,), lambda n: body.constant(n, INT64))
->>> x = Source((3,), INT64, lambda index, valid: body.gather(0, INT64, index[0], valid))
+>>> at = ResultIndex((body.index(0),), (5,), lambda n: body.constant(n, INT64))
+>>> x = GatherSource((3,), INT64, lambda index, valid: body.gather(0, INT64, index[0], valid))
 >>> inside = at[0] < at.number(3)
 >>> element = either(body, inside, x.at(at, inside), body.constant(7, INT64))
 >>> print(body)
@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import INT64, kind_of
 
 
-class Piece(NamedTuple):
+class ResultBlock(NamedTuple):
     """A block of a result: part of an input, or one value."""
 
     start: tuple[int, ...]
@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Position:
+class ResultIndex:
     """The index of an element of the result: an int64 element for each axis."""
 
     axes: tuple[Element, ...]
@@ -66,14 +66,14 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Source:
+class GatherSource:
     """An input: its shape, the dtype in which its elements come, and how one is read."""
 
     shape: Shape
     dtype: np.dtype
     read: Callable[[Sequence[Element], Element | None], Operand]
 
-    def at(self, index: Position | Sequence[Element], valid: Element | None = None) -> Operand:
+    def at(self, index: ResultIndex | Sequence[Element], valid: Element | None = None) -> Operand:
         """Return the element at an index where `valid` (everywhere if None), else 0.
 
         The index of an axis of length 1 is 0, whatever it says.
@@ -85,24 +85,24 @@ class Source:
 
 def either(k: Body, condition: Element, x: Operand, y: Operand) -> Operand:
     """Return `x` where a condition holds, else `y`: elements, or complex ones part by part."""
-    if isinstance(x, Pair) and isinstance(y, Pair):
-        return Pair(*(k.select(condition, a, b) for a, b in zip(x, y, strict=True)))
+    if isinstance(x, ComplexElement) and isinstance(y, ComplexElement):
+        return ComplexElement(*(k.select(condition, a, b) for a, b in zip(x, y, strict=True)))
     assert isinstance(x, Element), "both are real"
     assert isinstance(y, Element), "or both complex"
     return k.select(condition, x, y)
 
 
-def inside(at: Position, index: Element, length: int) -> Element:
+def inside(at: ResultIndex, index: Element, length: int) -> Element:
     """Return whether an index lies on an axis of this length."""
     return (index >= 0) & (index < at.number(length))
 
 
-def moved(at: Position, axis: int, index: Element) -> tuple[Element, ...]:
+def moved(at: ResultIndex, axis: int, index: Element) -> tuple[Element, ...]:
     """Return the index with that of one axis replaced."""
     return (*at.axes[:axis], index, *at.axes[axis + 1 :])
 
 
-def counted_from_end(k: Body, at: Position, index: Operand, length: int) -> Element:
+def counted_from_end(k: Body, at: ResultIndex, index: Operand, length: int) -> Element:
     """Return a given index, a negative one from the end, as int64; out of bounds the launch fails
     before anything is read there.
     """
@@ -114,4 +114,12 @@ def counted_from_end(k: Body, at: Position, index: Operand, length: int) -> Elem
     return position
 
 
-__all__ = ["Piece", "Position", "Source", "counted_from_end", "either", "inside", "moved"]
+__all__ = [
+    "GatherSource",
+    "ResultBlock",
+    "ResultIndex",
+    "counted_from_end",
+    "either",
+    "inside",
+    "moved",
+]

@@ -12,8 +12,8 @@ before it ("column": packets of columns, and the folded axis is a loop).
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) * 2.0
->>> operands = (Operand(FLOAT32, "1"), Operand(FLOAT32, "1", written=True))
->>> print(Kernel(operands, tuple(body.instructions), (Store(1, (y.position,)),)))
+>>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
+>>> print(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),)))
 kernel of 1 axis, linear
   operand 0: float32, steps 1
   operand 1: float32, steps 1, written
@@ -47,7 +47,7 @@ TILE_ROW = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class KernelOperand:
     """Memory that a kernel reads or writes: its dtype, and for each axis how it is stepped through.
 
     "0": not at all, "1": element by element, "-": backwards element by element, "2", "3", "4": so
@@ -62,7 +62,7 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class KernelStore:
     """An element (a complex one: two) that is written to an operand."""
 
     operand: int
@@ -97,9 +97,9 @@ class Scan:
 class Kernel:
     """A body, what of it is stored, and how the loops around it run."""
 
-    operands: tuple[Operand, ...]
+    operands: tuple[KernelOperand, ...]
     body: tuple[Instruction, ...]
-    stores: tuple[Store, ...]
+    stores: tuple[KernelStore, ...]
     parameters: int = 0
     """The number of scalars that are given at the launch, 8 bytes each."""
     form: str = "map"
@@ -216,7 +216,7 @@ class Kernel:
         """The axis that is folded; of a map the packet axis."""
         return self.axes - (2 if self.form == "column" else 1)
 
-    def pass_of(self, store: Store) -> int:
+    def pass_of(self, store: KernelStore) -> int:
         """In which pass a store happens: 2p among its elements, 2p + 1 when it has ended."""
         level = max(self.levels[i] for i in store.elements)
         if self.operands[store.operand].steps[self.folded] == "0":

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntFlag
+from enum import EnumType, IntFlag
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, ParamSpec
 
@@ -26,8 +26,9 @@ from tenfold import _native
 from tenfold._native import Array, Type
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
+from tenfold.deprecation import warn_renamed
 from tenfold.dtypes import kind_of
-from tenfold.errors import DeviceError, DTypeError, Explained, message
+from tenfold.errors import DeviceError, DTypeError, ExplainedError, message
 
 P = ParamSpec("P")
 MOST_OPERANDS = 3
@@ -35,8 +36,17 @@ MOST_OPERANDS = 3
 Params = tuple[Any, ...]  # what the core can give a canonical form: native/python/type_tables.cpp
 
 
-class Kind(IntFlag):
-    """What computing a node takes; kinds compose by bitwise or."""
+class _KindType(EnumType):
+    """The type of `Kind`, which answers for the name that CONTRACTION had."""
+
+    @property
+    def COMPLEX(cls) -> Kind:  # noqa: N802  # a member's name
+        warn_renamed("Kind", "COMPLEX")
+        return Kind.CONTRACTION
+
+
+class Kind(IntFlag, metaclass=_KindType):
+    """The work that a node takes; kinds compose by bitwise or."""
 
     VALUE = 0
     """Nothing: the value is there."""
@@ -44,11 +54,11 @@ class Kind(IntFlag):
     """Each element depends on the elements at its own index."""
     VIEW = 3
     """Each element is read from another index."""
-    COMPLEX = 7
+    CONTRACTION = 7
     """Loops of its own: products, reductions, sorting."""
 
 
-class Call(NamedTuple):
+class BoundCall(NamedTuple):
     """A call with its arguments bound: the arrays it reads and its parameters in canonical form."""
 
     inputs: tuple[Any, ...]
@@ -62,7 +72,7 @@ class Inferred(NamedTuple):
     operands: tuple[np.dtype, ...]
 
 
-class Folding(NamedTuple):
+class ReductionTree(NamedTuple):
     """How a reduction is folded: the parts that are combined, and what becomes of them."""
 
     kind: str
@@ -101,7 +111,7 @@ class Contraction(NamedTuple):
     """Whether the first operand is conjugated, if it is complex."""
 
 
-class Sample(NamedTuple):
+class SampleCall(NamedTuple):
     """A call for the table-driven tests: shapes of the inputs, and the other arguments."""
 
     shapes: tuple[Shape, ...]
@@ -127,7 +137,7 @@ class Operation(Generic[P]):
     """The bound on the error of one element, in units in the last place of the result dtype."""
     accuracy_floor: float = 0.0
     """The magnitude whose unit counts for smaller results, where the computation cancels."""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[SampleCall, ...] = ()
     namespace: str = ""
     """The public submodule it stands in; empty for the top."""
     also: tuple[str, ...] = ()
@@ -169,14 +179,14 @@ class Operation(Generic[P]):
 class Op(Operation[P]):
     """An operation that is a node of its own.
 
-    `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a Call;
-    `element` gives its value in other ops, on Arrays, for an op that is no primitive; `kernel` in
-    instructions of a kernel's body, for one that is.
+    `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a
+    BoundCall; `element` gives its value in other ops, on Arrays, for an op that is no primitive;
+    `kernel` in instructions of a kernel's body, for one that is.
     """
 
     kind: Kind
     rule: Callable[..., Inferred]
-    bind: Callable[..., Call]
+    bind: Callable[..., BoundCall]
     dtypes: Callable[..., tuple[tuple[np.dtype, ...], np.dtype]] | None = None
     """The dtype rule of an elementwise op: from Types to (the operands' dtypes, the result's)."""
     element: Callable[..., Array] | None = None
@@ -217,7 +227,7 @@ class Op(Operation[P]):
     """What one element costs, in additions, where recomputing is weighed against keeping."""
     promotes: bool = False
     """Whether its operands meet in one dtype, which `strict_dtypes` refuses to choose."""
-    folding: Folding | None = None
+    folding: ReductionTree | None = None
     """For a reduction in the canonical tree: what is folded, and what becomes of it."""
     scanning: str = ""
     """For a scan along an axis, sequential in blocks: how it combines, by name
@@ -349,7 +359,7 @@ class Op(Operation[P]):
     def _bound(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         try:
             inputs, params = self.bind(*args, **kwargs)
-        except Explained as error:
+        except ExplainedError as error:
             raise error.completed(self.name, _arrays_in(args)) from None
         # An op with several results gives a tuple of Arrays; the stubs say which.
         results: Array = _native.apply(self.id, inputs, params)
@@ -373,7 +383,7 @@ class Derived(Operation[P]):
         try:
             result: Array = self.function(*args, **kwargs)
             return result
-        except Explained as error:
+        except ExplainedError as error:
             raise error.renamed(self.name, _arrays_in(args)) from None
 
 
@@ -447,7 +457,7 @@ def infer(
         made = tuple(
             Type(checked_shape(shape, dtype.itemsize), dtype, device) for shape, dtype in results
         )
-    except Explained as error:
+    except ExplainedError as error:
         raise error.completed(op.name, types[:8]) from None
     return made, operands, int(op.kind)
 

@@ -7,7 +7,7 @@ the public docstring, and hands on the registered Op (or Derived).
 - `elementwise` with `reference`: a primitive; the body is a docstring alone. `kernel` is its value
   in instructions of a kernel (`core/scalar_ir.py`).
 - `elementwise` without: the body is the element rule, in other operations on Arrays.
-- `movement`, `operation`: the body binds the arguments: it returns `Call(inputs, params)`.
+- `movement`, `operation`: the body binds the arguments: it returns `BoundCall(inputs, params)`.
 - `reduction`: the family binds `axis` and `keepdims`; the body is a docstring alone.
 - `derived`: the body makes the nodes itself.
 
@@ -26,7 +26,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Derived, Inferred, Kind, Op, P, Params, register
+from tenfold.core.op import BoundCall, Derived, Inferred, Kind, Op, P, Params, register
 from tenfold.core.pattern import Pattern
 from tenfold.core.shape_rules import Axis, Shape, broadcast, normalize_axes, reduced
 from tenfold.dtypes import HALVES, canonical, kind_of, names, promote, wide
@@ -166,10 +166,10 @@ def elementwise(
             operands, result = dtypes(types)
             return Inferred(((shape, result),), operands)
 
-        def bind(*args: Any, **kwargs: Any) -> Call:
+        def bind(*args: Any, **kwargs: Any) -> BoundCall:
             if kwargs or len(args) != arity:
                 args = bound_arguments(args, kwargs).args
-            return Call(args)
+            return BoundCall(args)
 
         bind.__name__ = function.__name__
         return _finish(
@@ -213,12 +213,12 @@ def _traced(
 
 def movement(
     *, shape: Callable[..., Shape], reference: Callable[..., Any], **facts: Any
-) -> Callable[[Callable[P, Call]], Op[P]]:
+) -> Callable[[Callable[P, BoundCall]], Op[P]]:
     """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
     facts.setdefault("follow", "types")
     facts.setdefault("by_itself", True)
 
-    def declare(function: Callable[P, Call]) -> Op[P]:
+    def declare(function: Callable[P, BoundCall]) -> Op[P]:
         def rule(types: tuple[Type, ...], *params: Any) -> Inferred:
             (type_,) = types
             return Inferred(((shape(type_.shape, *params), type_.dtype),), (type_.dtype,))
@@ -264,7 +264,7 @@ def reduction(
             operand, result = dtypes(type_, *rest)
             return Inferred(((reduced(type_.shape, axes, keepdims), result),), (operand,))
 
-        def bind(*args: Any, **kwargs: Any) -> Call:
+        def bind(*args: Any, **kwargs: Any) -> BoundCall:
             bound = bound_arguments(args, kwargs)
             x = array(bound.arguments.pop("x"))
             axes = axes_of(bound.arguments.pop("axis"), x.ndim)
@@ -275,12 +275,12 @@ def reduction(
                 else value
                 for name, value in bound.arguments.items()
             )
-            return Call((x,), (axes, keepdims, *rest))
+            return BoundCall((x,), (axes, keepdims, *rest))
 
         return _finish(
             Op(
                 function=function,
-                kind=Kind.COMPLEX,
+                kind=Kind.CONTRACTION,
                 rule=rule,
                 bind=bind,
                 reference=reference,
@@ -309,12 +309,12 @@ def operation(
     *,
     rule: Callable[..., Inferred],
     reference: Callable[..., Any],
-    kind: Kind = Kind.COMPLEX,
+    kind: Kind = Kind.CONTRACTION,
     **facts: Any,
-) -> Callable[[Callable[P, Call]], Op[P]]:
+) -> Callable[[Callable[P, BoundCall]], Op[P]]:
     """Declare an operation of any form: `rule(types, *params)`, `reference(*arrays, *params)`."""
 
-    def declare(function: Callable[P, Call]) -> Op[P]:
+    def declare(function: Callable[P, BoundCall]) -> Op[P]:
         return _finish(
             Op(
                 function=function,

@@ -134,14 +134,14 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable(Pattern):
+class PatternVariable(Pattern):
     """Matches any operand: the same one wherever the name stands."""
 
     name: str
     ops: tuple[Op[...], ...] = ()
     """The operations of which it may be a node; none for all, and for what is no operation."""
 
-    def of(self, *ops: Op[...]) -> Variable:
+    def of(self, *ops: Op[...]) -> PatternVariable:
         """Return the variable that matches nodes of these operations only: a rule is not asked
         about others.
 
@@ -150,7 +150,7 @@ class Variable(Pattern):
         >>> x.of(inv).ops
         (<op inv>,)
         """
-        return Variable(self.name, ops)
+        return PatternVariable(self.name, ops)
 
     def __str__(self) -> str:
         return self.name
@@ -182,7 +182,7 @@ class Constant(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Pattern):
+class OperationPattern(Pattern):
     """Matches the node of an operation whose operands match: any operands, where none is given."""
 
     op: Op[...]
@@ -197,10 +197,10 @@ class Operation(Pattern):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Pattern):
+class AnyUserPattern(Pattern):
     """Matches the node of any operation that has an operand which matches."""
 
-    operand: Operation
+    operand: OperationPattern
 
     def __str__(self) -> str:
         return f"reading({self.operand})"
@@ -224,26 +224,26 @@ class Patterns:
         self, op: Op[...], *operands: Pattern | Number, params: Params | None = None
     ) -> Pattern:
         """Return the pattern of an operation that has no place in the table: a user's own."""
-        return Operation(op, tuple(pattern_of(operand) for operand in operands), params)
+        return OperationPattern(op, tuple(pattern_of(operand) for operand in operands), params)
 
     def reading(self, operand: Pattern) -> Pattern:
         """Return the pattern of any operation of which an operand matches `operand`."""
-        if not isinstance(operand, Operation):
+        if not isinstance(operand, OperationPattern):
             raise DTypeError("pattern", f"reading({operand}) reads no operation", remedy="name one")
-        return Reading(operand)
+        return AnyUserPattern(operand)
 
 
 pattern = Patterns()
 
 
-def variables(names: str) -> tuple[Variable, ...]:
+def variables(names: str) -> tuple[PatternVariable, ...]:
     """Return the pattern variables of these names, which spaces separate.
 
     >>> x, y = variables("x y")
     >>> str(x), str(y)
     ('x', 'y')
     """
-    return tuple(Variable(name) for name in names.split())
+    return tuple(PatternVariable(name) for name in names.split())
 
 
 def pattern_of(value: object) -> Pattern:
@@ -259,28 +259,28 @@ def pattern_of(value: object) -> Pattern:
 
 def names_in(tree: Pattern) -> set[str]:
     """Return the names of the variables of a pattern."""
-    if isinstance(tree, Variable):
+    if isinstance(tree, PatternVariable):
         return {tree.name}
-    if isinstance(tree, Reading):
+    if isinstance(tree, AnyUserPattern):
         return names_in(tree.operand)
-    operands = tree.operands if isinstance(tree, Operation) else ()
+    operands = tree.operands if isinstance(tree, OperationPattern) else ()
     return set().union(*(names_in(operand) for operand in operands))
 
 
 def orders(tree: Pattern) -> Iterator[Pattern]:
     """Yield a pattern with the operands of its commutative operations in every order."""
-    if isinstance(tree, Reading):
+    if isinstance(tree, AnyUserPattern):
         for operand in orders(tree.operand):
-            assert isinstance(operand, Operation), "an order of an operation is one"
-            yield Reading(operand)
+            assert isinstance(operand, OperationPattern), "an order of an operation is one"
+            yield AnyUserPattern(operand)
         return
-    if not isinstance(tree, Operation):
+    if not isinstance(tree, OperationPattern):
         yield tree
         return
     for operands in product(*(tuple(orders(operand)) for operand in tree.operands)):
-        yield Operation(tree.op, operands, tree.params)
+        yield OperationPattern(tree.op, operands, tree.params)
         if tree.op.commutes and len(operands) == 2 and operands[0] != operands[1]:
-            yield Operation(tree.op, operands[::-1], tree.params)
+            yield OperationPattern(tree.op, operands[::-1], tree.params)
 
 
 def _symbol(symbol: str, *operands: object) -> Pattern:

@@ -1,7 +1,7 @@
 """Trees of values: tuples, named tuples, lists, dicts, dataclasses and None, to any depth.
 
-`flatten` takes a value and hands on its leaves in order and its Structure, which is hashable,
-comparable and printable; `Structure.unflatten` makes the same tree of other leaves. All else is a
+`flatten` takes a value and hands on its leaves in order and its TreeDef, which is hashable,
+comparable and printable; `TreeDef.unflatten` makes the same tree of other leaves. All else is a
 leaf. A dict's items are in the order of its sorted keys, or as inserted where keys have no order.
 A dataclass is made of its fields again, without a call of its `__init__`.
 
@@ -22,13 +22,13 @@ from tenfold.errors import message
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class TreeDef:
     """What is left of a tree without its leaves: a leaf has no type."""
 
     type: type | None = None
     keys: tuple[Hashable, ...] = ()
     """Of a dict its keys, of a named tuple and a dataclass the names of the fields."""
-    children: tuple[Structure, ...] = ()
+    children: tuple[TreeDef, ...] = ()
     leaves: int = field(default=1, compare=False)
     """How many leaves it has."""
 
@@ -66,10 +66,10 @@ class Structure:
         return f"{self.type.__name__}({', '.join(f'{key}={child}' for key, child in items)})"
 
 
-LEAF = Structure()
+LEAF = TreeDef()
 
 
-def flatten(value: Any) -> tuple[list[Any], Structure]:
+def flatten(value: Any) -> tuple[list[Any], TreeDef]:
     """Return the leaves of a tree, in order, and its structure.
 
     Raises ValueError for a tree that contains itself, or is deeper than Python recurses.
@@ -83,7 +83,7 @@ def flatten(value: Any) -> tuple[list[Any], Structure]:
         raise ValueError(message("tree of values", rule, remedy=remedy)) from None
 
 
-def spread(prefix: Any, structure: Structure) -> list[Any]:
+def spread(prefix: Any, structure: TreeDef) -> list[Any]:
     """Return for each leaf of `structure` the leaf of `prefix` at or above it.
 
     `prefix` has the structure's own form as far down as it goes; None in it is a leaf. A ValueError
@@ -132,17 +132,17 @@ def _ordered(value: dict[Any, Any]) -> tuple[Hashable, ...]:
         return tuple(value)
 
 
-def _flattened(value: Any, leaves: list[Any]) -> Structure:
+def _flattened(value: Any, leaves: list[Any]) -> TreeDef:
     opened = parts(value)
     if opened is None:
         leaves.append(value)
         return LEAF
     keys, inside = opened
     children = tuple([_flattened(part, leaves) for part in inside])
-    return Structure(type(value), keys, children, sum([child.leaves for child in children]))
+    return TreeDef(type(value), keys, children, sum([child.leaves for child in children]))
 
 
-def _built(structure: Structure, leaves: Iterator[Any]) -> Any:
+def _built(structure: TreeDef, leaves: Iterator[Any]) -> Any:
     type_ = structure.type
     if type_ is None:
         return next(leaves)

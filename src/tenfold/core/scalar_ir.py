@@ -2,8 +2,9 @@
 
 Takes calls of its methods and of the operators of Elements, hands on instructions in an order in
 which they can be run. Equal instructions are one, so what two formulas share is computed once.
-An element has one of the real dtypes of `tenfold.dtypes`; a complex one is a Pair of two. Halves
-are moved, selected and converted, and nothing else: whoever computes with them goes by float32.
+An element has one of the real dtypes of `tenfold.dtypes`; a complex one is a ComplexElement of two.
+Halves are moved, selected and converted, and nothing else: whoever computes with them goes by
+float32.
 
 Integers wrap; a shift takes a distance below the width of its dtype; `convert` from a float to an
 integer truncates and expects a value that fits (NaN, too large: any value, never a trap).
@@ -143,14 +144,14 @@ class Element:
         return self._with("not_equal", other, BOOL)
 
 
-class Pair(NamedTuple):
+class ComplexElement(NamedTuple):
     """A complex element."""
 
     real: Element
     imaginary: Element
 
 
-Operand = Element | Pair
+Operand = Element | ComplexElement
 """What a rule of an operation gets for an operand, and returns."""
 
 

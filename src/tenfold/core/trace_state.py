@@ -9,10 +9,10 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 
-class Trace:
+class TraceState:
     """What has happened in a trace."""
 
-    def __init__(self, outer: Trace | None = None) -> None:
+    def __init__(self, outer: TraceState | None = None) -> None:
         self.outer = outer
         self.waited = False
         """Whether the function has asked for a value of an argument, or of what is made of one."""
@@ -22,7 +22,7 @@ class Trace:
         """How many traces are open, each inside another."""
 
 
-TRACE: ContextVar[Trace | None] = ContextVar("tenfold_trace", default=None)
+TRACE: ContextVar[TraceState | None] = ContextVar("tenfold_trace", default=None)
 
 
 def note_wait() -> None:

@@ -204,7 +204,7 @@ _native.set_engine_hooks(
     error=python_operators.fresh,
     log=python_operators.unobserved,
     wait=_wait,
-    object=operators.Object,
+    object=operators.EngineObject,
     add=add,
     options=settings.submitted,
     parts=operators.parts,

@@ -26,14 +26,14 @@ from tenfold.engine.operators import (
     InPlaceOperator,
     Operator,
 )
-from tenfold.engine.python_operators import Kind
+from tenfold.engine.python_operators import OperatorKind
 from tenfold.errors import message
 
 MOST = 255
 """Inputs of what takes any number."""
 
 
-class Description(NamedTuple):
+class OperatorSpec(NamedTuple):
     """What native code is told of an operator (native/python/engine_bindings.cpp)."""
 
     kind: int
@@ -46,7 +46,7 @@ class Description(NamedTuple):
     op: int
 
 
-def describe(operator: Any, params: Mapping[str, Any] | None) -> Description:
+def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
     """Describe an operator; raise TypeError for what is none, and for a handle as a parameter."""
     for name, value in (params or {}).items():
         if isinstance(value, Handle) or (isinstance(value, (list, tuple)) and holds(value, Handle)):
@@ -65,8 +65,8 @@ def describe(operator: Any, params: Mapping[str, Any] | None) -> Description:
     raise TypeError(message("push", rule, remedy=remedy))
 
 
-def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> Description:
-    kind, pure, number = Kind.GENERAL, True, 0
+def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> OperatorSpec:
+    kind, pure, number = OperatorKind.GENERAL, True, 0
     fewest, most = _arity(operation.function)
     if params:
         _check_names(operation.full_name, operation.function, params)
@@ -75,13 +75,13 @@ def _of_tenfold(operation: Operation[...], params: Mapping[str, Any] | None) -> 
         pure, number = operation.pure, operation.id
         plain = operation.kind == Composed.MAP and operation.dtypes is not None
         if not params and plain and fewest == most <= MOST_OPERANDS:
-            kind = Kind.ELEMENTS
+            kind = OperatorKind.ELEMENTS
         elif not params and operation.symbol == "@":
-            kind = Kind.PRODUCT
-    return Description(kind, pure, operation.full_name, fewest, most, False, False, number)
+            kind = OperatorKind.PRODUCT
+    return OperatorSpec(kind, pure, operation.full_name, fewest, most, False, False, number)
 
 
-def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Description:
+def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> OperatorSpec:
     made = type(operator)
     kind, fewest, most = _kind_of(made)
     plain_run = plain_add = False
@@ -93,7 +93,7 @@ def _of_user(operator: Operator, params: Mapping[str, Any] | None) -> Descriptio
         fewest = min(fewest, 1)
     pure = bool(operator.pure)
     name = operator.name if isinstance(operator, Deferred) else made.__name__
-    return Description(kind, pure, name, fewest, most, plain_run, plain_add, 0)
+    return OperatorSpec(kind, pure, name, fewest, most, plain_run, plain_add, 0)
 
 
 _kinds: WeakKeyDictionary[type[Operator], tuple[int, int, int]] = WeakKeyDictionary()
@@ -111,15 +111,15 @@ def _kind_of(made: type[Operator]) -> tuple[int, int, int]:
 def _looked_up(made: type[Operator]) -> tuple[int, int, int]:
     if issubclass(made, CumulativeOperator):
         if _is_plain(made):
-            return Kind.CUMULATIVE, 2, 2
+            return OperatorKind.CUMULATIVE, 2, 2
         fewest, most = _arity(made.run, 1)
-        return Kind.CUMULATIVE, fewest + 1, min(MOST, most + 1)
+        return OperatorKind.CUMULATIVE, fewest + 1, min(MOST, most + 1)
     if issubclass(made, InPlaceOperator):
         fewest, most = _arity(made.run, 1)
-        return Kind.IN_PLACE, max(1, fewest), most
+        return OperatorKind.IN_PLACE, max(1, fewest), most
     if issubclass(made, BatchedOperator):
-        return Kind.BATCHED, 0, MOST
-    return Kind.USER, *_arity(made.run, 1)
+        return OperatorKind.BATCHED, 0, MOST
+    return OperatorKind.USER, *_arity(made.run, 1)
 
 
 def _is_plain(made: type[Operator]) -> bool:

@@ -58,8 +58,8 @@ class InPlaceOperator(Operator):
     """An operator that changes its first input: `run(self, target, *inputs)`.
 
     It owns `target`: the object itself where nobody else can see it, else a copy (`copy()` of a
-    `tn.Object`, a deep copy of any other). It returns the object's new version, or None where it
-    has changed `target`. A handle of an older version keeps its value.
+    `tn.EngineObject`, a deep copy of any other). It returns the object's new version, or None where
+    it has changed `target`. A handle of an older version keeps its value.
 
     >>> import tenfold as tn
     >>> class Append(tn.InPlaceOperator):
@@ -193,7 +193,7 @@ def parts(value: list[Any] | tuple[Any, ...], ours: bool) -> tuple[Gather, tuple
     return Gather(make), tuple(value)
 
 
-class Object:
+class EngineObject:
     """A value of your own that tells the engine what it needs; deriving from it is optional.
 
     `nbytes` counts it against the memory limit, `copy()` is called before an in-place operator
@@ -205,7 +205,7 @@ class Object:
         """The bytes that it keeps alive."""
         return 0
 
-    def copy(self) -> Object:
+    def copy(self) -> EngineObject:
         """Return an object that can be changed without this one changing."""
         return copy.deepcopy(self)
 
@@ -220,4 +220,4 @@ def copied(value: Any) -> Any:
     """Return a copy that an in-place operator may change."""
     if isinstance(value, Array):
         return finished(value)  # assignments rebind it
-    return value.copy() if isinstance(value, Object) else copy.deepcopy(value)
+    return value.copy() if isinstance(value, EngineObject) else copy.deepcopy(value)

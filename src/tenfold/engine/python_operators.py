@@ -6,7 +6,7 @@ tuple of None and a value that is a tuple itself, or a tuple of one exception.
 >>> from tenfold.engine.operators import Operator
 >>> class Double(Operator):
 ...     def run(self, x): return 2 * x
->>> run(Kind.USER, Double(), {}, [(1,), ("a",)], 0)
+>>> run(OperatorKind.USER, Double(), {}, [(1,), ("a",)], 0)
 [2, 'aa']
 """
 
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from tenfold.engine.operands import finished
-from tenfold.errors import Explained, RunError, message
+from tenfold.errors import ExplainedError, RunError, message
 
 
-class Kind(IntEnum):
+class OperatorKind(IntEnum):
     """How an operator runs: Operation::Kind of native/engine/future.h."""
 
     ELEMENTS = 1
@@ -47,16 +47,16 @@ def run(
 
     Of a fold the last `leaves` inputs are increments.
     """
-    if kind == Kind.BATCHED:
+    if kind == OperatorKind.BATCHED:
         return _batch(operator, params, members, again=operator.pure)
-    if kind == Kind.CUMULATIVE:
+    if kind == OperatorKind.CUMULATIVE:
         return _increments(operator, params, members)
 
     def one(inputs: Inputs) -> Any:
-        if kind == Kind.FOLD:
+        if kind == OperatorKind.FOLD:
             return _sum(operator.add, inputs, leaves)
-        result = (operator if kind <= Kind.GENERAL else operator.run)(*inputs, **params)
-        return inputs[0] if kind == Kind.IN_PLACE and result is None else result
+        result = (operator if kind <= OperatorKind.GENERAL else operator.run)(*inputs, **params)
+        return inputs[0] if kind == OperatorKind.IN_PLACE and result is None else result
 
     return [_caught(partial(one, inputs)) for inputs in members]
 
@@ -142,7 +142,7 @@ def fresh(error: BaseException | None, name: str, file: str, line: int) -> BaseE
         return CancelledError(f"{name}: it was cancelled, or an operator that it needs")
     place = f"pushed at {file}:{line}" if file else "pushed"
     made: BaseException
-    if isinstance(error, Explained):
+    if isinstance(error, ExplainedError):
         if error.operation not in ("", name, name.rpartition(".")[2]):
             place = f"in {name}, {place}"
         rule = f"{error.rule or error} ({place})"

@@ -1,7 +1,8 @@
 """Measured: a computation run and timed, each step beside what this machine can do.
 
-Takes arrays and what a Look has said of them, computes them, hands on text. What a step moves in
-a second is taken of the bytes that it must move; the limits are what `tenfold bench` has measured.
+Takes arrays and what a Snapshot has said of them, computes them, hands on text. What a step moves
+in a second is taken of the bytes that it must move; the limits are what `tenfold bench` has
+measured.
 
 >>> import tenfold as tn
 >>> text = (tn.asarray([1.0, 2.0]) + 1).explain(analyze=True)
@@ -23,13 +24,13 @@ from tenfold.inspect import machine_limits
 from tenfold.inspect.graph_text import bytes_of, operations_of
 from tenfold.inspect.memory_traffic import must_move
 from tenfold.inspect.product_text import compiled_by
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import counted, ends, in_time, operations, shortened, with_gap
 from tenfold.jit.program import program_of
-from tenfold.runtime.timeline import Event, recording
+from tenfold.runtime.timeline import TimelineEvent, recording
 
 
-class Expected(NamedTuple):
+class ExpectedStep(NamedTuple):
     """A step that will be timed: its number in the plan, its operations, and what it must do."""
 
     number: int
@@ -40,25 +41,25 @@ class Expected(NamedTuple):
     """Of the multiply-adds."""
 
 
-class Prepared(NamedTuple):
+class AnalyzedRun(NamedTuple):
     """What is to be measured, and what was said of compiling it."""
 
-    expected: list[Expected] | None
+    expected: list[ExpectedStep] | None
     """None where there is no one plan to compare with."""
     compiled: str = ""
 
 
-def prepared(look: Look) -> Prepared:
+def prepared(look: Snapshot) -> AnalyzedRun:
     """Compile the kernels, so that the times will be those of running."""
     if look.plans and look.operations and look.pieces > 1:
-        return Prepared(None)
-    return Prepared(_expected(look), _compiled(look))
+        return AnalyzedRun(None)
+    return AnalyzedRun(_expected(look), _compiled(look))
 
 
-def measured_text(arrays: Sequence[Array], prepared: Prepared) -> str:
+def measured_text(arrays: Sequence[Array], prepared: AnalyzedRun) -> str:
     """Compute the arrays and return what each step took. Raises what computing raises.
 
-    No Look at them may be left: it holds every node, which would all be computed to be kept.
+    No Snapshot at them may be left: it holds every node, which would all be computed to be kept.
     """
     expected, compiled = prepared
     with recording() as record:
@@ -78,7 +79,7 @@ def measured_text(arrays: Sequence[Array], prepared: Prepared) -> str:
     return "\n".join([head, *shortened(lines)])
 
 
-def _times(events: list[Event]) -> str:
+def _times(events: list[TimelineEvent]) -> str:
     """What each launch took, where what it must move is not known."""
     total = in_time(sum(event.end - event.begin for event in events))
     lines = [
@@ -90,14 +91,14 @@ def _times(events: list[Event]) -> str:
     return "\n".join([head, *with_gap(lines, len(events), "launch")])
 
 
-def _expected(look: Look) -> list[Expected]:
+def _expected(look: Snapshot) -> list[ExpectedStep]:
     graph = look.optimised
     if not look.operations:
         return []
     if not look.plans:
         return [_operation(graph, n, i) for n, i in enumerate(operations_of(graph), 1)]
     return [
-        Expected(number, step.names, must_move(look.plan, step.launch))
+        ExpectedStep(number, step.names, must_move(look.plan, step.launch))
         if step.launch
         else _operation(graph, number, step.position)
         for number, step in enumerate(look.plan.steps, 1)
@@ -105,13 +106,13 @@ def _expected(look: Look) -> list[Expected]:
     ]
 
 
-def _operation(graph: Graph, number: int, position: int) -> Expected:
+def _operation(graph: Graph, number: int, position: int) -> ExpectedStep:
     node, work = graph.nodes[position], graph.multiply_adds(position)
     dtype = str(node.type.dtype)
-    return Expected(number, (node.name,), bytes_of(graph, position), work, dtype)
+    return ExpectedStep(number, (node.name,), bytes_of(graph, position), work, dtype)
 
 
-def _compiled(look: Look) -> str:
+def _compiled(look: Snapshot) -> str:
     """Compile what is not compiled, and say how long that took."""
     if not look.operations or not look.plans:
         return ""
@@ -124,7 +125,9 @@ def _compiled(look: Look) -> str:
     return f", after compiling {counted(count, 'kernel')} in {took}" if count else ""
 
 
-def _matched(expected: list[Expected], events: list[Event]) -> list[tuple[Expected, Event]]:
+def _matched(
+    expected: list[ExpectedStep], events: list[TimelineEvent]
+) -> list[tuple[ExpectedStep, TimelineEvent]]:
     """Pair steps with events: functions inside a call have events of their own."""
     own, found = iter(events), []
     for step in expected:
@@ -134,7 +137,7 @@ def _matched(expected: list[Expected], events: list[Event]) -> list[tuple[Expect
     return found
 
 
-def _line(step: Expected, event: Event, rates: dict[str, float]) -> str:
+def _line(step: ExpectedStep, event: TimelineEvent, rates: dict[str, float]) -> str:
     nanoseconds = max(event.end - event.begin, 1)
     if step.multiply_adds:
         limit = rates.get(f"multiply-add {step.dtype}")

@@ -3,8 +3,8 @@
 Takes what two batches computed, hands on the reason in words.
 
 >>> import numpy as np
->>> one = Batch(None, (), ((np.dtype("f4"), (128,)),), (None,))
->>> other = Batch(None, (), ((np.dtype("f8"), (128,)),), (None,))
+>>> one = BatchFeatures(None, (), ((np.dtype("f4"), (128,)),), (None,))
+>>> other = BatchFeatures(None, (), ((np.dtype("f8"), (128,)),), (None,))
 >>> str(reason(one, other))
 'of another dtype, float64'
 """
@@ -23,7 +23,7 @@ SHARED = 1 << 10
 """Elements of a leaf that several read that make it part of what a group is, as in groups.cpp."""
 
 
-class Batch(NamedTuple):
+class BatchFeatures(NamedTuple):
     """What members of one group have in common."""
 
     op: Op[...] | None
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     """Which array all members share as an operand, None where each has its own."""
 
 
-class Reason(NamedTuple):
+class SplitReason(NamedTuple):
     """Why a batch is not one with another: the kind of difference, and what is different."""
 
     kind: str
@@ -44,9 +44,9 @@ class Reason(NamedTuple):
         return f"{self.kind}, {self.detail}" if self.detail else self.kind
 
 
-LATER = Reason("whose inputs are ready later")
+LATER = SplitReason("whose inputs are ready later")
 """Of the same group."""
-CUT = Reason("beyond what is computed at once")
+CUT = SplitReason("beyond what is computed at once")
 """Of the same group and ready, but for a limit."""
 OTHERS = {
     "of another dtype": "of other dtypes",
@@ -58,28 +58,30 @@ OTHERS = {
 """The kinds of differences, the greatest first, and what several of a kind are called."""
 
 
-def reason(one: Batch, other: Batch) -> Reason:
+def reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
     """Return why `other` is not one batch with `one`; LATER where nothing tells them apart."""
     pairs = list(zip(one.types, other.types, strict=False))
     dtypes = [str(b[0]) for a, b in pairs if a[0] != b[0]]
     shapes = [str(b[1]) for a, b in pairs if a[1] != b[1]]
     if dtypes:
-        return Reason("of another dtype", ", ".join(dict.fromkeys(dtypes)))
+        return SplitReason("of another dtype", ", ".join(dict.fromkeys(dtypes)))
     if shapes:
-        return Reason("of another shape", ", ".join(dict.fromkeys(shapes)))
+        return SplitReason("of another shape", ", ".join(dict.fromkeys(shapes)))
     if one.params != other.params:
-        return Reason("with another parameter", ", ".join(map(repr, other.params)))
+        return SplitReason("with another parameter", ", ".join(map(repr, other.params)))
     if one.op is not other.op:
-        return Reason("with other arguments beside arrays")
+        return SplitReason("with other arguments beside arrays")
     for at, (a, b) in enumerate(zip(one.shared, other.shared, strict=True)):
         if a != b:
             dtype, shape = other.types[at]
             lengths = ", ".join(map(str, shape))
-            return Reason("that share another operand", f"operand {at + 1}: {dtype}[{lengths}]")
+            return SplitReason(
+                "that share another operand", f"operand {at + 1}: {dtype}[{lengths}]"
+            )
     return LATER
 
 
-def nearest(earlier: Sequence[Batch], batch: Batch) -> str:
+def nearest(earlier: Sequence[BatchFeatures], batch: BatchFeatures) -> str:
     """Say why a batch is not one with that of the earlier ones that is most like it."""
     reasons = [reason(one, batch) for one in earlier]
     kinds = list(OTHERS)

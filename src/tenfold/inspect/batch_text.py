@@ -1,11 +1,11 @@
 """Groups: which nodes of a large graph would be computed together, and why others would not.
 
-Takes a Look, hands on the text of the stage "groups".
+Takes a Snapshot, hands on the text of the stage "groups".
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> rows = [tn.asarray([float(i), 1.0]) + 1 for i in range(600)]
->>> print(groups_text(Look(pipeline.expression(rows))))
+>>> print(groups_text(Snapshot(pipeline.expression(rows))))
 groups: 600 nodes in 1 group, 1 launch
   add: 600 members, (float64[2], a number)
 """
@@ -20,7 +20,7 @@ from tenfold import _native, pipeline
 from tenfold._native import Node
 from tenfold.core.graph import Graph, type_text
 from tenfold.inspect import batch_split_reasons
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import counted, shortened
 from tenfold.settings import batch_limit, get, unusual
 
@@ -28,10 +28,10 @@ FEW = 3
 """Groups of one kind that are listed; more are counted."""
 
 
-class Group(NamedTuple):
+class BatchSummary(NamedTuple):
     """Nodes that are alike: by launch, those that are computed together."""
 
-    batch: batch_split_reasons.Batch
+    batch: batch_split_reasons.BatchFeatures
     like: int
     launches: list[list[int]]
     cut: int
@@ -45,7 +45,7 @@ class Group(NamedTuple):
         return sum(map(len, self.launches))
 
 
-def groups_text(look: Look) -> str:
+def groups_text(look: Snapshot) -> str:
     """Return how many groups there are, what their members are, and why they are apart."""
     graph = look.graph
     groups = groups_of(look)
@@ -56,7 +56,7 @@ def groups_text(look: Look) -> str:
     head = (
         f"groups: {members:,} nodes in {counted(len(told), 'group')}, {counted(launches, 'launch')}"
     )
-    families: dict[Any, list[Group]] = {}
+    families: dict[Any, list[BatchSummary]] = {}
     for group in told:
         op = graph.nodes[group.like].op
         families.setdefault(batch_split_reasons.family(op), []).append(group)
@@ -64,18 +64,18 @@ def groups_text(look: Look) -> str:
     return "\n".join([head, *shortened(lines), *_by_themselves(graph, groups)])
 
 
-def groups_of(look: Look) -> list[Group] | None:
+def groups_of(look: Snapshot) -> list[BatchSummary] | None:
     """Return the groups of a graph, in the order of their first launch; None: it has none."""
     graph = look.graph
     outputs = [graph.nodes[at] for at in graph.outputs]
     told = _native.groups_of(outputs, pipeline.options_key())
     if told is None:
         return None
-    groups: dict[int, Group] = {}
+    groups: dict[int, BatchSummary] = {}
     for number, positions, together, rest in told:
         first = positions[0]
         if number not in groups:
-            groups[number] = Group(_batch(graph, first), first, [], 0, [])
+            groups[number] = BatchSummary(_batch(graph, first), first, [], 0, [])
         group = groups[number]
         if together:
             group.launches.append(positions)
@@ -85,12 +85,12 @@ def groups_of(look: Look) -> list[Group] | None:
     return list(groups.values())
 
 
-def _batch(graph: Graph, position: int) -> batch_split_reasons.Batch:
+def _batch(graph: Graph, position: int) -> batch_split_reasons.BatchFeatures:
     node, inputs = graph.nodes[position], graph.inputs[position]
     nodes = [graph.nodes[at] for at in inputs]
     types = tuple([batch_split_reasons.form(each.type) for each in nodes])
     shared = tuple([at if _is_common(graph, at) else None for at in inputs])
-    return batch_split_reasons.Batch(node.op, node.params, types, shared)
+    return batch_split_reasons.BatchFeatures(node.op, node.params, types, shared)
 
 
 def _is_common(graph: Graph, position: int) -> bool:
@@ -99,13 +99,13 @@ def _is_common(graph: Graph, position: int) -> bool:
     return leaf and graph.uses[position] > 1 and node.type.size >= batch_split_reasons.SHARED
 
 
-def _family(graph: Graph, groups: Sequence[Group]) -> Iterator[str]:
+def _family(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
     """The largest group of an operation or function, and why the others are not one with it."""
     largest = max(groups, key=lambda group: group.members)
     node = graph.nodes[largest.like]
     inputs = ", ".join(_operand(graph.nodes[at]) for at in graph.inputs[largest.like])
     yield f"  {node.name}: {_size(largest)}, ({inputs}){_launches(largest)}"
-    kinds: dict[str, list[tuple[Group, batch_split_reasons.Reason]]] = {}
+    kinds: dict[str, list[tuple[BatchSummary, batch_split_reasons.SplitReason]]] = {}
     for group in sorted(groups, key=lambda group: -group.members):
         if group is not largest:
             why = batch_split_reasons.reason(largest.batch, group.batch)
@@ -124,11 +124,11 @@ def _operand(node: Node) -> str:
     return "a number" if node.is_scalar else type_text(node.type)
 
 
-def _size(group: Group) -> str:
+def _size(group: BatchSummary) -> str:
     return f"{group.members:,} members"
 
 
-def _launches(group: Group) -> str:
+def _launches(group: BatchSummary) -> str:
     """How often a group is launched, and why not once."""
     count = len(group.launches)
     if count == 1:
@@ -143,7 +143,7 @@ def _launches(group: Group) -> str:
     return f"; {count} launches, as {' and '.join(why)}"
 
 
-def _by_themselves(graph: Graph, groups: Sequence[Group]) -> Iterator[str]:
+def _by_themselves(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
     """What is computed alone: views and parts are no work."""
     inside = {at for group in groups for launch in group.launches for at in launch}
     few = {at for group in groups for at in group.alone}
@@ -162,7 +162,7 @@ def _by_themselves(graph: Graph, groups: Sequence[Group]) -> Iterator[str]:
     yield f"  by themselves: {shown}{more}{why}"
 
 
-def _none_because(look: Look) -> str:
+def _none_because(look: Snapshot) -> str:
     """Why a graph does not go in groups."""
     graph = look.graph
     devices = {node.type.device for node in graph.nodes if not node.is_scalar}
@@ -179,7 +179,7 @@ def _none_because(look: Look) -> str:
     return "too few nodes that are alike are ready at once, or arrays are large"
 
 
-def go(look: Look) -> bool:
+def go(look: Snapshot) -> bool:
     """Whether there is something to say of groups: a graph is large, or has several calls."""
     if not look.plans or not look.operations:
         return False

@@ -29,7 +29,7 @@ from tenfold.errors import UnsupportedError, message
 from tenfold.inspect import batch_text, live_references, schedule_text
 from tenfold.inspect.analyze import measured_text, prepared
 from tenfold.inspect.graph_text import dot, expression_text, one_by_one_text, optimised_text
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.snapshot import Snapshot
 
 
 def explain(
@@ -71,14 +71,14 @@ def explain(
     _known("format", format, ("text", "dot"))
     if stage is not None:
         _known("stage", stage, tuple(STAGES))
-    look = Look(pipeline.expression(arrays))
+    look = Snapshot(pipeline.expression(arrays))
     if format == "dot":
         return dot(look.graph)
     if stage in (None, "planned") and (old := live_references.replaced(look)):
         del look  # it has handles of every node, which would be counted
         names = live_references.told(arrays, old)
         del old
-        look = Look(pipeline.expression(arrays), names)
+        look = Snapshot(pipeline.expression(arrays), names)
     texts = [STAGES[stage](look)] if stage is not None else _all(look)
     if analyze:
         steps = prepared(look)
@@ -87,7 +87,7 @@ def explain(
     return "\n".join(texts)
 
 
-def _all(look: Look) -> list[str]:
+def _all(look: Snapshot) -> list[str]:
     """The stages that there are, short where their text would be in the way."""
     if not look.operations:
         return [expression_text(look), executed_text(look)]
@@ -102,7 +102,7 @@ def _all(look: Look) -> list[str]:
     return [*texts, executed_text(look)]
 
 
-def executed_text(look: Look) -> str:
+def executed_text(look: Snapshot) -> str:
     """Return what the device runs: the launches of a plan, or one operation after the other."""
     return schedule_text.executed_text(look) if look.plans else one_by_one_text(look)
 
@@ -122,7 +122,7 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> None:
         raise UnsupportedError("explain", f"there is no {what} {name!r}", remedy=f"use {listed}")
 
 
-STAGES: dict[str, Callable[[Look], str]] = {
+STAGES: dict[str, Callable[[Snapshot], str]] = {
     "expression": expression_text,
     "groups": batch_text.groups_text,
     "optimised": optimised_text,

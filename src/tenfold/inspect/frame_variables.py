@@ -34,7 +34,7 @@ KEYS = (str, int, float, bool, bytes)
 """Keys of a dict that are written out."""
 
 
-class Variable(NamedTuple):
+class FrameVariable(NamedTuple):
     """A name, as it is written where the call stands, and which call that is: "" the innermost."""
 
     name: str
@@ -45,7 +45,7 @@ class Variable(NamedTuple):
         return f"{self.name!r}{self.where}"
 
 
-def variables(*kinds: type) -> list[Variable]:
+def variables(*kinds: type) -> list[FrameVariable]:
     """Return the variables that name what is of some kinds; one object may have several.
 
     What an object is says its type: to ask a proxy would run code of the user's.
@@ -59,11 +59,11 @@ def variables(*kinds: type) -> list[Variable]:
     for name, where, held in names:
         for inner, item in _inside(held):
             if issubclass(type(item), kinds):
-                found.append(Variable(f"{name}{inner}", where, item))
+                found.append(FrameVariable(f"{name}{inner}", where, item))
     return found
 
 
-def _names() -> Iterator[Variable]:
+def _names() -> Iterator[FrameVariable]:
     """The variables of each call and, once, the globals beside them."""
     frame: FrameType | None = sys._getframe(1)
     seen: list[object] = []
@@ -74,11 +74,11 @@ def _names() -> Iterator[Variable]:
             calls += 1
             if frame.f_locals is not frame.f_globals:
                 where = f" of {frame.f_code.co_name}()" if outer else ""
-                yield from (Variable(name, where, held) for name, held in _locals(frame))
+                yield from (FrameVariable(name, where, held) for name, held in _locals(frame))
             if not any(frame.f_globals is known for known in seen):
                 seen.append(frame.f_globals)
                 where = f" of {frame.f_globals.get('__name__')}" if outer else ""
-                yield from (Variable(n, where, held) for n, held in _named(frame.f_globals))
+                yield from (FrameVariable(n, where, held) for n, held in _named(frame.f_globals))
         frame = frame.f_back
 
 

@@ -1,12 +1,12 @@
 """Graphs as text: the nodes as written, what rules made of them, and the graph in DOT.
 
-Takes a Look, hands on the text of the stages "expression" and "optimised", and of what a device
+Takes a Snapshot, hands on the text of the stages "expression" and "optimised", and of what a device
 without plans runs.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> y = -(-tn.asarray([1.0, 2.0])) + 1
->>> print(optimised_text(Look(pipeline.expression([y]))))
+>>> print(optimised_text(Snapshot(pipeline.expression([y]))))
 optimised: 3 nodes, 1 rewrite: negative-twice 1
   negative-twice at %2: negative(negative(%0)) => %0
   %0 = leaf float64[2]
@@ -19,11 +19,11 @@ from __future__ import annotations
 from tenfold._native import Node
 from tenfold.core.graph import Graph, type_text
 from tenfold.core.op import Kind
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import counted, ends, in_bytes, shortened, with_gap
 
 
-def expression_text(look: Look) -> str:
+def expression_text(look: Snapshot) -> str:
     """Return the nodes as they were written."""
     graph, kind = look.graph, Kind(0)
     for output in graph.outputs:
@@ -36,7 +36,7 @@ def expression_text(look: Look) -> str:
     return "\n".join([head, *with_gap(lines, len(graph), "node")])
 
 
-def optimised_text(look: Look) -> str:
+def optimised_text(look: Snapshot) -> str:
     """Return which rules fired, how often and where, and the graph that they leave."""
     if look.as_written:
         return f"optimised: not at all, {look.as_written}"
@@ -50,7 +50,7 @@ def optimised_text(look: Look) -> str:
     return "\n".join([head, *shortened(report.lines()), *with_gap(lines, len(after), "node")])
 
 
-def one_by_one_text(look: Look) -> str:
+def one_by_one_text(look: Snapshot) -> str:
     """Return the steps of a device that takes one operation at a time, with the bytes of each."""
     graph = look.optimised
     steps = operations_of(graph)

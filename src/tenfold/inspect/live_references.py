@@ -24,8 +24,8 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Value
 from tenfold.core.graph import Graph, type_text
-from tenfold.inspect.frame_variables import Variable, variables
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.frame_variables import FrameVariable, variables
+from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import counted
 from tenfold.schedule.in_place_updates import HELD, updates, why_not
 from tenfold.schedule.schedule import Step, replays
@@ -40,7 +40,7 @@ FOREIGN = "what it was imported from, whose memory it has"
 WINDOW = "the window whose memory it has"
 
 
-class Named(NamedTuple):
+class NamedObject(NamedTuple):
     """An object that variables name: the names with their calls, the names alone, and an Array's
     node or the Value that something else shows.
     """
@@ -53,14 +53,14 @@ class Named(NamedTuple):
 
 
 @dataclass
-class Found:
+class HolderReport:
     """Who holds one old value, in words, and what is to be done about it."""
 
     holders: list[str] = field(default_factory=list)
     drop: list[str] = field(default_factory=list)
     compute: list[str] = field(default_factory=list)
 
-    def drops(self, holder: str, named: Named) -> None:
+    def drops(self, holder: str, named: NamedObject) -> None:
         """Add a holder that is one no more once its variables are gone."""
         self.holders.append(holder)
         self.drop += named.names
@@ -85,7 +85,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join([*names[:MOST_HOLDERS], "..."] if len(names) > MOST_HOLDERS else names)
 
 
-class Replaced(NamedTuple):
+class ReplacedValues(NamedTuple):
     """The old values that are copied, by the positions of the assignments in what the rules leave;
     and the operations, if there are any, because of which nothing is written over.
     """
@@ -94,7 +94,7 @@ class Replaced(NamedTuple):
     once: str
 
 
-def replaced(look: Look) -> Replaced | None:
+def replaced(look: Snapshot) -> ReplacedValues | None:
     """Return the old values that are copied because they are held, if there are any."""
     if not look.plans or not look.operations or look.pieces > 1:
         return None
@@ -103,11 +103,11 @@ def replaced(look: Look) -> Replaced | None:
     if every and not replays(graph):
         graph, once = replace(graph, dying=()), _runs_once(graph)
     held = {at: graph.nodes[graph.inputs[at][0]] for at in every if why_not(graph, at) == HELD}
-    return Replaced(held, once) if held else None
+    return ReplacedValues(held, once) if held else None
 
 
-def told(arrays: Sequence[Array], old: Replaced) -> dict[int, str]:
-    """Return for each assignment who holds its old value. No Look at the arrays may be left: it
+def told(arrays: Sequence[Array], old: ReplacedValues) -> dict[int, str]:
+    """Return for each assignment who holds its old value. No Snapshot at the arrays may be left: it
     would be counted. The caller has one handle of each old value.
     """
     if old.once:
@@ -116,13 +116,13 @@ def told(arrays: Sequence[Array], old: Replaced) -> dict[int, str]:
     graph = pipeline.expression(arrays)
     places = {node: position for position, node in enumerate(graph.nodes)}
     counts = {node: _native.references_of(node) for node in old.nodes.values()}
-    known = _Names(variables(Array, np.ndarray, memoryview))
+    known = _LiveNames(variables(Array, np.ndarray, memoryview))
     sentences = {}
     for node, (references, of_value, of_memory) in counts.items():
         if node not in places:
             continue  # a rule has made it
         held = references - graph.uses[places[node]] - 2  # ours, and the graph's
-        found = Found()
+        found = HolderReport()
         _who_reads(found, known, node, places, held)
         _who_sees(found, known, node, graph, of_value + of_memory)
         if found.holders:
@@ -130,7 +130,7 @@ def told(arrays: Sequence[Array], old: Replaced) -> dict[int, str]:
     return {at: sentences[node] for at, node in old.nodes.items() if node in sentences}
 
 
-def reasons(look: Look) -> Iterator[tuple[str, ...]]:
+def reasons(look: Snapshot) -> Iterator[tuple[str, ...]]:
     """Return the reasons of each step of a plan, with names where the plan has none."""
     begun: set[int] = set()
     for step in look.plan.steps:
@@ -153,11 +153,11 @@ def _runs_once(graph: Graph) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-class _Names:
+class _LiveNames:
     """The Arrays, and what else shows their memory, that variables name; each object once."""
 
-    def __init__(self, variables: Sequence[Variable]) -> None:
-        by_object: dict[int, list[Variable]] = {}
+    def __init__(self, variables: Sequence[FrameVariable]) -> None:
+        by_object: dict[int, list[FrameVariable]] = {}
         for each in variables:
             by_object.setdefault(id(each.held), []).append(each)
         found = [_named(each) for each in by_object.values()]
@@ -166,9 +166,9 @@ class _Names:
         self.pending = [(array, node) for array, node in self.arrays if node.pending]
         self.below = Graph.of([node for _, node in self.pending])
 
-    def needing(self, nodes: Sequence[Node]) -> dict[Node, list[tuple[Named, Node]]]:
+    def needing(self, nodes: Sequence[Node]) -> dict[Node, list[tuple[NamedObject, Node]]]:
         """For each of some nodes the Arrays that are not computed and need it."""
-        needed: dict[Node, list[tuple[Named, Node]]] = {node: [] for node in nodes}
+        needed: dict[Node, list[tuple[NamedObject, Node]]] = {node: [] for node in nodes}
         graph = self.below
         bits = {node: 1 << number for number, node in enumerate(nodes)}
         below: list[int] = []
@@ -184,14 +184,14 @@ class _Names:
         return needed
 
 
-def _named(variables: Sequence[Variable]) -> Named:
+def _named(variables: Sequence[FrameVariable]) -> NamedObject:
     """One object, by the variables of one call that name it."""
     first, held = variables[0], variables[0].held
     same = [each for each in variables if each.where == first.where][:MOST_NAMES]
     text, names = " = ".join(map(str, same)), tuple(repr(each.name) for each in same)
     if isinstance(held, Array):
-        return Named(text, names, held.base is not None, _native.kept_node(held), None)
-    return Named(text, names, False, None, _shown(held))
+        return NamedObject(text, names, held.base is not None, _native.kept_node(held), None)
+    return NamedObject(text, names, False, None, _shown(held))
 
 
 def _shown(held: object) -> Value | None:
@@ -202,7 +202,9 @@ def _shown(held: object) -> Value | None:
     return keeper if isinstance(keeper, Value) else None
 
 
-def _who_reads(found: Found, known: _Names, node: Node, graph: Collection[Node], held: int) -> None:
+def _who_reads(
+    found: HolderReport, known: _LiveNames, node: Node, graph: Collection[Node], held: int
+) -> None:
     """Name the Arrays that have a node, and the expressions outside of the graph that read it."""
     for array, kept in known.arrays:
         if kept == node:
@@ -222,11 +224,11 @@ def _who_reads(found: Found, known: _Names, node: Node, graph: Collection[Node],
         found.holders.append(f"{counted(held, 'array')} {UNNAMED}")
 
 
-def _array(array: Named) -> str:
+def _array(array: NamedObject) -> str:
     return f"the view {array.text} of it" if array.view else f"the array {array.text}"
 
 
-def _expression(node: Node, needing: Sequence[tuple[Named, Node]]) -> str:
+def _expression(node: Node, needing: Sequence[tuple[NamedObject, Node]]) -> str:
     """An expression that is not computed: what it makes, who has it or needs it, and its line."""
     results = ", ".join(type_text(type_) for type_ in node.types)
     told = [array.text for array, kept in needing if kept == node] + ["not computed"]
@@ -237,13 +239,13 @@ def _expression(node: Node, needing: Sequence[tuple[Named, Node]]) -> str:
     return f"{node.name} -> {results} ({', '.join(told)})"
 
 
-def _who_sees(found: Found, known: _Names, node: Node, graph: Graph, count: int) -> None:
+def _who_sees(found: HolderReport, known: _LiveNames, node: Node, graph: Graph, count: int) -> None:
     """Name what else shows the value of a node, or its memory; `count` says how many there are."""
     value = node.value()
     if value is None:
         return
     if value.owner is not None:
-        found.holders.append(WINDOW if isinstance(value.owner, dense.Memory) else FOREIGN)
+        found.holders.append(WINDOW if isinstance(value.owner, dense.WindowMemory) else FOREIGN)
         return
     mine, holds = _native.identity_of(value), set[Hashable]()
     for array, kept in known.arrays:

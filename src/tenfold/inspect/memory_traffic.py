@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from tenfold.core.loop_ir import Kernel, operand_of
 from tenfold.core.shape_rules import product
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Plan
+from tenfold.schedule.schedule import Schedule
 
 
-def must_move(plan: Plan, launch: Launch) -> int:
+def must_move(plan: Schedule, launch: Launch) -> int:
     """Return the bytes of what a launch reads and writes, each element once."""
     wrote, read = 0, Counter[int]()
     for memory, touched in zip(launch.memory, elements_touched(launch), strict=True):

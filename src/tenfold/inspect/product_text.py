@@ -1,12 +1,12 @@
 """Products: how a product of a plan is to be computed, and why so.
 
-Takes a Look and a step that multiplies, hands on the ProductStep that the device would take: the
-same decision, from the shapes, strides and dtype of the operands that the plan foresees.
+Takes a Snapshot and a step that multiplies, hands on the ProductStep that the device would take:
+the same decision, from the shapes, strides and dtype of the operands that the plan foresees.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
->>> look = Look(pipeline.expression([x @ x]))
+>>> look = Snapshot(pipeline.expression([x @ x]))
 >>> product_of(look, look.plan.steps[0]).kind
 'packet code'
 """
@@ -19,16 +19,16 @@ import numpy as np
 
 from tenfold._native import Node
 from tenfold.core.shape_rules import row_major
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.snapshot import Snapshot
 from tenfold.jit.program import Source
 from tenfold.runtime.blas.accumulate import turned_factor, update_of
 from tenfold.runtime.blas.multiply import register_bytes
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step, update_step
-from tenfold.runtime.blas.product_forms import Factor, copy_order
+from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
 from tenfold.schedule.schedule import Step
 
 
-def product_of(look: Look, step: Step) -> ProductStep | None:
+def product_of(look: Snapshot, step: Step) -> ProductStep | None:
     """Return how a step multiplies two arrays; None where it does not."""
     graph = look.optimised
     node = graph.nodes[step.position]
@@ -43,11 +43,11 @@ def product_of(look: Look, step: Step) -> ProductStep | None:
     return product_step(contraction, x1, x2, width=register_bytes())
 
 
-def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
+def _updated(node: Node, x1: ProductOperand, x2: ProductOperand) -> ProductStep:
     """How a gemm is computed, with what it adds row by row."""
     shape, dtype = node.type.shape, node.type.dtype
     strides = tuple(dtype.itemsize * stride for stride in row_major(shape))
-    x3 = Factor(shape, strides, dtype) if node.params[-1] else None
+    x3 = ProductOperand(shape, strides, dtype) if node.params[-1] else None
     update = update_of(node.params, dtype, x3)
     x1, x2 = map(turned_factor, (x1, x2), node.params[:2])
     found = update._replace(half=update.half.replace("either", "lower"))
@@ -58,7 +58,7 @@ def _updated(node: Node, x1: Factor, x2: Factor) -> ProductStep:
     return replace(step, reason=reason)
 
 
-def compiled_by(look: Look, step: Step) -> tuple[Source, int] | None:
+def compiled_by(look: Snapshot, step: Step) -> tuple[Source, int] | None:
     """Return what a step has LLVM compile, and for how much work; None where it is a call alone."""
     if step.launch is not None:
         return step.launch.kernel, step.launch.elements
@@ -67,7 +67,7 @@ def compiled_by(look: Look, step: Step) -> tuple[Source, int] | None:
     return None
 
 
-def _factor(look: Look, item: int, dtype: np.dtype) -> Factor:
+def _factor(look: Snapshot, item: int, dtype: np.dtype) -> ProductOperand:
     """An operand as the plan lays it out; one of another dtype is converted, row by row."""
     found = look.plan.items[item]
     node = look.optimised.nodes[found.position]
@@ -78,10 +78,10 @@ def _factor(look: Look, item: int, dtype: np.dtype) -> Factor:
         strides = value.strides or None  # none: row by row
     if strides is None or found.dtype != dtype:
         strides = tuple(dtype.itemsize * stride for stride in row_major(found.shape))
-    return Factor(found.shape, strides, dtype)
+    return ProductOperand(found.shape, strides, dtype)
 
 
-def _copied(x: Factor, order: tuple[int, ...] | None) -> Factor:
+def _copied(x: ProductOperand, order: tuple[int, ...] | None) -> ProductOperand:
     """An operand as it lies when its axes have been copied in an order."""
     if order is None:
         return x

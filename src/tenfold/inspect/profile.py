@@ -27,7 +27,15 @@ from pathlib import Path
 from types import TracebackType
 
 from tenfold import _native
-from tenfold.runtime.timeline import PUSH, READY, Event, Level, Record, recording
+from tenfold.deprecation import warn_renamed
+from tenfold.runtime.timeline import (
+    PUSH,
+    READY,
+    CounterSample,
+    TimelineEvent,
+    TimelineRecord,
+    recording,
+)
 from tenfold.submission import settle
 
 
@@ -47,7 +55,7 @@ class Profile:
     | `background_compiles` | optimisations of small kernels that began in the background |
     | `generic_compiles` | loops of one operation, compiled or found on disk |
     | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
-    | `syncs` | waits of this program for values |
+    | `host_syncs` | waits of this program for values |
 
     All are ints, of the whole process while the block was open. Memory that the pool has kept is
     used again and not counted; `tn.trim()` empties the pool. What the background does for earlier
@@ -59,8 +67,8 @@ class Profile:
     def __init__(self) -> None:
         self._begin: dict[str, int] = {}
         self._end: dict[str, int] | None = None
-        self._recording: AbstractContextManager[Record] | None = None
-        self._record = Record([], [], {})
+        self._recording: AbstractContextManager[TimelineRecord] | None = None
+        self._record = TimelineRecord([], [], {})
 
     def __enter__(self) -> Profile:
         settle()  # what was submitted before is not of this block
@@ -84,7 +92,7 @@ class Profile:
             self._record.threads.setdefault(thread.ident or 0, thread.name)
 
     @property
-    def events(self) -> list[Event]:
+    def events(self) -> list[TimelineEvent]:
         """What ran, in the order in which it ended; engines' are told at the end of the block."""
         return self._record.events
 
@@ -96,6 +104,8 @@ class Profile:
         return {name: now[name] - self._begin.get(name, now[name]) for name in now}
 
     def __getattr__(self, name: str) -> int:
+        if name == "syncs":
+            name = warn_renamed("Profile", name)
         found = self.counters() if not name.startswith("_") else {}
         if name not in found:
             raise AttributeError(f"a profile has no counter {name!r}; it has {', '.join(found)}")
@@ -148,7 +158,7 @@ def _named(thread: int, name: str) -> Traced:
     return {"name": "thread_name", "ph": "M", "tid": thread, "args": {"name": name}}
 
 
-def _complete(event: Event) -> Traced:
+def _complete(event: TimelineEvent) -> Traced:
     """Return an event with its begin and its duration, in microseconds; a moment without that."""
     found: Traced = {
         "name": event.name,
@@ -166,14 +176,14 @@ def _complete(event: Event) -> Traced:
     return found
 
 
-def _about(event: Event) -> Traced:
+def _about(event: TimelineEvent) -> Traced:
     if event.category == PUSH:
         return {"inputs": event.inputs}
     still = {"running": True} if event.running else {}
     return {"batch": len(event.operators), "depth": event.depth, **still}
 
 
-def _arrows(event: Event, pushed: set[int]) -> Iterator[Traced]:
+def _arrows(event: TimelineEvent, pushed: set[int]) -> Iterator[Traced]:
     """Yield an arrow's tail in a push, or its head in what ran, for each operator of an event."""
     tail = event.category == PUSH
     for number in () if event.category == READY else event.operators:
@@ -183,7 +193,7 @@ def _arrows(event: Event, pushed: set[int]) -> Iterator[Traced]:
             yield {"name": "run", "cat": PUSH, **end, **where}
 
 
-def _level(level: Level) -> Traced:
+def _level(level: CounterSample) -> Traced:
     return {"name": level.name, "ph": "C", "ts": level.time / 1e3, "args": dict(level.values)}
 
 
@@ -196,7 +206,7 @@ def profile() -> Profile:
     >>> import tenfold as tn
     >>> with tn.profile() as p:
     ...     total = tn.sum(tn.asarray([1.0, 2.0])).item()
-    >>> p.kernels, p.syncs
+    >>> p.kernels, p.host_syncs
     (1, 1)
     """
     return Profile()

@@ -1,12 +1,12 @@
 """Plans as text: the steps, why they are as they are, their source text, and how they would run.
 
-Takes a Look at a graph whose device plans, hands on the text of the stages "planned", "rendered"
-and "executed". Numbers say what the counters of tn.profile() will say.
+Takes a Snapshot at a graph whose device plans, hands on the text of the stages "planned",
+"rendered" and "executed". Numbers say what the counters of tn.profile() will say.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> x = tn.asarray([1.0, 2.0, 3.0])
->>> print(planned_text(Look(pipeline.expression([tn.sqrt(x * x + 1)]))))
+>>> print(planned_text(Snapshot(pipeline.expression([tn.sqrt(x * x + 1)]))))
 planned: 1 kernel, 0 calls, 0 temporaries
   1. kernel, linear: multiply, add, sqrt -> float64[3]
      memory from end to end
@@ -25,12 +25,12 @@ from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import reasons
 from tenfold.inspect.memory_traffic import does_move, lengths_of, must_move
 from tenfold.inspect.product_text import compiled_by, product_of
-from tenfold.inspect.snapshot import Look
+from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import counted, in_bytes, operations, shortened
 from tenfold.jit.program import Source, source_of, state_of
 from tenfold.runtime.cpu import threads_of
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Made, Step
+from tenfold.schedule.schedule import Buffer, Step
 from tenfold.settings import get
 
 LITTLE = 64
@@ -53,7 +53,7 @@ TRAVERSALS = {
 """What each traversal means."""
 
 
-def planned_text(look: Look) -> str:
+def planned_text(look: Snapshot) -> str:
     """Return the steps: what each computes, how, why, and the bytes that it moves."""
     if (text := _unplanned("planned", look)) is not None:
         return text
@@ -70,7 +70,7 @@ def planned_text(look: Look) -> str:
     return "\n".join([head, *shortened(lines)])
 
 
-def _unplanned(stage: str, look: Look) -> str | None:
+def _unplanned(stage: str, look: Snapshot) -> str | None:
     """Why there is no plan to show, where there is none."""
     if not look.operations:
         return f"{stage}: nothing is left to run on {look.device}, the values are there"
@@ -86,7 +86,7 @@ def _is_call(step: Step) -> bool:
     return step.kind not in ("kernel", "window", "part", "empty")
 
 
-def _planned(look: Look, number: int, step: Step, why: Sequence[str]) -> Iterator[str]:
+def _planned(look: Snapshot, number: int, step: Step, why: Sequence[str]) -> Iterator[str]:
     """The lines of a step, with the reasons why its results are stored."""
     results = ", ".join(_result(look, made) for made in step.makes)
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
@@ -102,12 +102,12 @@ def _kept(reasons: Sequence[str]) -> Iterator[str]:
         yield f"kept, {why}" if times == 1 else f"kept, {why}; {times} results"
 
 
-def _result(look: Look, made: Made) -> str:
+def _result(look: Snapshot, made: Buffer) -> str:
     text = f"{made.dtype}[{', '.join(map(str, made.shape))}]"
     return f"temporary {text}" if made.item in look.plan.temporaries else text
 
 
-def _kernel_notes(look: Look, step: Step) -> Iterator[str]:
+def _kernel_notes(look: Snapshot, step: Step) -> Iterator[str]:
     launch = step.launch
     assert launch is not None, "a kernel step has a launch"
     kernel = launch.kernel
@@ -129,7 +129,7 @@ def _units(launch: Launch) -> str:
     return f"{units} of work on {counted(threads, 'thread')}"
 
 
-def _moved(look: Look, launch: Launch) -> str:
+def _moved(look: Snapshot, launch: Launch) -> str:
     must, does = must_move(look.plan, launch), does_move(launch)
     text = f"must move {in_bytes(must)}, moves {does:,}"
     if does <= must:
@@ -141,7 +141,7 @@ def _moved(look: Look, launch: Launch) -> str:
     return f"{text}: something is read at several places"
 
 
-def _other_notes(look: Look, step: Step) -> Iterator[str]:
+def _other_notes(look: Snapshot, step: Step) -> Iterator[str]:
     if step.kind == "window":
         yield "another look at memory that is there: nothing moves"
     elif step.kind == "part":
@@ -160,7 +160,7 @@ def _other_notes(look: Look, step: Step) -> Iterator[str]:
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"
 
 
-def rendered_text(look: Look) -> str:
+def rendered_text(look: Snapshot) -> str:
     """Return the source text of each kernel; equal ones stand once."""
     if (text := _unplanned("rendered", look)) is not None:
         return text
@@ -175,7 +175,7 @@ def rendered_text(look: Look) -> str:
     return "\n".join(shortened(lines))
 
 
-def rendered_hint(look: Look) -> str:
+def rendered_hint(look: Snapshot) -> str:
     """Return where the source text is to be had: among all stages it would be in the way."""
     kernels = len({found[0] for step in look.plan.steps if (found := compiled_by(look, step))})
     if not kernels:
@@ -183,7 +183,7 @@ def rendered_hint(look: Look) -> str:
     return f'rendered: {counted(kernels, "kernel")} in LLVM\'s language, see explain("rendered")'
 
 
-def executed_text(look: Look) -> str:
+def executed_text(look: Snapshot) -> str:
     """Return what would run now, launch by launch, and how it is compiled."""
     if (text := _unplanned("executed", look)) is not None:
         return text
@@ -206,7 +206,7 @@ def executed_text(look: Look) -> str:
     return "\n".join([head, *shortened(lines)])
 
 
-def _singly_text(look: Look) -> str:
+def _singly_text(look: Snapshot) -> str:
     """Return what runs while a small graph has been seen seldom: each operation by itself."""
     pending = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
     nodes = [node for node in pending if node.op.reads is None]
@@ -230,7 +230,7 @@ def _way_of(op: Any) -> str:
     return "loops for any shape, axis by axis" if op.folding else "a plan of its own"
 
 
-def _ready(look: Look, step: Step) -> str:
+def _ready(look: Snapshot, step: Step) -> str:
     """Where the program of a step is, and at which tier it would run."""
     what = "a kernel" if step.launch else "a call"
     found = compiled_by(look, step)

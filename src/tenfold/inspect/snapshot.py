@@ -6,7 +6,7 @@ gone. (Whoever holds a node counts as somebody who wants its value.)
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
->>> look = Look(pipeline.expression([tn.asarray([1.0, 2.0]) + 1]))
+>>> look = Snapshot(pipeline.expression([tn.asarray([1.0, 2.0]) + 1]))
 >>> look.device, look.operations
 ('cpu', 1)
 >>> print(look.plan)
@@ -22,14 +22,14 @@ from tenfold.core.cached_property import cached
 from tenfold.core.graph import Graph
 from tenfold.pipeline import MOST_NODES
 from tenfold.rewrite import registry
-from tenfold.rewrite.driver import Report
+from tenfold.rewrite.driver import RewriteReport
 from tenfold.runtime.cpu import LONGEST, PIECE, Cpu
 from tenfold.runtime.device import DEVICES
-from tenfold.schedule.schedule import Plan
+from tenfold.schedule.schedule import Schedule
 from tenfold.settings import get
 
 
-class Look:
+class Snapshot:
     """The stages of a graph.
 
     `holders` says of assignments, by position in what the rules leave, who holds the old value.
@@ -56,10 +56,10 @@ class Look:
         return ""
 
     @cached
-    def rewritten(self) -> tuple[Graph, Report]:
+    def rewritten(self) -> tuple[Graph, RewriteReport]:
         """The graph that the rules in force leave, and what they did."""
         if self.as_written:
-            return self.graph, Report()
+            return self.graph, RewriteReport()
         return registry.optimised(self.graph, describe=True)
 
     @property
@@ -85,7 +85,7 @@ class Look:
         return 1 if nodes <= LONGEST else -(-nodes // PIECE)
 
     @cached
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         """The plan by which the device computes the graph."""
         device = DEVICES[self.device]
         assert isinstance(device, Cpu), "asked of a device that plans"

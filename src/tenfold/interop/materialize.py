@@ -35,7 +35,7 @@ def _computed(array: Array, operation: str | None = None) -> Value:
     if node.pending:
         if operation is not None:
             _refuse_sync(operation, array)
-        _native.count("syncs")
+        _native.count("host_syncs")
         failure = pipeline.compute([node])  # not the array: a thread may rebind it meanwhile
         if failure is not None:
             raise failure

@@ -34,7 +34,7 @@ LEAF, SCALAR, PART = -1, -2, -3
 """In the column of ops: a value, a Python number, one of the results of its input."""
 
 
-class _Writer:
+class _NodeTable:
     """The columns of one expression while they are filled."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ def _leaf(node: Node) -> tuple[str, list[np.ndarray[Any, Any]]]:
 def reduce(self: Array) -> tuple[Any, ...]:
     """Return what pickle writes of an Array."""
     graph = Graph.of([_native.node_of(self)])
-    writer = _Writer()
+    writer = _NodeTable()
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         writer.write(node, inputs)
     columns = (writer.kinds, writer.counts, writer.inputs, writer.payloads)

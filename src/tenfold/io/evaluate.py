@@ -1,7 +1,7 @@
 """From a checked expression and its inputs to a lazy array: a small walker over the tree.
 
-Takes: an `Expression`, arrays by name, a `Vocabulary` (what may be called), a limit in bytes.
-Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
+Takes: an `CheckedExpression`, arrays by name, a `Vocabulary` (what may be called), a limit in
+bytes. Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
 
     evaluate(parse("x * 2 + 1"), {"x": tn.asarray([1.0])}, vocabulary(), limit=10**9)
 
@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tenfold.io.expression import LARGEST_INTEGER, Expression, refused
+from tenfold.io.expression import LARGEST_INTEGER, CheckedExpression, refused
 from tenfold.io.input_errors import ComputationError, ExpressionError, UserError, because
 from tenfold.io.vocabulary import Vocabulary
 
@@ -72,7 +72,11 @@ class Scope:
 
 
 def evaluate(
-    expression: Expression, inputs: Mapping[str, object], vocabulary: Vocabulary, *, limit: int
+    expression: CheckedExpression,
+    inputs: Mapping[str, object],
+    vocabulary: Vocabulary,
+    *,
+    limit: int,
 ) -> object:
     """The value of an expression over inputs; no result on the way may exceed `limit` bytes.
 

@@ -1,8 +1,8 @@
 """From the text of an expression to a checked tree: an allow-list, never `eval`.
 
-Takes: text such as `sqrt(x**2 + y**2) / mean(x)`. Hands on: an `Expression`, Python's own syntax
-tree of that text of which every node is of a permitted type in a permitted place. Nothing is looked
-up or computed here; `evaluate.py` does that, over names which `vocabulary.py` permits.
+Takes: text such as `sqrt(x**2 + y**2) / mean(x)`. Hands on: an `CheckedExpression`, Python's own
+syntax tree of that text of which every node is of a permitted type in a permitted place. Nothing is
+looked up or computed here; `evaluate.py` does that, over names which `vocabulary.py` permits.
 
     >>> sorted(parse("sqrt(x**2 + y**2) / mean(x)").names)
     ['x', 'y']
@@ -30,7 +30,7 @@ LARGEST_INTEGER = 2**64
 """Integers in an expression stay below this, written or computed: no array holds a larger one."""
 
 
-class Place(Enum):
+class SyntaxContext(Enum):
     """Where a node stands, which decides whether text, lists, None or slices may stand there."""
 
     OPERAND = "operand"
@@ -39,7 +39,7 @@ class Place(Enum):
 
 
 @dataclass(frozen=True)
-class Expression:
+class CheckedExpression:
     """A checked expression: its text, its tree, and the names it reads (functions not counted)."""
 
     text: str
@@ -75,7 +75,7 @@ def refused(node: ast.AST, reason: str) -> ExpressionError:
     return ExpressionError(f"expression, column {getattr(node, 'col_offset', 0) + 1}: {reason}")
 
 
-def parse(text: str) -> Expression:
+def parse(text: str) -> CheckedExpression:
     """Read an expression, or raise `ExpressionError` naming the column, the rule and the remedy.
 
     Raises nothing else, whatever the text: at most `LONGEST_TEXT` characters are looked at and the
@@ -83,7 +83,7 @@ def parse(text: str) -> Expression:
     """
     body = _tree(text)
     names: set[str] = set()
-    pending: list[tuple[ast.expr, Place, int]] = [(body, Place.OPERAND, 1)]
+    pending: list[tuple[ast.expr, SyntaxContext, int]] = [(body, SyntaxContext.OPERAND, 1)]
     while pending:
         node, place, depth = pending.pop()
         if depth > DEEPEST_NESTING:
@@ -95,7 +95,7 @@ def parse(text: str) -> Expression:
         if isinstance(node, ast.Name):
             names.add(checked_name(node, node.id))
         pending.extend((child, where, depth + 1) for child, where in _children(node, place))
-    return Expression(text, body, frozenset(names))
+    return CheckedExpression(text, body, frozenset(names))
 
 
 def _tree(text: str) -> ast.expr:
@@ -141,7 +141,7 @@ def checked_name(node: ast.AST, name: str) -> str:
     return name
 
 
-def _children(node: ast.expr, place: Place) -> Iterator[tuple[ast.expr, Place]]:
+def _children(node: ast.expr, place: SyntaxContext) -> Iterator[tuple[ast.expr, SyntaxContext]]:
     """Check one node by itself and list what is under it, each with the place it stands in."""
     match node:
         case ast.Name():
@@ -149,27 +149,29 @@ def _children(node: ast.expr, place: Place) -> Iterator[tuple[ast.expr, Place]]:
         case ast.Constant():
             _check_constant(node, place)
         case ast.UnaryOp():
-            yield _unary(node), Place.OPERAND
+            yield _unary(node), SyntaxContext.OPERAND
         case ast.BinOp(left=left, right=right):
             if not isinstance(node.op, ARITHMETIC + BITWISE):
                 raise refused(node, f"operator {type(node.op).__name__} is not allowed")
-            yield left, Place.OPERAND
-            yield right, Place.OPERAND
+            yield left, SyntaxContext.OPERAND
+            yield right, SyntaxContext.OPERAND
         case ast.Compare(left=left, comparators=comparators):
             _check_comparison(node)
-            yield left, Place.OPERAND
-            yield comparators[0], Place.OPERAND
+            yield left, SyntaxContext.OPERAND
+            yield comparators[0], SyntaxContext.OPERAND
         case ast.Call():
             yield from _call(node)
         case ast.Attribute(value=value, attr=attribute):
             checked_name(node, attribute)
-            yield value, Place.OPERAND
+            yield value, SyntaxContext.OPERAND
         case ast.Subscript(value=value, slice=index):
             _check_subscripted(value)
-            yield value, Place.OPERAND
-            yield index, Place.INDEX
+            yield value, SyntaxContext.OPERAND
+            yield index, SyntaxContext.INDEX
         case ast.Slice(lower=lower, upper=upper, step=step):
-            yield from ((part, Place.INDEX) for part in (lower, upper, step) if part is not None)
+            yield from (
+                (part, SyntaxContext.INDEX) for part in (lower, upper, step) if part is not None
+            )
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             _check_sequence(node, place)
             yield from ((element, place) for element in elements)
@@ -183,22 +185,22 @@ def _unary(node: ast.UnaryOp) -> ast.expr:
     return node.operand
 
 
-def _check_constant(node: ast.Constant, place: Place) -> None:
+def _check_constant(node: ast.Constant, place: SyntaxContext) -> None:
     value = node.value
     if isinstance(value, str):
-        if place is not Place.ARGUMENT:
+        if place is not SyntaxContext.ARGUMENT:
             raise refused(
                 node, "text is allowed only as an argument of a function, as in einsum('ij->ji', x)"
             )
         if len(value) > LONGEST_STRING:
             raise refused(node, f"text of {len(value)} characters; the most is {LONGEST_STRING}")
     elif value is None:
-        if place is Place.OPERAND:
+        if place is SyntaxContext.OPERAND:
             raise refused(
                 node, "None is allowed only as an argument or in a subscript, as in x[:, None]"
             )
     elif value is Ellipsis:
-        if place is not Place.INDEX:
+        if place is not SyntaxContext.INDEX:
             raise refused(node, "'...' is allowed only in a subscript, as in x[..., 0]")
     elif isinstance(value, int) and abs(value) >= LARGEST_INTEGER:
         raise refused(node, "an integer of more than 64 bits; write it as a float, as in 1e30")
@@ -217,21 +219,21 @@ def _check_comparison(node: ast.Compare) -> None:
         raise refused(node, "'in' and 'is' are not allowed; compare with == < <= > >= !=")
 
 
-def _call(node: ast.Call) -> Iterator[tuple[ast.expr, Place]]:
+def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
     """A call's arguments, and the array in front of a method. Its name is no value."""
     if isinstance(node.func, ast.Name):
         checked_name(node.func, node.func.id)
     elif isinstance(node.func, ast.Attribute):
         checked_name(node.func, node.func.attr)
-        yield node.func.value, Place.OPERAND
+        yield node.func.value, SyntaxContext.OPERAND
     else:
         raise refused(node, "only functions and array methods can be called, by their names")
     for keyword in node.keywords:
         if keyword.arg is None:
             raise refused(keyword.value, REMEDIES[ast.Starred])
         checked_name(keyword.value, keyword.arg)
-        yield keyword.value, Place.ARGUMENT
-    yield from ((argument, Place.ARGUMENT) for argument in node.args)
+        yield keyword.value, SyntaxContext.ARGUMENT
+    yield from ((argument, SyntaxContext.ARGUMENT) for argument in node.args)
 
 
 def _check_subscripted(value: ast.expr) -> None:
@@ -239,8 +241,10 @@ def _check_subscripted(value: ast.expr) -> None:
         raise refused(value, "only arrays can be subscripted, as in x[0] or sort(x)[-1]")
 
 
-def _check_sequence(node: ast.List | ast.Tuple, place: Place) -> None:
-    if place is Place.ARGUMENT or (place is Place.INDEX and isinstance(node, ast.Tuple)):
+def _check_sequence(node: ast.List | ast.Tuple, place: SyntaxContext) -> None:
+    if place is SyntaxContext.ARGUMENT or (
+        place is SyntaxContext.INDEX and isinstance(node, ast.Tuple)
+    ):
         return
     word = "a list" if isinstance(node, ast.List) else "a tuple"
     raise refused(

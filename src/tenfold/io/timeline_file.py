@@ -1,6 +1,6 @@
 """Timelines read from files: what ran, where and when, as `tn.profile().save` writes it.
 
-Takes the path of a file of Chrome trace events (JSON), hands on a frozen `Timeline`, times in
+Takes the path of a file of Chrome trace events (JSON), hands on a frozen `TimelineFile`, times in
 microseconds. Complete events become slices, counter events levels, instant events of the category
 `ready` slices without a length: from then on an operator could run. What else a file may have is
 left alone. Of a slice's `args` these are read: `operators` (numbers of the pushed operators that it
@@ -35,7 +35,7 @@ Track = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class TimelineSlice:
     """Work from `begin` to `end` on a track; the operators that it ran or pushed, by number."""
 
     name: str
@@ -56,15 +56,15 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class TimelineFile:
     """Slices in order of their begin, the names of tracks, and the highest of each counter."""
 
-    slices: tuple[Slice, ...]
+    slices: tuple[TimelineSlice, ...]
     names: Mapping[Track, str]
     peaks: Mapping[str, float]
 
 
-def read_timeline(path: str | os.PathLike[str]) -> Timeline:
+def read_timeline(path: str | os.PathLike[str]) -> TimelineFile:
     """Return the timeline of a file. Raises InputError where it cannot be read or is none."""
     name = str(path)
     try:
@@ -91,14 +91,14 @@ def read_timeline(path: str | os.PathLike[str]) -> Timeline:
         except ValueError as error:
             raise InputError(f"{name}: event {number} {error}") from error
     slices.sort(key=lambda each: (each.begin, each.end))
-    return Timeline(tuple(slices), names, peaks)
+    return TimelineFile(tuple(slices), names, peaks)
 
 
-def _slice(event: dict[str, object], duration: float) -> Slice:
+def _slice(event: dict[str, object], duration: float) -> TimelineSlice:
     begin = _number(event, "ts")
     arguments = _arguments(event)
     operators = _numbers(arguments, "operators")
-    return Slice(
+    return TimelineSlice(
         _field(event, "name", str),
         str(event.get("cat", "")),
         begin,

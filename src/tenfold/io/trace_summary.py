@@ -1,13 +1,13 @@
 """What a timeline says in a page: busiest operators, idle shares, batches, the critical path.
 
-Takes a `Timeline`, hands on a frozen `Summary`, times in microseconds. Idle is a track's time
-between the first begin and the last end of the whole timeline in which nothing ran on it. What ran
-inside another piece of work on the same track, as the expressions of a user's operator do, is not
-counted for that one again. The critical path is the chain of operators, each needing the one before
-it, whose work takes longest; what needs what is known of pushed operators alone. One launch that
-ran several operators counts whole for each of them, and once where a chain goes through it twice.
-An operator waits for its inputs from its push to when they are there, and from then on for others
-of its batch or a thread until its launch begins.
+Takes a `TimelineFile`, hands on a frozen `TraceSummary`, times in microseconds. Idle is a track's
+time between the first begin and the last end of the whole timeline in which nothing ran on it. What
+ran inside another piece of work on the same track, as the expressions of a user's operator do, is
+not counted for that one again. The critical path is the chain of operators, each needing the one
+before it, whose work takes longest; what needs what is known of pushed operators alone. One launch
+that ran several operators counts whole for each of them, and once where a chain goes through it
+twice. An operator waits for its inputs from its push to when they are there, and from then on for
+others of its batch or a thread until its launch begins.
 
     summarise(read_timeline("t.json")).busiest[0].name
 """
@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tenfold.io.timeline_file import PUSH, READY, Slice, Timeline, Track
+from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, Track
 
 
 @dataclass(frozen=True)
-class Busy:
+class OperatorTime:
     """What all launches of one name took together, without what ran inside them.
 
     `operators` is None where nobody counted. So many of them were `running` when the recording
@@ -39,7 +39,7 @@ class Busy:
 
 
 @dataclass(frozen=True)
-class Wait:
+class QueueTime:
     """Operators of one name that ran, and the times that they took together.
 
     Of a launch that ran several each counts the whole time.
@@ -63,7 +63,7 @@ class TrackUse:
 
 
 @dataclass(frozen=True)
-class Bar:
+class BatchSizeBar:
     """Launches whose batch had `least` to `most` operators."""
 
     least: int
@@ -72,7 +72,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Apart:
+class SplitBatches:
     """Launches of one name that were batches of their own for one reason."""
 
     name: str
@@ -81,7 +81,7 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Link:
+class CriticalPathLink:
     """`count` operators of one name, one after another on the critical path."""
 
     name: str
@@ -90,30 +90,30 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TraceSummary:
     """All of it. `critical` is None where no push stands in the timeline."""
 
     span: float
     launches: int
     pushes: int
-    busiest: tuple[Busy, ...]
-    waits: tuple[Wait, ...]
+    busiest: tuple[OperatorTime, ...]
+    waits: tuple[QueueTime, ...]
     tracks: tuple[TrackUse, ...]
-    batches: tuple[Bar, ...]
+    batches: tuple[BatchSizeBar, ...]
     mean_batch: float | None
-    apart: tuple[Apart, ...]
-    critical: tuple[Link, ...] | None
+    apart: tuple[SplitBatches, ...]
+    critical: tuple[CriticalPathLink, ...] | None
     peaks: Mapping[str, float]
 
 
-def summarise(timeline: Timeline) -> Summary:
+def summarise(timeline: TimelineFile) -> TraceSummary:
     """Return what a timeline says."""
     work = [each for each in timeline.slices if each.category not in (PUSH, READY)]
     pushes = [each for each in timeline.slices if each.category == PUSH]
     begin = min((each.begin for each in timeline.slices), default=0.0)
     span = max((each.end for each in timeline.slices), default=0.0) - begin
     sizes = [each.batch for each in work if each.batch is not None]
-    return Summary(
+    return TraceSummary(
         span,
         len(work),
         len(pushes),
@@ -128,8 +128,8 @@ def summarise(timeline: Timeline) -> Summary:
     )
 
 
-def _busiest(work: Sequence[Slice]) -> list[Busy]:
-    named: dict[str, list[tuple[Slice, float]]] = defaultdict(list)
+def _busiest(work: Sequence[TimelineSlice]) -> list[OperatorTime]:
+    named: dict[str, list[tuple[TimelineSlice, float]]] = defaultdict(list)
     for each, own in _own_times(work):
         named[each.name].append((each, own))
     found = []
@@ -137,11 +137,13 @@ def _busiest(work: Sequence[Slice]) -> list[Busy]:
         counts = [each.batch for each, _ in pairs if each.batch is not None]
         times = [own for _, own in pairs]
         running = sum(each.running for each, _ in pairs)
-        found.append(Busy(name, len(pairs), sum(counts) or None, sum(times), max(times), running))
+        found.append(
+            OperatorTime(name, len(pairs), sum(counts) or None, sum(times), max(times), running)
+        )
     return sorted(found, key=lambda each: (-each.total, each.name))
 
 
-def _waits(timeline: Timeline) -> list[Wait]:
+def _waits(timeline: TimelineFile) -> list[QueueTime]:
     """Return what operators waited for, the longest first; slices come in order of begin."""
     pushed: dict[int, float] = {}
     ready: dict[int, float] = {}
@@ -157,13 +159,13 @@ def _waits(timeline: Timeline) -> list[Wait]:
                 times = since - pushed[number], each.begin - since, each.duration
                 named[each.name].append(times)
     found = [
-        Wait(name, len(times), *(sum(column) for column in zip(*times, strict=True)))
+        QueueTime(name, len(times), *(sum(column) for column in zip(*times, strict=True)))
         for name, times in named.items()
     ]
     return sorted(found, key=lambda each: (-each.for_inputs - each.for_launch, each.name))
 
 
-def _own_times(work: Sequence[Slice]) -> list[tuple[Slice, float]]:
+def _own_times(work: Sequence[TimelineSlice]) -> list[tuple[TimelineSlice, float]]:
     """Return each piece of work with its duration, less that of what ran inside it."""
     ordered = sorted(work, key=lambda each: (each.track, each.begin, -each.end))
     own = [each.duration for each in ordered]
@@ -177,12 +179,12 @@ def _own_times(work: Sequence[Slice]) -> list[tuple[Slice, float]]:
     return [*zip(ordered, own, strict=True)]
 
 
-def _holds(outer: Slice, inner: Slice) -> bool:
+def _holds(outer: TimelineSlice, inner: TimelineSlice) -> bool:
     return outer.track == inner.track and inner.end <= outer.end
 
 
-def _tracks(timeline: Timeline, span: float) -> Iterable[TrackUse]:
-    on: dict[Track, list[Slice]] = defaultdict(list)
+def _tracks(timeline: TimelineFile, span: float) -> Iterable[TrackUse]:
+    on: dict[Track, list[TimelineSlice]] = defaultdict(list)
     for each in timeline.slices:
         if each.category != READY:
             on[each.track].append(each)
@@ -192,7 +194,7 @@ def _tracks(timeline: Timeline, span: float) -> Iterable[TrackUse]:
         yield TrackUse(name, len(on[track]), busy, 1 - busy / span if span else 0.0)
 
 
-def _covered(slices: Sequence[Slice]) -> float:
+def _covered(slices: Sequence[TimelineSlice]) -> float:
     """Return the time in which at least one of them ran; they come in order of begin."""
     total, until = 0.0, float("-inf")
     for each in slices:
@@ -201,25 +203,27 @@ def _covered(slices: Sequence[Slice]) -> float:
     return total
 
 
-def _bars(sizes: Sequence[int]) -> list[Bar]:
+def _bars(sizes: Sequence[int]) -> list[BatchSizeBar]:
     """Return a histogram whose bars hold 1, 2, 3 to 4, 5 to 8, ... operators."""
     counts: dict[int, int] = defaultdict(int)
     for size in sizes:
         counts[(size - 1).bit_length()] += 1
     return [
-        Bar((1 << power >> 1) + 1 if power else 1, 1 << power, counts[power])
+        BatchSizeBar((1 << power >> 1) + 1 if power else 1, 1 << power, counts[power])
         for power in range(max(counts, default=-1) + 1)
     ]
 
 
-def _apart(work: Sequence[Slice]) -> list[Apart]:
+def _apart(work: Sequence[TimelineSlice]) -> list[SplitBatches]:
     """Return why batches were not one with earlier ones, the most frequent reason first."""
     counts = Counter((each.name, each.apart) for each in work if each.apart)
-    found = [Apart(name, reason, launches) for (name, reason), launches in counts.items()]
+    found = [SplitBatches(name, reason, launches) for (name, reason), launches in counts.items()]
     return sorted(found, key=lambda each: (-each.launches, each.name, each.reason))
 
 
-def _links(work: Sequence[Slice], pushes: Sequence[Slice]) -> list[Link]:
+def _links(
+    work: Sequence[TimelineSlice], pushes: Sequence[TimelineSlice]
+) -> list[CriticalPathLink]:
     """Return the critical path; operators are numbered in the order of their pushes."""
     ran = {number: each for each in work for number in each.operators}
     needs = {number: push.inputs for push in pushes for number in push.operators}
@@ -242,5 +246,5 @@ def _links(work: Sequence[Slice], pushes: Sequence[Slice]) -> list[Link]:
     links = []
     for name, same in groupby(launches, key=lambda each: each.name):
         times = [each.duration for each in same]
-        links.append(Link(name, len(times), sum(times)))
+        links.append(CriticalPathLink(name, len(times), sum(times)))
     return links

@@ -20,7 +20,7 @@ The numbers are little-endian:
 | | the code |
 | 32 | SHA-256 of all before |
 
->>> entry = Entry(bytes(32), bytes(32), b"\xc3", (0,), level=2)
+>>> entry = CacheEntry(bytes(32), bytes(32), b"\xc3", (0,), level=2)
 >>> len(packed(entry))
 145
 """
@@ -42,7 +42,7 @@ Doubt = _native.Doubt
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """A compiled kernel, and what it was compiled of."""
 
     key: bytes
@@ -55,7 +55,7 @@ class Entry:
     note: str = ""
 
 
-def packed(entry: Entry) -> bytes:
+def packed(entry: CacheEntry) -> bytes:
     """Return the bytes of a file."""
     note = entry.note.encode()[: _native.LONGEST_NOTE]
     head = HEAD.pack(

@@ -5,7 +5,7 @@ runs at a time; nobody need wait for it. Who presses Ctrl-C while waiting is fre
 goes on to its end, and who asks for the same meanwhile waits for that. A fork waits for it too: a
 child finds nothing half made. The interpreter does not end before.
 
->>> background = Background()
+>>> background = CompileThread()
 >>> background.run("sum", lambda: 1 + 2)
 3
 """
@@ -25,14 +25,14 @@ PATIENCE = 0.1
 """Seconds after which who waits looks whether there is still a thread that works."""
 
 
-class Background(Generic[Result]):
+class CompileThread(Generic[Result]):
     """Pieces of work by name, one after another."""
 
     def __init__(self) -> None:
         # Held while a function runs: protects what the functions change.
         self._lock = fork_safe_lock.lock()
         # No lock: each use of it is one call, whole under the GIL.
-        self._begun: dict[Hashable, _Work[Result]] = {}
+        self._begun: dict[Hashable, _CompileTask[Result]] = {}
 
     def run(self, name: Hashable, function: Callable[[], Result]) -> Result:
         """Return what a function returns, or what that of this name returns which runs already.
@@ -41,7 +41,7 @@ class Background(Generic[Result]):
         """
         if _is_left_over():
             time.sleep(PATIENCE)
-        own = _Work(self._lock, self._begun, name, function)
+        own = _CompileTask(self._lock, self._begun, name, function)
         work = self._begun.setdefault(name, own)
         if work is own:
             try:
@@ -72,7 +72,7 @@ class Background(Generic[Result]):
         """
         if _is_left_over() or self.busy():
             return False
-        work = _Work(self._lock, self._begun, name, function)
+        work = _CompileTask(self._lock, self._begun, name, function)
         self._begun[name] = work
         try:
             work.start()
@@ -89,13 +89,13 @@ def _is_left_over() -> bool:
     return threading.current_thread().daemon and not threading.main_thread().is_alive()
 
 
-class _Work(threading.Thread, Generic[Result]):
+class _CompileTask(threading.Thread, Generic[Result]):
     """One function on its thread, and those who wait for it."""
 
     def __init__(
         self,
         lock: threading.RLock,
-        begun: dict[Hashable, _Work[Result]],
+        begun: dict[Hashable, _CompileTask[Result]],
         name: Hashable,
         function: Callable[[], Result],
     ) -> None:

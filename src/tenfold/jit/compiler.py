@@ -1,7 +1,7 @@
 r"""Compiling: the text of a kernel as machine code.
 
 Takes LLVM IR, the processor by its name in the settings and how much LLVM is to optimise, hands on
-an Image. LLVM is loaded when the first text is compiled, and by nobody else.
+an ObjectImage. LLVM is loaded when the first text is compiled, and by nobody else.
 
 >>> text = "define i64 @kernel() {\n  ret i64 3\n}"
 >>> sorted(compiled(text, "native", 0).places)
@@ -14,7 +14,7 @@ from typing import Any
 
 from tenfold.errors import CompileError
 from tenfold.jit import llvm_bindings
-from tenfold.jit.object_image import Image, Unlinkable, link
+from tenfold.jit.object_image import ObjectImage, Unlinkable, link
 
 REFUSED = ("avx512bf16", "avx512fp16")
 """Features of a processor that kernels must not use: the conversion of the one flushes subnormals,
@@ -25,7 +25,7 @@ the arithmetic of the other rounds differently."""
 _machines: dict[tuple[str, int], Any] = {}
 
 
-def compiled(text: str, cpu: str, level: int) -> Image:
+def compiled(text: str, cpu: str, level: int) -> ObjectImage:
     """Compile a text. Raises CompileError when LLVM refuses it."""
     try:
         return link(llvm_bindings.emitted(text, _machine(cpu, level)))

@@ -11,8 +11,8 @@ file, which the system takes back when it dies, so nobody else's number of a pro
 >>> import tempfile
 >>> from pathlib import Path
 >>> with tempfile.TemporaryDirectory() as name:
-...     store = Store(Path(name), 1 << 20)
-...     store.put(Entry(bytes(32), bytes(32), b"\xc3", (0,), level=2))
+...     store = DiskCache(Path(name), 1 << 20)
+...     store.put(CacheEntry(bytes(32), bytes(32), b"\xc3", (0,), level=2))
 ...     len(store.load(bytes(32), bytes(32), functions=1))
 True
 1
@@ -32,7 +32,7 @@ from typing import NamedTuple
 from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.jit.atomic_write import tidy, written
-from tenfold.jit.cache_entry import LARGEST, Doubt, Entry, packed
+from tenfold.jit.cache_entry import LARGEST, CacheEntry, Doubt, packed
 from tenfold.jit.log_once import complain
 
 ROOM = "kernels"
@@ -46,11 +46,11 @@ REFUSING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
 """Why nothing can be kept in some places, such as containers, and nothing is wrong."""
 
 
-class Unusable(Exception):
+class UnusableDirectory(Exception):
     """The directory cannot be used; the text says why."""
 
 
-class File(NamedTuple):
+class CacheFile(NamedTuple):
     """An entry's file: its name, the bytes that it takes, and when it was used."""
 
     name: str
@@ -63,7 +63,7 @@ _tidied: set[Path] = set()
 
 
 @dataclass(frozen=True)
-class Store:
+class DiskCache:
     """The entries below a directory, which may take so many bytes."""
 
     base: Path
@@ -87,7 +87,7 @@ class Store:
                 return _native.load_entry(directory, key, environment, functions, user)
         except FileNotFoundError:
             pass
-        except Unusable as error:
+        except UnusableDirectory as error:
             complain(str(error), once=True)
         except Doubt as doubt:
             complain(f"{self.place / key.hex()} is not used: {doubt}")
@@ -99,7 +99,7 @@ class Store:
         """Whether there is a file of a key, whatever it is."""
         return (self.place / key.hex()).is_file()
 
-    def put(self, entry: Entry) -> bool:
+    def put(self, entry: CacheEntry) -> bool:
         """Keep an entry; False where that is not possible."""
         data = packed(entry)
         if len(data) > min(LARGEST, self.limit):
@@ -111,7 +111,7 @@ class Store:
                     return False
                 if entry.key[0] < SWEPT:
                     self._sweep(directory)
-        except Unusable as error:
+        except UnusableDirectory as error:
             complain(str(error), once=True)
             return False
         except OSError as error:
@@ -120,21 +120,23 @@ class Store:
             return False
         return True
 
-    def files(self) -> list[File]:
-        """Return what there is, last used first. Raises Unusable, OSError."""
+    def files(self) -> list[CacheFile]:
+        """Return what there is, last used first. Raises UnusableDirectory, OSError."""
         try:
             with self._directory() as directory:
                 return sorted(_files(directory), key=lambda file: -file.used)
         except FileNotFoundError:
             return []
 
-    def read(self, name: str) -> Entry:
-        """Return the entry in a file, whatever it was made for. Raises Doubt, Unusable, OSError."""
+    def read(self, name: str) -> CacheEntry:
+        """Return the entry in a file, whatever it was made for. Raises Doubt, UnusableDirectory,
+        OSError.
+        """
         with self._directory() as directory:
-            return Entry(*_native.read_entry(directory, name, os.geteuid()))
+            return CacheEntry(*_native.read_entry(directory, name, os.geteuid()))
 
     def remove(self, names: list[str]) -> int:
-        """Remove files; return how many were there. Raises Unusable, OSError."""
+        """Remove files; return how many were there. Raises UnusableDirectory, OSError."""
         removed = 0
         with self._directory() as directory:
             for name in names:
@@ -144,7 +146,7 @@ class Store:
         return removed
 
     def clear(self) -> int:
-        """Remove every entry; return how many there were. Raises Unusable, OSError."""
+        """Remove every entry; return how many there were. Raises UnusableDirectory, OSError."""
         removed = self.remove([file.name for file in self.files()])
         with suppress(FileNotFoundError), self._directory() as directory:
             tidy(directory)
@@ -156,19 +158,21 @@ class Store:
             return
         self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.base.stat().st_uid != os.geteuid():
-            raise Unusable(f"kernels are not kept in {self.base}: it belongs to another user")
+            raise UnusableDirectory(
+                f"kernels are not kept in {self.base}: it belongs to another user"
+            )
         self.place.mkdir(mode=0o700, exist_ok=True)
 
     @contextmanager
     def _directory(self) -> Iterator[int]:
-        """Open the directory. Raises Unusable, FileNotFoundError."""
+        """Open the directory. Raises UnusableDirectory, FileNotFoundError."""
         try:
             directory = _native.open_directory(os.fsencode(self.place), os.geteuid())
         except FileNotFoundError:
             raise
         except (Doubt, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise Unusable(f"kernels in {self.place} are not used: {why}") from error
+            raise UnusableDirectory(f"kernels in {self.place} are not used: {why}") from error
         try:
             yield directory
         finally:
@@ -188,9 +192,9 @@ class Store:
                 return
 
 
-def _files(directory: int) -> list[File]:
+def _files(directory: int) -> list[CacheFile]:
     """The entries, by their names."""
-    found: list[File] = []
+    found: list[CacheFile] = []
     with os.scandir(directory) as listed:
         for each in listed:
             if len(each.name) != 64 or not set(each.name) <= HEXADECIMAL:
@@ -200,5 +204,5 @@ def _files(directory: int) -> list[File]:
             with suppress(FileNotFoundError):
                 facts = each.stat(follow_symlinks=False)
                 size = max(facts.st_size, facts.st_blocks * 512)
-                found.append(File(each.name, size, facts.st_mtime))
+                found.append(CacheFile(each.name, size, facts.st_mtime))
     return found

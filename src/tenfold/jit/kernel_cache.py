@@ -18,10 +18,10 @@ from pathlib import Path
 
 from tenfold._native import EntryPoint
 from tenfold.caches import remembered
-from tenfold.jit.cache_entry import Entry
-from tenfold.jit.disk_cache import Store
+from tenfold.jit.cache_entry import CacheEntry
+from tenfold.jit.disk_cache import DiskCache
 from tenfold.jit.log_once import complain
-from tenfold.jit.object_image import Image
+from tenfold.jit.object_image import ObjectImage
 from tenfold.jit.target_key import environment, key_of
 from tenfold.settings import get
 
@@ -30,11 +30,11 @@ PLACES = 16
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedKernels:
     """The entries of one kernel, at any level of optimisation; without a store there are none."""
 
     text: str
-    store: Store | None
+    store: DiskCache | None
     environment: bytes
 
     def loaded(self, level: int, functions: int) -> list[EntryPoint] | None:
@@ -53,28 +53,28 @@ class Kept:
         return self.store.has(key_of(self.text, level, self.environment))
 
     def keep(
-        self, level: int, image: Image, functions: tuple[str, ...], seconds: float, note: str
+        self, level: int, image: ObjectImage, functions: tuple[str, ...], seconds: float, note: str
     ) -> bool:
         """Leave machine code for later processes; whether that was possible."""
         if self.store is None:
             return False
         key = key_of(self.text, level, self.environment)
         places = tuple(image.places[name] for name in functions)
-        entry = Entry(key, self.environment, image.code, places, level, seconds, note)
+        entry = CacheEntry(key, self.environment, image.code, places, level, seconds, note)
         return self.store.put(entry)
 
 
-def kept_at(text: str, cpu: str) -> Kept:
+def kept_at(text: str, cpu: str) -> CachedKernels:
     """Return what is kept of a kernel under the settings in force."""
     found = store()
     try:
-        return Kept(text, found, environment(cpu) if found is not None else b"")
+        return CachedKernels(text, found, environment(cpu) if found is not None else b"")
     except OSError as error:
         complain(f"kernels are not kept: llvmlite is not as expected, {error}", once=True)
-        return Kept(text, None, b"")
+        return CachedKernels(text, None, b"")
 
 
-def store() -> Store | None:
+def store() -> DiskCache | None:
     """Return the store under the settings in force; None where it is off or has no place."""
     if not get("cache"):
         return None
@@ -85,16 +85,16 @@ def store() -> Store | None:
 
 
 @remembered("directories of kernels that are named", PLACES)
-def _store_in(named: str, limit: int) -> Store:
-    return Store(Path(named), limit << 20)
+def _store_in(named: str, limit: int) -> DiskCache:
+    return DiskCache(Path(named), limit << 20)
 
 
 # Where homes are is asked once: every kernel asks for the store. The arguments are what
 # `directory` goes by: others, another place.
 @remembered("usual directories of kernels", PLACES)
-def _usual_store(caches: str, home: str | None, limit: int) -> Store | None:  # noqa: ARG001
+def _usual_store(caches: str, home: str | None, limit: int) -> DiskCache | None:  # noqa: ARG001
     place = directory()
-    return None if place is None else Store(place, limit << 20)
+    return None if place is None else DiskCache(place, limit << 20)
 
 
 def directory() -> Path | None:

@@ -5,7 +5,7 @@ its supplement for AMD64, chapter 4), hands on its code and constants side by si
 distance between them filled in. A kernel calls nothing and holds no address, so nothing is left to
 do when it is loaded; an object that asks for more is refused.
 
->>> Image(b"\xc3", {"kernel": 0}).places["kernel"]
+>>> ObjectImage(b"\xc3", {"kernel": 0}).places["kernel"]
 0
 """
 
@@ -32,14 +32,14 @@ class Unlinkable(Exception):
 
 
 @dataclass(frozen=True)
-class Image:
+class ObjectImage:
     """Machine code that runs at any address divisible by 4096; where its functions begin."""
 
     code: bytes
     places: dict[str, int]
 
 
-class Section(NamedTuple):
+class ElfSection(NamedTuple):
     """A header in an ELF object, its fields in their order."""
 
     name: int
@@ -54,7 +54,7 @@ class Section(NamedTuple):
     entry: int
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     """An entry of the table of symbols."""
 
     name: bytes
@@ -64,7 +64,7 @@ class Symbol(NamedTuple):
     value: int
 
 
-def link(binary: bytes) -> Image:
+def link(binary: bytes) -> ObjectImage:
     """Return the code of an object. Raises Unlinkable."""
     sections = _sections(binary)
     names = _names(binary, sections)
@@ -82,17 +82,17 @@ def link(binary: bytes) -> Image:
         for symbol in symbols
         if symbol.seen and symbol.section in begins
     }
-    return Image(bytes(code), places)
+    return ObjectImage(bytes(code), places)
 
 
-def _sections(binary: bytes) -> list[Section]:
+def _sections(binary: bytes) -> list[ElfSection]:
     (first,) = struct.unpack_from("<Q", binary, 40)
     (count,) = struct.unpack_from("<H", binary, 60)
     form = struct.Struct("<IIQQQQIIQQ")
-    return [Section(*form.unpack_from(binary, first + number * 64)) for number in range(count)]
+    return [ElfSection(*form.unpack_from(binary, first + number * 64)) for number in range(count)]
 
 
-def _names(binary: bytes, sections: list[Section]) -> list[bytes]:
+def _names(binary: bytes, sections: list[ElfSection]) -> list[bytes]:
     (number,) = struct.unpack_from("<H", binary, 62)
     return [_word(binary, sections[number].offset + section.name) for section in sections]
 
@@ -101,7 +101,7 @@ def _word(binary: bytes, begin: int) -> bytes:
     return binary[begin : binary.index(b"\0", begin)]
 
 
-def _laid_out(sections: list[Section], names: list[bytes]) -> tuple[dict[int, int], int]:
+def _laid_out(sections: list[ElfSection], names: list[bytes]) -> tuple[dict[int, int], int]:
     """Where each section begins in the image, and the image's length."""
     begins: dict[int, int] = {}
     length = 0
@@ -118,24 +118,24 @@ def _laid_out(sections: list[Section], names: list[bytes]) -> tuple[dict[int, in
     return begins, length
 
 
-def _symbols(binary: bytes, sections: list[Section]) -> list[Symbol]:
-    found: list[Symbol] = []
+def _symbols(binary: bytes, sections: list[ElfSection]) -> list[ElfSymbol]:
+    found: list[ElfSymbol] = []
     for section in sections:
         if section.type != SYMBOLS:
             continue
         words = sections[section.link].offset
         for at in range(section.offset, section.offset + section.size, 24):
             name, kind, _, inside, value, _ = struct.unpack_from("<IBBHQQ", binary, at)
-            found.append(Symbol(_word(binary, words + name), kind >> 4 != 0, inside, value))
+            found.append(ElfSymbol(_word(binary, words + name), kind >> 4 != 0, inside, value))
     return found
 
 
 def _relocate(
     binary: bytes,
-    section: Section,
+    section: ElfSection,
     code: bytearray,
     begins: dict[int, int],
-    symbols: list[Symbol],
+    symbols: list[ElfSymbol],
 ) -> None:
     """Fill in the distances of one section: AMD64 supplement, 4.4, S + A - P."""
     for at in range(section.offset, section.offset + section.size, 24):

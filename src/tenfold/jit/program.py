@@ -13,21 +13,21 @@ from dataclasses import dataclass
 
 from tenfold import _native
 from tenfold._native import EntryPoint
-from tenfold.caches import Recent, join
-from tenfold.codegen.lapack.driver_call import LibraryCall
+from tenfold.caches import LruCache, join
+from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.codegen.llvm.module_emitter import render
 from tenfold.codegen.llvm.verify_alignment import verify_alignment
 from tenfold.core.loop_ir import Kernel
 from tenfold.errors import CompileError
 from tenfold.jit import fork_safe_lock
-from tenfold.jit.compile_thread import Background
+from tenfold.jit.compile_thread import CompileThread
 from tenfold.jit.compiler import compiled
-from tenfold.jit.kernel_cache import Kept, kept_at
-from tenfold.jit.object_image import Image
+from tenfold.jit.kernel_cache import CachedKernels, kept_at
+from tenfold.jit.object_image import ObjectImage
 from tenfold.runtime.blas.product_dispatch import ProductKernel
 from tenfold.runtime.timeline import debug
-from tenfold.schedule.generic_elementwise import Loop
-from tenfold.schedule.generic_reduction import FoldLoop
+from tenfold.schedule.generic_elementwise import GenericElementwise
+from tenfold.schedule.generic_reduction import GenericReduction
 from tenfold.schedule.verify import verifies, verify_kernel
 from tenfold.settings import CPU_LEVELS, get
 
@@ -44,7 +44,7 @@ class Program:
     """What does the same as `kernel`, one after the other, for many threads."""
 
 
-Source = Kernel | Loop | FoldLoop | ProductKernel | LibraryCall
+Source = Kernel | GenericElementwise | GenericReduction | ProductKernel | LapackCall
 
 WORTH_OPTIMISING = 1 << 14
 """Elements of one launch from which a kernel is compiled with optimisation at once."""
@@ -65,7 +65,7 @@ MOST_PROGRAMS = 4096
 
 
 @dataclass
-class Quick:
+class QuickProgram:
     """What was compiled quickly, and how often it was launched."""
 
     program: Program
@@ -83,9 +83,9 @@ class Programs:
     def __init__(self) -> None:
         self._lock = fork_safe_lock.lock()  # protects the counts of uses
         # It compiles one kernel at a time; those of other Programs wait at LLVM's own lock.
-        self._background: Background[Program] = Background()
-        self.quick: Recent[tuple[Source, str], Quick] = Recent(MOST_PROGRAMS)
-        self.optimised: Recent[tuple[Source, str], Program] = Recent(MOST_PROGRAMS)
+        self._background: CompileThread[Program] = CompileThread()
+        self.quick: LruCache[tuple[Source, str], QuickProgram] = LruCache(MOST_PROGRAMS)
+        self.optimised: LruCache[tuple[Source, str], Program] = LruCache(MOST_PROGRAMS)
 
     def of(self, kernel: Source, elements: int, tier: str, cpu: str) -> Program:
         """Return the program of a kernel for a launch of so many elements, on one processor."""
@@ -145,7 +145,7 @@ class Programs:
         """Wait until no kernel is being compiled in the background."""
         self._background.wait_idle()
 
-    def _count(self, quick: Quick) -> None:
+    def _count(self, quick: QuickProgram) -> None:
         with self._lock:
             quick.uses += 1
 
@@ -174,7 +174,7 @@ class Programs:
         debug(1, f"compiled {named(kernel)} in {program.seconds * 1e3:.1f} ms")
         return program
 
-    def _better(self, kernel: Source, cpu: str, quick: Quick) -> Program | None:
+    def _better(self, kernel: Source, cpu: str, quick: QuickProgram) -> Program | None:
         """Return the optimised program of a kernel from disk; else have it compiled while others
         use what there is.
         """
@@ -192,12 +192,14 @@ class Programs:
             quick.asked += 1
         return None
 
-    def _compiling(self, kernel: Source, cpu: str, kept: Kept, level: int) -> Callable[[], Program]:
+    def _compiling(
+        self, kernel: Source, cpu: str, kept: CachedKernels, level: int
+    ) -> Callable[[], Program]:
         """Return what renders and compiles a kernel and keeps its program, here and on disk."""
         begun, functions, text = time.perf_counter(), functions_of(kernel), source_of(kernel, cpu)
         debug(4, text)
         if verifies():
-            if isinstance(kernel, (Kernel, Loop, FoldLoop)):
+            if isinstance(kernel, (Kernel, GenericElementwise, GenericReduction)):
                 verify_kernel(kernel if isinstance(kernel, Kernel) else kernel.kernel)
             verify_alignment(text)
 
@@ -210,7 +212,7 @@ class Programs:
 
         return made
 
-    def there(self, loop: Loop, cpu: str) -> Program | None:
+    def there(self, loop: GenericElementwise, cpu: str) -> Program | None:
         """Return the program of a loop, an optimised one rather than another, if one is in memory
         or on disk.
         """
@@ -221,7 +223,7 @@ class Programs:
         return quick.program if quick else self._left(loop, cpu, kept_at(loop.text, cpu), levels)
 
     def _left(
-        self, kernel: Source, cpu: str, kept: Kept, levels: tuple[int, ...]
+        self, kernel: Source, cpu: str, kept: CachedKernels, levels: tuple[int, ...]
     ) -> Program | None:
         """Load what an earlier process has left of a kernel, at the first of these levels."""
         begun, functions = time.perf_counter(), functions_of(kernel)
@@ -237,7 +239,7 @@ class Programs:
         """Keep the first program: of two threads that load one, both get that."""
         if level == OPTIMISED:
             return self.optimised.setdefault((kernel, cpu), program)
-        return self.quick.setdefault((kernel, cpu), Quick(program)).program
+        return self.quick.setdefault((kernel, cpu), QuickProgram(program)).program
 
 
 def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
@@ -245,7 +247,7 @@ def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
     return (OPTIMISED, QUICK) if or_better else (level,)
 
 
-def _loaded(image: Image, functions: tuple[str, ...]) -> list[EntryPoint]:
+def _loaded(image: ObjectImage, functions: tuple[str, ...]) -> list[EntryPoint]:
     """Copy code to where it can be run; its functions, none where there is no memory for it."""
     return _native.load_code(image.code, [image.places[name] for name in functions])
 
@@ -273,7 +275,7 @@ def functions_of(kernel: Source) -> tuple[str, ...]:
 
 def named(kernel: Source) -> str:
     """Return what a kernel is called in a line of text."""
-    if isinstance(kernel, (Loop, FoldLoop)):
+    if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return f"a loop of {kernel.op.name}"
     if isinstance(kernel, Kernel):
         return f"a {kernel.traversal} kernel"
@@ -282,7 +284,7 @@ def named(kernel: Source) -> str:
 
 def described(kernel: Source) -> str:
     """Return what a kernel computes, in words for a list."""
-    if isinstance(kernel, (Loop, FoldLoop)):
+    if isinstance(kernel, (GenericElementwise, GenericReduction)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return named(kernel)
@@ -340,14 +342,14 @@ def told(kernel: Source) -> str:
     """Return what tells a kernel from others as long as nobody changes how it is rendered; to
     render one takes a hundred times as long.
     """
-    if isinstance(kernel, (Loop, FoldLoop)):
+    if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return str(kernel)
     return repr(kernel) if isinstance(kernel, Kernel) else kernel.text()
 
 
 def source_of(kernel: Source, cpu: str | None = None) -> str:
     """Return a kernel's source text, as it is compiled for a processor or that of the options."""
-    if isinstance(kernel, (Loop, FoldLoop)):
+    if isinstance(kernel, (GenericElementwise, GenericReduction)):
         kernel = kernel.kernel
     if not isinstance(kernel, Kernel):
         return kernel.text()

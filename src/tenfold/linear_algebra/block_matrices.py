@@ -26,7 +26,7 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.create import full
 from tenfold.ops.joining import concat
 from tenfold.ops.linalg import solve
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import taken
 
@@ -34,17 +34,17 @@ x, y = variables("x y")
 MOST = 64
 """The blocks of a matrix that is taken apart."""
 
-Grid = list[list[Term]]
+Grid = list[list[NodeView]]
 """Blocks that lie side by side, line by line: rows of them, or columns."""
 
 
-def _joined_of(term: Term, axis: int) -> list[Term]:
+def _joined_of(term: NodeView, axis: int) -> list[NodeView]:
     """What was joined along an axis; the term itself where nothing was."""
     parts = term.inputs if term.op is concat and term.params == (axis,) else ()
     return list(parts) or [term]
 
 
-def _grid(matrix: Term, axis: int) -> Grid | None:
+def _grid(matrix: NodeView, axis: int) -> Grid | None:
     """The blocks of a matrix, by lines that were joined along an axis; None where none is 0."""
     if len(matrix.shape) != 2 or matrix.op is not concat:
         return None
@@ -61,15 +61,15 @@ def _grid(matrix: Term, axis: int) -> Grid | None:
     return grid if plain and some else None
 
 
-def _is_zero(term: Term) -> bool:
+def _is_zero(term: NodeView) -> bool:
     return term.op is full and term.params[1] == 0
 
 
-def _lengths(line: Sequence[Term], axis: int) -> list[int]:
+def _lengths(line: Sequence[NodeView], axis: int) -> list[int]:
     return [cell.shape[axis] for cell in line]
 
 
-def _between(match: Match, term: Term, axis: int, first: int, last: int) -> Term:
+def _between(match: Match, term: NodeView, axis: int, first: int, last: int) -> NodeView:
     """Rows, or columns, of a matrix; elements of a vector."""
     axis = min(axis, len(term.shape) - 1)
     if term.op is concat:
@@ -81,7 +81,9 @@ def _between(match: Match, term: Term, axis: int, first: int, last: int) -> Term
     return taken(match, term, tuple(picks))
 
 
-def _parts_between(match: Match, term: Term, axis: int, first: int, last: int) -> list[Term] | None:
+def _parts_between(
+    match: Match, term: NodeView, axis: int, first: int, last: int
+) -> list[NodeView] | None:
     """Of what was joined what lies there, where that is whole blocks; None where blocks are cut."""
     if term.params != (axis,):
         joined = all(each.op is concat and each.params == (axis,) for each in term.inputs)
@@ -95,13 +97,13 @@ def _parts_between(match: Match, term: Term, axis: int, first: int, last: int) -
     return [term.inputs[at] for at in there]
 
 
-def _zeros(match: Match, shape: tuple[int, ...]) -> Term:
+def _zeros(match: Match, shape: tuple[int, ...]) -> NodeView:
     root = match.root.type
     zero = {"i": 0, "u": 0, "f": 0.0, "c": 0j}[kind_of(root.dtype)]
     return match.make(full, params=(shape, zero, root.dtype, root.device))
 
 
-def _product(match: Match, grid: Grid, other: Term, *, before: bool) -> Term | None:
+def _product(match: Match, grid: Grid, other: NodeView, *, before: bool) -> NodeView | None:
     """Each line of blocks times the parts of the other matrix that it meets."""
     root = match.root
     if other.dtype != root.dtype or len(other.shape) > 2:
@@ -114,7 +116,7 @@ def _product(match: Match, grid: Grid, other: Term, *, before: bool) -> Term | N
     return strips[0] if len(strips) == 1 else match.make(concat, *strips, params=(axis,))
 
 
-def _strip(match: Match, line: list[Term], other: Term, *, before: bool) -> Term:
+def _strip(match: Match, line: list[NodeView], other: NodeView, *, before: bool) -> NodeView:
     """One line of blocks times another matrix, or that times the line."""
     inner = 1 if before else 0
     ends = pairwise(accumulate(_lengths(line, inner), initial=0))
@@ -131,19 +133,19 @@ def _strip(match: Match, line: list[Term], other: Term, *, before: bool) -> Term
     return _zeros(match, (length, *others) if before else (*others, length))
 
 
-def _blocks_times(match: Match) -> Term | None:
+def _blocks_times(match: Match) -> NodeView | None:
     blocks, other = match.root.inputs
     grid = _grid(blocks, 0)
     return None if grid is None else _product(match, grid, other, before=True)
 
 
-def _times_blocks(match: Match) -> Term | None:
+def _times_blocks(match: Match) -> NodeView | None:
     other, blocks = match.root.inputs
     grid = _grid(blocks, 1)
     return None if grid is None else _product(match, grid, other, before=False)
 
 
-def _solve(match: Match) -> Term | None:
+def _solve(match: Match) -> NodeView | None:
     """One solve for each block of a diagonal of them, and substitution where there are others on
     one side of it.
     """
@@ -160,7 +162,7 @@ def _solve(match: Match) -> Term | None:
     if order is None:
         return None
     ends = list(pairwise(accumulate(rows, initial=0)))
-    found: dict[int, Term] = {}
+    found: dict[int, NodeView] = {}
     for at in order:
         part = _between(match, right, 0, *ends[at])
         for other, known in found.items():

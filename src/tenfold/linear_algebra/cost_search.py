@@ -6,8 +6,8 @@ itself, where that is cheaper. Small sums are searched as a whole, larger ones u
 letters have been looked at; then what promises most of those is followed.
 
 >>> from tenfold.linear_algebra.matrix_polynomial import ONE
->>> a, b, c = (Letter((number, "N"), 8, 8) for number in range(3))
->>> cost, words = best((Word(ONE, (a, b)), Word(ONE, (a, c))))
+>>> a, b, c = (MatrixFactor((number, "N"), 8, 8) for number in range(3))
+>>> cost, words = best((Monomial(ONE, (a, b)), Monomial(ONE, (a, c))))
 >>> cost.multiply_adds, [[letter.name for letter in word.letters] for word in words]
 (512, [[(0, 'N'), None]])
 >>> [[letter.name for letter in word.letters] for word in words[0].letters[1].words]
@@ -24,7 +24,13 @@ from typing import NamedTuple
 
 from tenfold.caches import remembered
 from tenfold.linear_algebra.chain_order import NONE, chain
-from tenfold.linear_algebra.matrix_polynomial import Coefficient, Letter, Word, paired, sum_of
+from tenfold.linear_algebra.matrix_polynomial import (
+    Coefficient,
+    MatrixFactor,
+    Monomial,
+    paired,
+    sum_of,
+)
 
 EFFORT = 100
 """The letters of sums that are looked at before a search follows only what promises most."""
@@ -43,34 +49,34 @@ class Cost(NamedTuple):
 
 
 @remembered("factored sums", 256)
-def best(words: tuple[Word, ...], *, halves: bool = True) -> tuple[Cost, tuple[Word, ...]]:
+def best(words: tuple[Monomial, ...], *, halves: bool = True) -> tuple[Cost, tuple[Monomial, ...]]:
     """Return the least cost that was found, and the words that have it; with `halves` half of a
     product counts where the other half is known.
     """
-    search = _Search(halves)
+    search = _CostSearch(halves)
     cost, found = search.of(search.entered(words))
     return cost, search.written(found)
 
 
-class _Letter:
+class _SearchFactor:
     """A letter of a search, and the words of one that is a sum. Equal ones are one object: they
     compare and hash at once, however deep their sums are.
     """
 
     __slots__ = ("letter", "number", "words")
 
-    def __init__(self, letter: Letter, words: _Words) -> None:
+    def __init__(self, letter: MatrixFactor, words: _Words) -> None:
         self.letter, self.words = letter, words
         self.number = hash((letter.name[0] if letter.name else -len(words),))
         """The same for a letter and its transpose; few others have it, nor sums of it."""
 
 
-class _Word:
+class _SearchMonomial:
     """A word of a search, one object as its letters are."""
 
     __slots__ = ("coefficient", "cost", "likeness", "lines", "sums")
 
-    def __init__(self, coefficient: Coefficient, letters: tuple[_Letter, ...]) -> None:
+    def __init__(self, coefficient: Coefficient, letters: tuple[_SearchFactor, ...]) -> None:
         self.coefficient = coefficient
         self.lines = letters, letters[::-1]
         """The letters from the beginning, and from the end."""
@@ -87,25 +93,25 @@ class _Word:
         return beside or any(each.letter.triangular for each in letters)
 
     @property
-    def word(self) -> Word:
+    def word(self) -> Monomial:
         """The word as it was written, or made of others."""
-        return Word(self.coefficient, tuple([each.letter for each in self.lines[0]]))
+        return Monomial(self.coefficient, tuple([each.letter for each in self.lines[0]]))
 
 
-_Words = tuple[_Word, ...]
+_Words = tuple[_SearchMonomial, ...]
 
 
-class _Search:
+class _CostSearch:
     """One search: what is known of the sums that have been looked at."""
 
     def __init__(self, halves: bool) -> None:
         self.halves = halves
         self.sums: dict[_Words, tuple[Cost, _Words]] = {}
-        self.letters: dict[Letter | _Words, _Letter] = {}
-        self.words: dict[tuple[Coefficient, tuple[_Letter, ...]], _Word] = {}
+        self.letters: dict[MatrixFactor | _Words, _SearchFactor] = {}
+        self.words: dict[tuple[Coefficient, tuple[_SearchFactor, ...]], _SearchMonomial] = {}
         self.left = EFFORT
 
-    def entered(self, words: Sequence[Word]) -> _Words:
+    def entered(self, words: Sequence[Monomial]) -> _Words:
         """Return words as those of this search."""
         return tuple(
             [
@@ -114,21 +120,27 @@ class _Search:
             ]
         )
 
-    def _letter(self, letter: Letter) -> _Letter:
+    def _letter(self, letter: MatrixFactor) -> _SearchFactor:
         if letter.words:
             return self._sum(self.entered(letter.words))
-        return self.letters.get(letter) or self.letters.setdefault(letter, _Letter(letter, ()))
+        return self.letters.get(letter) or self.letters.setdefault(
+            letter, _SearchFactor(letter, ())
+        )
 
-    def _sum(self, words: _Words) -> _Letter:
+    def _sum(self, words: _Words) -> _SearchFactor:
         found = self.letters.get(words)
         if found is None:
             letter = sum_of(tuple([each.word for each in words]))
-            found = self.letters[words] = _Letter(letter, words)
+            found = self.letters[words] = _SearchFactor(letter, words)
         return found
 
-    def _word(self, coefficient: Coefficient, letters: tuple[_Letter, ...]) -> _Word:
+    def _word(
+        self, coefficient: Coefficient, letters: tuple[_SearchFactor, ...]
+    ) -> _SearchMonomial:
         key = coefficient, letters
-        return self.words.get(key) or self.words.setdefault(key, _Word(coefficient, letters))
+        return self.words.get(key) or self.words.setdefault(
+            key, _SearchMonomial(coefficient, letters)
+        )
 
     def of(self, words: _Words) -> tuple[Cost, _Words]:
         """Return the least cost of a sum, and the words that have it. When enough has been looked
@@ -148,18 +160,18 @@ class _Search:
         self.sums[words] = found
         return found
 
-    def written(self, words: _Words) -> tuple[Word, ...]:
+    def written(self, words: _Words) -> tuple[Monomial, ...]:
         """Return words that were found as plain ones, with the sums in them as they cost least."""
         return tuple([self._written(word) for word in words])
 
-    def _written(self, word: _Word) -> Word:
+    def _written(self, word: _SearchMonomial) -> Monomial:
         letters = [
             each.letter._replace(words=self.written(self.of(each.words)[1]))
             if each.words
             else each.letter
             for each in word.lines[0]
         ]
-        return Word(word.coefficient, tuple(letters))
+        return Monomial(word.coefficient, tuple(letters))
 
     def _as_it_is(self, words: _Words) -> Cost:
         """The cost of each word by itself; sums in it are searched."""
@@ -170,7 +182,7 @@ class _Search:
         multiply_adds, products, sums = map(sum, zip(*costs, strict=True))
         return Cost(multiply_adds, products, sums + len(words) - 1)
 
-    def _one(self, word: _Word) -> Cost:
+    def _one(self, word: _SearchMonomial) -> Cost:
         """The cost of a word, with its sums as they cost least."""
         multiply_adds = sums = 0
         products = len(word.lines[0]) - 1
@@ -198,7 +210,7 @@ class _Search:
                 for spliced in self._spliced(word, at):
                     yield (*words[:place], spliced, *words[place + 1 :])
 
-    def _spliced(self, word: _Word, at: int) -> Iterator[_Word]:
+    def _spliced(self, word: _SearchMonomial, at: int) -> Iterator[_SearchMonomial]:
         """Yield the word with the sum at a place as one word: its letters join the chain."""
         letters = word.lines[0]
         inner = letters[at].words
@@ -231,7 +243,7 @@ def _shared_ends(
     places, the letters, at which end).
     """
     for end in (0, -1):
-        groups: dict[_Letter, list[int]] = {}
+        groups: dict[_SearchFactor, list[int]] = {}
         lines = [word.lines[end] for word in words]
         for place, letters in enumerate(lines):
             if len(letters) > 1:
@@ -255,7 +267,7 @@ def _selections(group: list[int], *, all_of_them: bool) -> Iterator[tuple[int, .
             yield from combinations(group, size)
 
 
-def _alike(rows: Sequence[tuple[_Letter, ...]]) -> int:
+def _alike(rows: Sequence[tuple[_SearchFactor, ...]]) -> int:
     """How many letters are the same at the beginning; one of each row is left over."""
     most, first = min(map(len, rows)) - 1, rows[0]
     for place in range(most):

@@ -17,14 +17,14 @@ from tenfold.dtypes import FLOAT32, FLOAT64
 from tenfold.ops.diagonal_solve import solve_diagonal
 from tenfold.ops.diagonal_tril_triu import diagonal
 from tenfold.ops.lu_and_triangular import triangular_solve
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import with_new
 
 x, y = variables("x y")
 
 
-def _division(match: Match) -> Term | None:
+def _division(match: Match) -> NodeView | None:
     """The right side by the diagonal; nothing where there are no equations to fail."""
     root, matrix, right = match.root, match["x"], match["y"]
     if root.params != ("diagonal", False) or root.dtype not in (FLOAT32, FLOAT64) or not root.size:

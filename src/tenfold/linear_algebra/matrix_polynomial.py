@@ -4,7 +4,7 @@ A letter is known by its number and its form: "N" as it is, "T" transposed, "J" 
 both; or it is a sum of words itself. Hands on words transposed and conjugated, and which of them
 are such of each other.
 
->>> a = (Word(ONE, (Letter((0, "N"), 2, 3), Letter((1, "T"), 3, 4))),)
+>>> a = (Monomial(ONE, (MatrixFactor((0, "N"), 2, 3), MatrixFactor((1, "T"), 3, 4))),)
 >>> [letter[:3] for letter in turned(a, "T", real=True)[0].letters]
 [((1, 'N'), 4, 3), ((0, 'T'), 3, 2)]
 """
@@ -48,22 +48,22 @@ ONE = Coefficient()
 """What changes nothing."""
 
 
-class Letter(NamedTuple):
+class MatrixFactor(NamedTuple):
     """A matrix that is multiplied: one with a name, or the sum of some words."""
 
     name: Name | None
     rows: int
     columns: int
-    words: tuple[Word, ...] = ()
+    words: tuple[Monomial, ...] = ()
     triangular: bool = False
     """Whether a triangle holds it that is large enough to be worth it."""
 
 
-class Word(NamedTuple):
+class Monomial(NamedTuple):
     """A product of letters with a coefficient."""
 
     coefficient: Coefficient
-    letters: tuple[Letter, ...]
+    letters: tuple[MatrixFactor, ...]
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -81,46 +81,48 @@ class Word(NamedTuple):
         return Halves(frozenset(mirrored), frozenset(triangular))
 
 
-def sum_of(words: tuple[Word, ...]) -> Letter:
+def sum_of(words: tuple[Monomial, ...]) -> MatrixFactor:
     """Return the letter that is a sum of words; they are of one shape."""
-    return Letter(None, words[0].letters[0].rows, words[0].letters[-1].columns, words)
+    return MatrixFactor(None, words[0].letters[0].rows, words[0].letters[-1].columns, words)
 
 
 _FLAGS = {"N": (0, 0), "T": (1, 0), "J": (0, 1), "C": (1, 1)}
 _FORMS = {flags: form for form, flags in _FLAGS.items()}
 
 
-def turned(words: tuple[Word, ...], form: str, *, real: bool) -> tuple[Word, ...]:
+def turned(words: tuple[Monomial, ...], form: str, *, real: bool) -> tuple[Monomial, ...]:
     """Return the words of the transpose, the conjugate, or both."""
     if form == "N":
         return words
     step = -1 if _FLAGS[form][0] else 1
     return tuple(
         [
-            Word(coefficient, tuple([_turned_letter(each, form, real) for each in letters[::step]]))
+            Monomial(
+                coefficient, tuple([_turned_letter(each, form, real) for each in letters[::step]])
+            )
             for coefficient, letters in words
         ]
     )
 
 
-def _turned_letter(letter: Letter, form: str, real: bool) -> Letter:
+def _turned_letter(letter: MatrixFactor, form: str, real: bool) -> MatrixFactor:
     rows, columns = letter.rows, letter.columns
     if _FLAGS[form][0]:
         rows, columns = columns, rows
     if letter.words:
-        return Letter(None, rows, columns, turned(letter.words, form, real=real))
+        return MatrixFactor(None, rows, columns, turned(letter.words, form, real=real))
     assert letter.name is not None, "what is no sum has a name"
     at, before = letter.name
     (one, conjugated), (other, again) = _FLAGS[before], _FLAGS[form]
     form = _FORMS[one ^ other, 0 if real else conjugated ^ again]
-    return Letter((at, form), rows, columns, (), letter.triangular)
+    return MatrixFactor((at, form), rows, columns, (), letter.triangular)
 
 
-def opposite(one: Letter, other: Letter) -> str:
+def opposite(one: MatrixFactor, other: MatrixFactor) -> str:
     """Return "T" where a letter is the transpose of another, "C" where it is the adjoint; nothing
     where it is neither. Of a letter of real numbers it says "T".
 
-    >>> opposite(Letter((0, "N"), 2, 3), Letter((0, "C"), 3, 2))
+    >>> opposite(MatrixFactor((0, "N"), 2, 3), MatrixFactor((0, "C"), 3, 2))
     'C'
     """
     if not _alike(one, other):
@@ -133,26 +135,26 @@ def opposite(one: Letter, other: Letter) -> str:
     return ""
 
 
-def _equal(one: tuple[Word, ...], other: tuple[Word, ...]) -> bool:
+def _equal(one: tuple[Monomial, ...], other: tuple[Monomial, ...]) -> bool:
     """Whether two sums are equal, in whatever order."""
     return Counter(one) == Counter(other)
 
 
-def _alike(one: Letter, other: Letter) -> bool:
+def _alike(one: MatrixFactor, other: MatrixFactor) -> bool:
     """Whether two letters may be transposes of each other, at first sight."""
     if one.name is None or other.name is None:
         return one.name is other.name and len(one.words) == len(other.words)
     return one.name[0] == other.name[0] and one.name != other.name
 
 
-def _has_scalars(words: tuple[Word, ...]) -> bool:
+def _has_scalars(words: tuple[Monomial, ...]) -> bool:
     return any(
         word.coefficient.scalars or any(_has_scalars(letter.words) for letter in word.letters)
         for word in words
     )
 
 
-def _mirrored(letters: Sequence[Letter]) -> Iterator[tuple[int, int]]:
+def _mirrored(letters: Sequence[MatrixFactor]) -> Iterator[tuple[int, int]]:
     """Yield the parts of a chain, from a place to one beyond, that are a product with its own
     transpose or adjoint.
     """
@@ -167,19 +169,19 @@ def _mirrored(letters: Sequence[Letter]) -> Iterator[tuple[int, int]]:
                 break
 
 
-def paired(words: Sequence[Word], *, halves: bool = True) -> list[tuple[Word, str]]:
+def paired(words: Sequence[Monomial], *, halves: bool = True) -> list[tuple[Monomial, str]]:
     """Return words, each with the form of itself that is another word of the sum, which is left
     out: "T" for the transpose, "C" for the adjoint, nothing for most, and for all without `halves`.
 
-    >>> a, b = Letter((0, "N"), 8, 9), Letter((1, "T"), 9, 8)
-    >>> words = (Word(ONE, (a, b)), *turned((Word(ONE, (a, b)),), "T", real=True))
+    >>> a, b = MatrixFactor((0, "N"), 8, 9), MatrixFactor((1, "T"), 9, 8)
+    >>> words = (Monomial(ONE, (a, b)), *turned((Monomial(ONE, (a, b)),), "T", real=True))
     >>> [(len(word.letters), form) for word, form in paired(words)]
     [(2, 'T')]
     """
     if not halves or len({_likeness(word) for word in words}) == len(words):
         return [(word, "") for word in words]
     forms = dict.fromkeys(range(len(words)), "")
-    waiting: dict[_Likeness, dict[Word, list[int]]] = {}
+    waiting: dict[_Likeness, dict[Monomial, list[int]]] = {}
     for place, word in enumerate(words):
         others = waiting.setdefault(_likeness(word), {})
         for other, places in others.items():
@@ -197,13 +199,13 @@ def paired(words: Sequence[Word], *, halves: bool = True) -> list[tuple[Word, st
 _Likeness = tuple[Coefficient, tuple[int, ...]]
 
 
-def _likeness(word: Word) -> _Likeness:
+def _likeness(word: Monomial) -> _Likeness:
     """Return what a word has in common with its transpose and its adjoint."""
     numbers = tuple([each.name[0] if each.name else -len(each.words) for each in word.letters])
     return word.coefficient, min(numbers, numbers[::-1])
 
 
-def _opposite_words(one: Word, other: Word) -> str:
+def _opposite_words(one: Monomial, other: Monomial) -> str:
     """As opposite, for words of one likeness; nothing of a word that is its own transpose, nor of
     one letter.
     """

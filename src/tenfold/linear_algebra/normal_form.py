@@ -1,12 +1,12 @@
 """Reading: the words of the expression of matrices that ends at a node.
 
-Takes a Term of a graph that is rewritten, hands on its words: sums and products are multiplied out,
-as long as they are few; transposes, conjugates, scales and signs are with the letters and
+Takes a NodeView of a graph that is rewritten, hands on its words: sums and products are multiplied
+out, as long as they are few; transposes, conjugates, scales and signs are with the letters and
 coefficients. A letter is known by its node and its form: "N" as it is, "T" transposed, "J"
 conjugated, "C" both. A vector is a column, and a row where it is "T". Stacks of matrices are read
 like one matrix, where all are stacks of the same lengths.
 
->>> a = (Word(ONE, (Letter((0, "N"), 2, 3), Letter((1, "T"), 3, 4))),)
+>>> a = (Monomial(ONE, (MatrixFactor((0, "N"), 2, 3), MatrixFactor((1, "T"), 3, 4))),)
 >>> [letter[:3] for letter in turned(a, "T", real=True)[0].letters]
 [((1, 'N'), 4, 3), ((0, 'T'), 3, 2)]
 """
@@ -18,7 +18,14 @@ from functools import cached_property
 
 from tenfold.core.op import Op
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
-from tenfold.linear_algebra.matrix_polynomial import ONE, Coefficient, Letter, Word, sum_of, turned
+from tenfold.linear_algebra.matrix_polynomial import (
+    ONE,
+    Coefficient,
+    MatrixFactor,
+    Monomial,
+    sum_of,
+    turned,
+)
 from tenfold.linear_algebra.structure_inference import Triangle, swapped, triangle_of
 from tenfold.ops.arithmetic import add, multiply, negative, subtract
 from tenfold.ops.complex import conj
@@ -26,8 +33,8 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import gemm
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.syrk import TRIANGULAR, syrk, trmm
-from tenfold.rewrite.node_view import Term
-from tenfold.rewrite.rewrite_graph import Rewriting
+from tenfold.rewrite.node_view import NodeView
+from tenfold.rewrite.rewrite_graph import RewriteGraph
 
 DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
 MOST_WORDS = 12
@@ -46,13 +53,13 @@ transposed at every step is left as it was written.
 UPDATES = (gemm, syrk, trmm)
 """The products that have their scales and what they are added to."""
 
-Words = tuple[Word, ...]
+Words = tuple[Monomial, ...]
 Score = tuple[int, int]
 """The multiply-adds of an expression, and what else it takes: four for an operation, of which a
 transpose is next to nothing."""
 
 
-def belongs(term: Term) -> bool:
+def belongs(term: NodeView) -> bool:
     """Whether a term is an operation of an expression of matrices, all of one dtype."""
     known = term.work.notes.get(belongs)
     if known is None:
@@ -65,32 +72,32 @@ def belongs(term: Term) -> bool:
     return found
 
 
-def _product(term: Term) -> bool:
+def _product(term: NodeView) -> bool:
     same = all(x.dtype == term.dtype for x in term.inputs)
     return same and (alike(*term.inputs) or all(len(x.shape) in (1, 2) for x in term.inputs))
 
 
-def alike(first: Term, second: Term) -> bool:
+def alike(first: NodeView, second: NodeView) -> bool:
     """Whether two factors of a product are matrices, or stacks of the same lengths."""
     axes = len(first.shape)
     return axes == len(second.shape) >= 2 and first.shape[:-2] == second.shape[:-2]
 
 
-def _sum(term: Term) -> bool:
+def _sum(term: NodeView) -> bool:
     same = all(not x.is_scalar and x.type == term.type for x in term.inputs)
     return same and len(term.shape) > 0
 
 
-def _scale(term: Term) -> bool:
+def _scale(term: NodeView) -> bool:
     return len(term.shape) > 0 and _scaled(term) is not None
 
 
-def _update(term: Term) -> bool:
+def _update(term: NodeView) -> bool:
     """What is repeated when it is added is no part of the sum."""
     return alike(*term.inputs[:2]) and all(x.type == term.type for x in parts(term)[2:])
 
 
-def _scaled(term: Term) -> tuple[Term, Term] | None:
+def _scaled(term: NodeView) -> tuple[NodeView, NodeView] | None:
     """Return what is scaled and the number, or the array without axes, that it is scaled by."""
     one, other = term.inputs
     for x, by in ((one, other), (other, one)):
@@ -100,7 +107,7 @@ def _scaled(term: Term) -> tuple[Term, Term] | None:
     return None
 
 
-_FITS: dict[Op[...], Callable[[Term], bool]] = {
+_FITS: dict[Op[...], Callable[[NodeView], bool]] = {
     matmul: _product,
     add: _sum,
     subtract: _sum,
@@ -112,12 +119,12 @@ _FITS: dict[Op[...], Callable[[Term], bool]] = {
 }
 
 
-def joins(term: Term) -> bool:
+def joins(term: NodeView) -> bool:
     """Whether a term is part of the expression that reads it: nobody else needs it."""
     return term.alone and belongs(term) and len(term.shape) > 0
 
 
-def parts(term: Term) -> Sequence[Term]:
+def parts(term: NodeView) -> Sequence[NodeView]:
     """Return the matrices and vectors that an operation of an expression reads."""
     if term.op is multiply:
         found = _scaled(term)
@@ -129,19 +136,19 @@ def parts(term: Term) -> Sequence[Term]:
     return term.inputs
 
 
-class Expression:
+class MatrixExpression:
     """The expression that ends at a term: its operations, and what it is made of."""
 
-    def __init__(self, root: Term) -> None:
+    def __init__(self, root: NodeView) -> None:
         self.root = root
-        self.operations: list[Term] = []
+        self.operations: list[NodeView] = []
         """Inputs before users; the last is the root."""
-        self.parts: dict[int, Sequence[Term]] = {}
+        self.parts: dict[int, Sequence[NodeView]] = {}
         """Which of its terms an operation reads."""
-        self.leaves: list[Term] = []
+        self.leaves: list[NodeView] = []
         """What is no part of it, and is read by it."""
         seen: set[int] = set()
-        stack: list[tuple[Term, bool]] = [(root, False)]
+        stack: list[tuple[NodeView, bool]] = [(root, False)]
         while stack and len(seen) <= LARGEST:
             term, entered = stack.pop()
             at = term.at
@@ -164,7 +171,7 @@ class Expression:
         return frozenset([untransposed(leaf).at for leaf in self.leaves])
 
     @cached_property
-    def terms(self) -> tuple[Term, ...]:
+    def terms(self) -> tuple[NodeView, ...]:
         """What its words name by number: those of equal expressions are equal, wherever they are
         in a graph.
         """
@@ -175,7 +182,7 @@ class Expression:
                 named.update(work.refresh(term.at))
             elif term.op is conj:
                 named.add(term.at)
-        return tuple([Term(work, at) for at in sorted(named)])
+        return tuple([NodeView(work, at) for at in sorted(named)])
 
     @property
     def has_product(self) -> bool:
@@ -188,15 +195,15 @@ class Expression:
 
     def words(self) -> Words | None:
         """Return the words of the sum that it is; None for one without products."""
-        return _Reader(self).words()
+        return _NormalFormReader(self).words()
 
 
-class _Reader:
+class _NormalFormReader:
     """What has been read of an expression: the words of terms, as columns where they are vectors,
     or as rows where a vector times a matrix has made them so.
     """
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: MatrixExpression) -> None:
         self.expression = expression
         self.numbers = {term.at: number for number, term in enumerate(expression.terms)}
         self.known: dict[int, Words] = {leaf.at: self._leaf(leaf) for leaf in expression.leaves}
@@ -218,7 +225,7 @@ class _Reader:
         words = self._column(operations[-1])
         return words if any(len(word.letters) > 1 for word in words) else None
 
-    def _depth(self, term: Term) -> int:
+    def _depth(self, term: NodeView) -> int:
         """How deep sums stand in each other as letters, at most, in the words of a term."""
         read = self.expression.parts[term.at]
         depth = max([self.depths.get(x.at, 0) for x in read])
@@ -227,28 +234,28 @@ class _Reader:
         first, second = [len(self.known.get(x.at) or self.rows[x.at]) for x in read[:2]]
         return depth + (first * second > MOST_WORDS)
 
-    def _column(self, term: Term) -> Words:
+    def _column(self, term: NodeView) -> Words:
         if term.at not in self.known:
             self.known[term.at] = self._turned(term, self.rows[term.at], "T")
         return self.known[term.at]
 
-    def _row(self, term: Term) -> Words:
+    def _row(self, term: NodeView) -> Words:
         if term.at not in self.rows:
             self.rows[term.at] = self._turned(term, self.known[term.at], "T")
         return self.rows[term.at]
 
-    def _turned(self, term: Term, words: Words, form: str) -> Words:
+    def _turned(self, term: NodeView, words: Words, form: str) -> Words:
         self.turned += sum(len(word.letters) for word in words)
         return turned(words, form, real=kind_of(term.dtype) != "c")
 
-    def _multiply(self, term: Term) -> None:
+    def _multiply(self, term: NodeView) -> None:
         x1, x2 = term.inputs
         first = self._row(x1) if len(x1.shape) == 1 else self._column(x1)
         found = _times(first, self._column(x2))
         makes_row = (len(x1.shape), len(x2.shape)) == (1, 2)
         (self.rows if makes_row else self.known)[term.at] = found
 
-    def _other(self, term: Term) -> Words:
+    def _other(self, term: NodeView) -> Words:
         """The words of what is no product of two terms, from those of what it reads."""
         op, column = term.op, self._column
         if op is gemm:
@@ -269,7 +276,7 @@ class _Reader:
             return self._leaf(term)
         return self._turned(term, words, form)
 
-    def _gemm(self, term: Term) -> Words:
+    def _gemm(self, term: NodeView) -> Words:
         first, second, sign, scales, added = term.params
         inputs = term.inputs
         x1, x2 = (
@@ -283,12 +290,16 @@ class _Reader:
         more = tuple([self.numbers[each.at] for each in inputs[3 + scales :]])
         return (*_multiplied(self._column(inputs[2 + scales]), Coefficient(added, more)), *words)
 
-    def _leaf(self, term: Term) -> Words:
+    def _leaf(self, term: NodeView) -> Words:
         rows, columns = term.shape[-2:] if len(term.shape) > 1 else (*term.shape, 1)
         of = untransposed(term)
         form = "N" if of == term else "T"
         triangular = rows == columns >= TRIANGULAR[0] and triangle_for_half(of) is not None
-        return (Word(ONE, (Letter((self.numbers[of.at], form), rows, columns, (), triangular),)),)
+        return (
+            Monomial(
+                ONE, (MatrixFactor((self.numbers[of.at], form), rows, columns, (), triangular),)
+            ),
+        )
 
     def _has_complex_scalar(self, words: Words) -> bool:
         """Whether a number in the words has an imaginary part, maybe: it would be conjugated."""
@@ -298,20 +309,20 @@ class _Reader:
         return any(kind_of(terms[number].dtype) == "c" for number in names | inner)
 
 
-def triangle_for_half(term: Term) -> Triangle | None:
+def triangle_for_half(term: NodeView) -> Triangle | None:
     """Return the triangle that holds a matrix, where a product may do with it."""
     found = triangle_of(term)
     return None if found is None or found.side == "diagonal" else found
 
 
-def untransposed(term: Term) -> Term:
+def untransposed(term: NodeView) -> NodeView:
     """Return the matrix that a term is the transpose of, though others read that transpose too: it
     is a look at memory that is there.
     """
     return term.inputs[0] if term.op is permute_dims and belongs(term) else term
 
 
-def _names(letter: Letter) -> Iterator[int]:
+def _names(letter: MatrixFactor) -> Iterator[int]:
     for word in letter.words:
         yield from word.coefficient.scalars
         for each in word.letters:
@@ -319,26 +330,26 @@ def _names(letter: Letter) -> Iterator[int]:
 
 
 def _multiplied(words: Words, by: Coefficient) -> Words:
-    return tuple([Word(by.times(word.coefficient), word.letters) for word in words])
+    return tuple([Monomial(by.times(word.coefficient), word.letters) for word in words])
 
 
 def _times(first: Words, second: Words) -> Words:
     """Multiply out, or keep sums that would become too many words as letters."""
     while len(first) * len(second) > MOST_WORDS:
         if len(first) >= len(second):
-            first = (Word(ONE, (sum_of(first),)),)
+            first = (Monomial(ONE, (sum_of(first),)),)
         else:
-            second = (Word(ONE, (sum_of(second),)),)
+            second = (Monomial(ONE, (sum_of(second),)),)
     return tuple(
         [
-            Word(one.coefficient.times(other.coefficient), one.letters + other.letters)
+            Monomial(one.coefficient.times(other.coefficient), one.letters + other.letters)
             for one in first
             for other in second
         ]
     )
 
 
-def score(root: Term) -> Score:
+def score(root: NodeView) -> Score:
     """Return what an expression takes that has been made and is not read yet. A syrk or trmm, which
     is never read again, counts where it has been made for this expression.
     """
@@ -356,7 +367,7 @@ def score(root: Term) -> Score:
     return _score(root.work, operations)
 
 
-def _score(work: Rewriting, operations: Sequence[Term]) -> Score:
+def _score(work: RewriteGraph, operations: Sequence[NodeView]) -> Score:
     multiply_adds = sum([work.multiply_adds(term.at) for term in operations])
     views = sum([term.op is permute_dims for term in operations])
     return multiply_adds, 4 * len(operations) - 3 * views

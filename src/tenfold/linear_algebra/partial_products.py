@@ -23,7 +23,7 @@ from tenfold.ops.contract import matmul, tensordot
 from tenfold.ops.diagonal_tril_triu import tril, triu
 from tenfold.ops.reduce import sum as sum_over
 from tenfold.ops.syrk import place_of, trmm
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.diagonals import lies, on_diagonal
 from tenfold.rewrite.rules.slice_composition import Picks, aligned, kept, normal
@@ -32,7 +32,7 @@ from tenfold.rewrite.rules.views import fewer, taken, with_new
 x, y = variables("x y")
 
 
-def _factors(match: Match) -> tuple[Term, Term]:
+def _factors(match: Match) -> tuple[NodeView, NodeView]:
     """The two operands of the product that the root reads, in their form."""
     product = match.root.inputs[0]
     first, second = product.inputs[:2]
@@ -48,7 +48,7 @@ def _factors(match: Match) -> tuple[Term, Term]:
     return factors[0], factors[1]
 
 
-def _about(match: Match, made: Term, part: Callable[[Term], Term]) -> Term | None:
+def _about(match: Match, made: NodeView, part: Callable[[NodeView], NodeView]) -> NodeView | None:
     """What multiplies a product, and what is added to it, for a part of them: `part` takes that of
     an operand which broadcasts to the product.
     """
@@ -68,13 +68,13 @@ def _about(match: Match, made: Term, part: Callable[[Term], Term]) -> Term | Non
     return made if made.dtype == match.root.dtype else None
 
 
-def _scaled(match: Match, term: Term, numbers: Sequence[Term]) -> Term:
+def _scaled(match: Match, term: NodeView, numbers: Sequence[NodeView]) -> NodeView:
     for number in numbers:
         term = match.make(multiply, term, number)
     return term
 
 
-def _stack_of(first: Term, second: Term) -> Shape:
+def _stack_of(first: NodeView, second: NodeView) -> Shape:
     """The axes of a matrix product that are a stack: the others are rows and columns."""
     return broadcast(first.shape[:-2], second.shape[:-2])
 
@@ -84,7 +84,7 @@ def part_of_a_product(match: Match) -> bool:
     return fewer(match) and match.root.inputs[0].alone
 
 
-def _index_of_product(match: Match) -> Term | None:
+def _index_of_product(match: Match) -> NodeView | None:
     """The rows that are read times the columns that are read."""
     (first, second), whole = _factors(match), match.root.inputs[0]
     picks, new = match.root.params
@@ -93,7 +93,7 @@ def _index_of_product(match: Match) -> Term | None:
     stays = bool(kept(stack))  # then one row alone stays an axis: vectors would be a matrix
     held = iter([normal(pick, 1, 1) if isinstance(pick, int) and stays else pick for pick in rest])
 
-    def of_stack(term: Term) -> Picks:
+    def of_stack(term: NodeView) -> Picks:
         return aligned(term.shape[:-2], lengths, stack)
 
     if len(first.shape) > 1:
@@ -107,20 +107,20 @@ def _index_of_product(match: Match) -> Term | None:
         gone = [False] * len(kept(stack)) + [isinstance(pick, int) for pick in rest]
         made = _without(match, made, gone)
 
-    def part(term: Term) -> Term:
+    def part(term: NodeView) -> NodeView:
         return taken(match, term, aligned(term.shape, whole.shape, picks))
 
     by = _about(match, made, part)
     return None if by is None else with_new(match, by, new)
 
 
-def _without(match: Match, term: Term, gone: Sequence[bool]) -> Term:
+def _without(match: Match, term: NodeView, gone: Sequence[bool]) -> NodeView:
     """A term without those of its axes, of length 1, that are to be gone."""
     axes = zip(gone, whole_axes(term.shape), strict=True)
     return taken(match, term, tuple(0 if leaves else whole for leaves, whole in axes))
 
 
-def _diagonal_of_product(match: Match) -> Term | None:
+def _diagonal_of_product(match: Match) -> NodeView | None:
     """Row i of the first times column i of the second, for each i: a stack of two vectors each."""
     (first, second), found = _factors(match), lies(match)
     length = match.root.shape[-1]
@@ -137,7 +137,7 @@ def _diagonal_of_product(match: Match) -> Term | None:
     return _about(match, made, lambda term: on_diagonal(match, term, found))
 
 
-def _trace_of_product(match: Match) -> Term | None:
+def _trace_of_product(match: Match) -> NodeView | None:
     """The sum of a diagonal, which is a stack of products of vectors, as one contraction."""
     root, diagonal = match.root, match.root.inputs[0]
     (product,) = diagonal.inputs
@@ -157,7 +157,7 @@ def _trace_of_product(match: Match) -> Term | None:
     return with_new(match, made, (0,) if keepdims else ())
 
 
-def sums_alike(root: Term, product: Term) -> bool:
+def sums_alike(root: NodeView, product: NodeView) -> bool:
     """Whether a sum is computed in the dtype of a product and both operands: then it may come
     before the product. Not of bools, whose products do not count, nor halves, which would be
     rounded in between.
@@ -166,7 +166,7 @@ def sums_alike(root: Term, product: Term) -> bool:
     return len(dtypes) == 1 and kind_of(root.dtype) != "b" and root.dtype not in HALVES
 
 
-def _sum_of_product(match: Match) -> Term | None:
+def _sum_of_product(match: Match) -> NodeView | None:
     """The sum of the rows of the first, or of the columns of the second, before the product."""
     (first, second), product = _factors(match), match.root.inputs[0]
     axes, keepdims, dtype = match.root.params
@@ -191,7 +191,7 @@ def _sum_of_product(match: Match) -> Term | None:
     return _about(match, made, lambda term: match.again(match.root, term))
 
 
-def _as_matrices(match: Match) -> Term | None:
+def _as_matrices(match: Match) -> NodeView | None:
     """A contraction of one axis of matrices or vectors, as the product that all rules know."""
     pairs = match.root.params[0]
     operands = [match["x"], match["y"]]

@@ -20,8 +20,8 @@ from tenfold.linear_algebra.cost_search import Cost
 from tenfold.linear_algebra.matrix_polynomial import (
     ONE,
     Coefficient,
-    Letter,
-    Word,
+    MatrixFactor,
+    Monomial,
     opposite,
     paired,
 )
@@ -32,14 +32,14 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, gemm
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.syrk import MIRRORED, OTHER, half_of_forms, place_of, syrk, trmm
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match
 
 
 class _Operand(NamedTuple):
     """A node, and the form in which it is multiplied."""
 
-    term: Term
+    term: NodeView
     form: str = "N"
 
     @property
@@ -55,26 +55,26 @@ EMPTY: Mapping[int, _Operand] = MappingProxyType({})
 class _Addend(NamedTuple):
     """A node, and what it is multiplied by before it is added."""
 
-    term: Term
+    term: NodeView
     coefficient: Coefficient = ONE
 
 
 def made(
     match: Match,
-    words: Sequence[Word],
-    terms: Sequence[Term],
+    words: Sequence[Monomial],
+    terms: Sequence[NodeView],
     *,
     accumulated: bool,
     halves: bool = True,
-) -> Term:
+) -> NodeView:
     """Return the node of a sum of words, which name terms by number. If not `accumulated`, what is
     no product is added after all products, elementwise: by whoever reads the sum. With `halves`
     half of a product is made where that is enough.
     """
-    return _Maker(match, terms, halves).sum(words, accumulated=accumulated)
+    return _NodeBuilder(match, terms, halves).sum(words, accumulated=accumulated)
 
 
-def least_operations(cost: Cost, words: Sequence[Word], *, accumulated: bool) -> int:
+def least_operations(cost: Cost, words: Sequence[Monomial], *, accumulated: bool) -> int:
     """Return how many operations a sum of words takes at least, without making it: its products,
     and the additions of matrices that no product begins with.
     """
@@ -98,11 +98,11 @@ def _extent(tree: Tree) -> tuple[int, int]:
     return first, 2 * last - first if tree[1] is None else _extent(tree[1])[1]
 
 
-class _Maker:
-    def __init__(self, match: Match, terms: Sequence[Term], halves: bool) -> None:
+class _NodeBuilder:
+    def __init__(self, match: Match, terms: Sequence[NodeView], halves: bool) -> None:
         self.match, self.terms, self.halves = match, terms, halves
 
-    def sum(self, words: Sequence[Word], *, accumulated: bool = True) -> Term:
+    def sum(self, words: Sequence[Monomial], *, accumulated: bool = True) -> NodeView:
         """Make the sum of words; all but one product are accumulated into what is there."""
         addends = [
             _Addend(self.plain(self.operand(word.letters[0])), word.coefficient)
@@ -125,7 +125,7 @@ class _Maker:
                     there = self.accumulated(left, right, word.coefficient, there)
         return self.added([*addends, *there, *several])
 
-    def with_transpose(self, word: Word, form: str) -> list[_Addend]:
+    def with_transpose(self, word: Monomial, form: str) -> list[_Addend]:
         """Make a product once that is added to its own transpose or adjoint."""
         left, right = self.factors(word)
         (once,) = self.accumulated(left, right, word.coefficient, [])
@@ -143,7 +143,7 @@ class _Maker:
         third = there[0] if there else None
         return [_Addend(self.gemm(left, right, by, third))]
 
-    def factors(self, word: Word) -> tuple[_Operand, _Operand]:
+    def factors(self, word: Monomial) -> tuple[_Operand, _Operand]:
         """Make all products of a word but the last one; no recursion, chains may be long."""
         order = chain(word.lengths, word.halves if self.halves else NONE)[1]
         found: dict[int, _Operand] = {}
@@ -172,7 +172,10 @@ class _Maker:
         return left, right
 
     def operand(
-        self, letter: Letter, word: Word | None = None, found: Mapping[int, _Operand] = EMPTY
+        self,
+        letter: MatrixFactor,
+        word: Monomial | None = None,
+        found: Mapping[int, _Operand] = EMPTY,
     ) -> _Operand:
         """Make what a letter stands for; of a word whose letters at some places are made."""
         if letter.words:
@@ -192,7 +195,7 @@ class _Maker:
         columns = right.term.shape[-2 if right.form in TRANSPOSED else -1]
         return min(rows, columns) > 1
 
-    def product(self, left: _Operand, right: _Operand) -> Term:
+    def product(self, left: _Operand, right: _Operand) -> NodeView:
         """Make a product, and nothing else of it."""
         conjugated = left.form in CONJUGATED or right.form in CONJUGATED
         if self.half(left, right) or (conjugated and self.is_matrix(left, right)):
@@ -216,7 +219,9 @@ class _Maker:
                     return f"{place} {OTHER[found.side] if turned else found.side}"
         return ""
 
-    def gemm(self, left: _Operand, right: _Operand, by: Coefficient, third: _Addend | None) -> Term:
+    def gemm(
+        self, left: _Operand, right: _Operand, by: Coefficient, third: _Addend | None
+    ) -> NodeView:
         """Make a product with its scale, and what it is added to; half of it where that is enough.
 
         Nothing is added to a symmetric half.
@@ -246,11 +251,11 @@ class _Maker:
             return _Addend(self.gemm(left, right, ONE, None), by)
         return _Addend(self.gemm(left, right, by, None))
 
-    def numbers(self, coefficient: Coefficient) -> list[Term]:
+    def numbers(self, coefficient: Coefficient) -> list[NodeView]:
         """Return the scalars of a coefficient."""
         return [self.terms[number] for number in coefficient.scalars]
 
-    def plain(self, operand: _Operand) -> Term:
+    def plain(self, operand: _Operand) -> NodeView:
         """Make an operand in its form: a vector has no transpose."""
         term, form = operand
         if form in CONJUGATED:
@@ -260,7 +265,7 @@ class _Maker:
             term = self.match.make(permute_dims, term, params=((*stack, columns, rows),))
         return term
 
-    def added(self, addends: Sequence[_Addend]) -> Term:
+    def added(self, addends: Sequence[_Addend]) -> NodeView:
         """Make the sum of what is there, elementwise; one that is not taken off comes first."""
         first = next((each for each in addends if each.coefficient.sign > 0), addends[0])
         total = self.scaled(first)
@@ -273,7 +278,7 @@ class _Maker:
             total = self.match.make(op, total, self.scaled(each))
         return total
 
-    def scaled(self, addend: _Addend) -> Term:
+    def scaled(self, addend: _Addend) -> NodeView:
         """Make something times its scalars; the sign is left."""
         term = addend.term
         for number in self.numbers(addend.coefficient):

@@ -26,7 +26,7 @@ from tenfold.linear_algebra.cost_search import best
 from tenfold.linear_algebra.normal_form import (
     DTYPES,
     UPDATES,
-    Expression,
+    MatrixExpression,
     alike,
     belongs,
     joins,
@@ -43,8 +43,8 @@ from tenfold.ops.gemm import gemm
 from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import sum as sum_over
-from tenfold.rewrite.node_view import Term
-from tenfold.rewrite.rewrite_graph import Operator, Rewriting
+from tenfold.rewrite.node_view import NodeView
+from tenfold.rewrite.rewrite_graph import Operator, RewriteGraph
 from tenfold.rewrite.rule import Match, Rule
 
 _OPERATIONS = frozenset((matmul, *UPDATES))
@@ -69,7 +69,7 @@ class _Known:
         return self.products
 
 
-def _known(work: Rewriting) -> _Known:
+def _known(work: RewriteGraph) -> _Known:
     found: _Known | None = work.notes.get(_Known)
     if found is None:
         found = work.notes[_Known] = _Known()
@@ -85,30 +85,30 @@ def whole(match: Match) -> bool:
     return reader is None or not (belongs(reader) and root.shape)
 
 
-def _reader(term: Term) -> Term | None:
+def _reader(term: NodeView) -> NodeView | None:
     """The one node that reads a term."""
     if not term.alone:
         return None
     readers = list(islice(term.work.readers(term.at), 2))
-    return Term(term.work, readers[0]) if len(readers) == 1 else None
+    return NodeView(term.work, readers[0]) if len(readers) == 1 else None
 
 
-def _mapped(root: Term) -> bool:
+def _mapped(root: NodeView) -> bool:
     """Whether a kernel reads a term, element by element: what is added costs nothing there."""
     reader = _reader(root)
     return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
 
 
-def _read_in_part(root: Term) -> bool:
+def _read_in_part(root: NodeView) -> bool:
     """Whether what reads a term may do with a part of it: a half of the whole would be more."""
     reader = _reader(root)
     return reader is not None and reader.op in (index, diagonal, sum_over)
 
 
-def _cheaper(match: Match) -> Term | None:
+def _cheaper(match: Match) -> NodeView | None:
     root = match.root
     letters = _known(root.work).letters
-    expression = Expression(root)
+    expression = MatrixExpression(root)
     if not expression.is_whole:
         return None
     made_of = expression.made_of
@@ -135,7 +135,7 @@ def _cheaper(match: Match) -> Term | None:
     return by
 
 
-def _is_least(root: Term) -> bool:
+def _is_least(root: NodeView) -> bool:
     """Whether it is seen at once that nothing takes less than what is written: one product of two
     matrices that have nothing to do with each other, and what a kernel adds to it.
     """
@@ -147,7 +147,7 @@ def _is_least(root: Term) -> bool:
     return _is_plain(root)
 
 
-def _is_plain(term: Term) -> bool:
+def _is_plain(term: NodeView) -> bool:
     """Whether a term is a product of two matrices, of which nothing is known."""
     if term.op is not matmul or any(map(joins, term.inputs)):
         return False
@@ -171,7 +171,7 @@ def _begins_with_rows(match: Match) -> bool:
     return fits and same and root.dtype in DTYPES and product.alone and not _mapped(root)
 
 
-def _with_rows(match: Match) -> Term:
+def _with_rows(match: Match) -> NodeView:
     return match.make(gemm, match["x"], match["y"], match["z"], params=("N", "N", 1, 0, 1))
 
 

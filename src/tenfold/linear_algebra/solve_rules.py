@@ -38,19 +38,19 @@ from tenfold.ops.linalg import det, inv, solve
 from tenfold.ops.lu_and_triangular import triangular_solve
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reduce import prod
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rewrite_graph import ORIGIN
 from tenfold.rewrite.rule import Match, Rule
 
 x, y = variables("x y")
 
 
-def readers(term: Term) -> Iterator[Term]:
+def readers(term: NodeView) -> Iterator[NodeView]:
     """Yield the operations that read a term, the newest first."""
-    return (Term(term.work, at) for at in term.work.readers(term.at))
+    return (NodeView(term.work, at) for at in term.work.readers(term.at))
 
 
-def _only_multiplied(term: Term) -> bool:
+def _only_multiplied(term: NodeView) -> bool:
     """Whether an inverse is read by products alone, be it through transposes: then nobody needs it
     if they become solves.
     """
@@ -69,7 +69,7 @@ _INVERSES: tuple[Op[...], ...] = (inv, permute_dims, conj)
 """What may be an inverse, or a view of one."""
 
 
-def _inverse_in(term: Term) -> tuple[Term, str] | None:
+def _inverse_in(term: NodeView) -> tuple[NodeView, str] | None:
     """Return the inverse that a factor is, and in which form it stands there."""
     inverse, form, between = seen_of(term)
     if inverse.op is not inv:
@@ -79,7 +79,7 @@ def _inverse_in(term: Term) -> tuple[Term, str] | None:
     return inverse, form
 
 
-def _solved(match: Match, inverse: Term, form: str, right: Term) -> Term | None:
+def _solved(match: Match, inverse: NodeView, form: str, right: NodeView) -> NodeView | None:
     """Return the solution of equations with what was inverted, in that form."""
     (matrix,) = inverse.inputs
     token = ORIGIN.set(inverse.node.origin)  # a failure names the line of the inverse
@@ -94,12 +94,12 @@ def _solved(match: Match, inverse: Term, form: str, right: Term) -> Term | None:
         ORIGIN.reset(token)
 
 
-def _of_type(match: Match, made: Term | None) -> Term | None:
+def _of_type(match: Match, made: NodeView | None) -> NodeView | None:
     """Return what was made if it has the Type of the root."""
     return made if made is not None and made.type == match.root.type else None
 
 
-def _inverse_times(match: Match) -> Term | None:
+def _inverse_times(match: Match) -> NodeView | None:
     """inv(A) @ B solves A X = B."""
     found = _inverse_in(match["x"])
     return None if found is None else _of_type(match, _solved(match, *found, match["y"]))
@@ -108,7 +108,7 @@ def _inverse_times(match: Match) -> Term | None:
 _TRANSPOSED = {"N": "T", "T": "N", "J": "C", "C": "J"}
 
 
-def _times_inverse(match: Match) -> Term | None:
+def _times_inverse(match: Match) -> NodeView | None:
     """B @ inv(A) is the transpose of what solves A^T X = B^T."""
     found, left = _inverse_in(match["y"]), match["x"]
     if found is None:
@@ -127,7 +127,7 @@ def _times_inverse(match: Match) -> Term | None:
 _SOLVING: tuple[Op[...], ...] = (solve, triangular_solve, solve_factored)
 
 
-def _product_of_solution(match: Match) -> Term | None:
+def _product_of_solution(match: Match) -> NodeView | None:
     """inv(A) @ B @ C with fewer columns in C than in B: first B @ C."""
     solution, second = match["x"], match["y"]
     if not solution.alone:
@@ -143,7 +143,7 @@ def _product_of_solution(match: Match) -> Term | None:
     return _of_type(match, match.again(solution, matrix, product))
 
 
-def _solve_by_factors(match: Match) -> Term | None:
+def _solve_by_factors(match: Match) -> NodeView | None:
     """(A @ C) X = B of square A and C: first A, then C; the product is not made. Not where more
     columns are solved for than that saves, nor where Cholesky's way is seen.
     """
@@ -159,7 +159,7 @@ def _solve_by_factors(match: Match) -> Term | None:
     return _of_type(match, match.make(solve, second, match.make(solve, first, right)))
 
 
-def _determinant_of_transposed(match: Match) -> Term | None:
+def _determinant_of_transposed(match: Match) -> NodeView | None:
     """It is that of the matrix."""
     matrix, form, between = seen_of(match["x"])
     if not between or form not in "NT":
@@ -167,7 +167,7 @@ def _determinant_of_transposed(match: Match) -> Term | None:
     return _of_type(match, match.make(det, matrix))
 
 
-def _structured_solve(match: Match) -> Term | None:
+def _structured_solve(match: Match) -> NodeView | None:
     """A substitution, or a product with the transpose of an orthogonal matrix."""
     matrix, right = match["x"], match["y"]
     triangle = triangle_seen(match, matrix)
@@ -185,7 +185,7 @@ def _structured_solve(match: Match) -> Term | None:
 _ADJOINT = {"N": "C", "C": "N", "T": "J", "J": "T"}
 
 
-def _structured_inverse(match: Match) -> Term | None:
+def _structured_inverse(match: Match) -> NodeView | None:
     """The adjoint of an orthogonal matrix; a substitution for the identity."""
     matrix, root = match["x"], match.root
     inner, form, _ = seen_of(matrix)
@@ -200,7 +200,7 @@ def _structured_inverse(match: Match) -> Term | None:
     return _of_type(match, match.make(triangular_solve, triangle.matrix, identity, params=params))
 
 
-def _structured_determinant(match: Match) -> Term | None:
+def _structured_determinant(match: Match) -> NodeView | None:
     """The product of a triangle's diagonal."""
     triangle = triangle_seen(match, match["x"])
     if triangle is None or kind_of(triangle.matrix.dtype) not in "fc":
@@ -211,7 +211,7 @@ def _structured_determinant(match: Match) -> Term | None:
     return _of_type(match, match.make(prod, on_it, params=((last,), False, None)))
 
 
-def _factoring(term: Term) -> Iterator[Term]:
+def _factoring(term: NodeView) -> Iterator[NodeView]:
     """Yield what factors a matrix, be it through transposes."""
     for reader in readers(term):
         if reader.op in (solve, inv, det, factors) and reader.inputs[0] == term:
@@ -220,7 +220,7 @@ def _factoring(term: Term) -> Iterator[Term]:
             yield from (each for each in _factoring(reader) if each.op is solve)
 
 
-def _is_shared(matrix: Term) -> bool:
+def _is_shared(matrix: NodeView) -> bool:
     """Whether several operations factor a matrix."""
     return next(islice(_factoring(matrix), 1, None), None) is not None
 
@@ -233,7 +233,7 @@ _TAKEN = {
 """Factors of which ways do where one is wanted."""
 
 
-def _packed(match: Match, matrix: Term, way: str) -> Term:
+def _packed(match: Match, matrix: NodeView, way: str) -> NodeView:
     """Return the factors of a matrix: those that are there, or new ones."""
     for reader in readers(matrix):
         if reader.op is factors and reader.params[0] in _TAKEN[way]:
@@ -241,7 +241,7 @@ def _packed(match: Match, matrix: Term, way: str) -> Term:
     return match.make(factors, matrix, params=(way,))
 
 
-def _way(matrix: Term, node: Node) -> str:
+def _way(matrix: NodeView, node: Node) -> str:
     """By which way a matrix is factored for solves: that for symmetric matrices has no inverses
     and no determinants, so what else is asked of the matrix takes Cholesky's way if that goes, or
     else Gauss's; then solves do as well.
@@ -252,7 +252,7 @@ def _way(matrix: Term, node: Node) -> str:
     return way
 
 
-def _only_solves(term: Term) -> bool:
+def _only_solves(term: NodeView) -> bool:
     """Whether what factors a matrix does it to solve."""
     if term.op is inv:
         return _only_multiplied(term)
@@ -269,7 +269,7 @@ def _determined(node: Node) -> str:
     return way
 
 
-def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | None:
+def _by_factors(match: Match, packed: NodeView, right: NodeView, form: str) -> NodeView | None:
     """Return the solution by factors, in the dtype of the root."""
     if kind_of(packed.dtype) != "c":
         if kind_of(right.dtype) == "c":
@@ -284,7 +284,7 @@ def _by_factors(match: Match, packed: Term, right: Term, form: str) -> Term | No
     return match.make(solve_factored, packed, right, params=(form, match.root.dtype))
 
 
-def _factored_once(match: Match) -> Term | None:
+def _factored_once(match: Match) -> NodeView | None:
     """By factors that others use as well, or that are cheaper to have, or of fewer matrices."""
     root, node = match.root, written(match.root)
     matrix, form, between = seen_of(match["x"])
@@ -304,7 +304,7 @@ def _factored_once(match: Match) -> Term | None:
     return _by_factors(match, packed, match["y"], form)
 
 
-def _shared_factors(match: Match) -> Term | None:
+def _shared_factors(match: Match) -> NodeView | None:
     """By factors that serve an inverse or a determinant as well, of a matrix that is only now seen
     to be the same.
     """
@@ -318,14 +318,14 @@ def _shared_factors(match: Match) -> Term | None:
     return None
 
 
-def _definite_factors(match: Match) -> Term | None:
+def _definite_factors(match: Match) -> NodeView | None:
     """Cholesky's way, where it is seen to be one, or may be."""
     if match.root.params != ("gauss",) or _determined(written(match.root)) == "gauss":
         return None
     return match.again(match.root, match["x"], params=("cholesky",))
 
 
-def _symmetric_transposed(match: Match) -> Term | None:
+def _symmetric_transposed(match: Match) -> NodeView | None:
     """A matrix that was promised to be its own transpose."""
     term, (axes,) = match["x"], match.root.params
     last = len(axes) - 2

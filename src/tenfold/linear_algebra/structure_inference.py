@@ -29,7 +29,7 @@ from tenfold.ops.diagonal_tril_triu import diagonal_matrix, tril, triu
 from tenfold.ops.linalg import cholesky, qr
 from tenfold.ops.lu_and_triangular import lu
 from tenfold.ops.movement import permute_dims
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match
 
 
@@ -39,7 +39,7 @@ def swapped(axes: tuple[int, ...]) -> bool:
     return last >= 0 and axes == (*range(last), last + 1, last)
 
 
-def swap(match: Match, term: Term) -> Term:
+def swap(match: Match, term: NodeView) -> NodeView:
     """Return the transposed matrices: what was transposed before if that is it."""
     if term.op is permute_dims and swapped(*term.params):
         return term.inputs[0]
@@ -47,20 +47,20 @@ def swap(match: Match, term: Term) -> Term:
     return match.make(permute_dims, term, params=((*range(last), last + 1, last),))
 
 
-def conjugated(match: Match, term: Term) -> Term:
+def conjugated(match: Match, term: NodeView) -> NodeView:
     """Return the conjugate: itself of real numbers."""
     if kind_of(term.dtype) != "c":
         return term
     return term.inputs[0] if term.op is conj else match.make(conj, term)
 
 
-class Seen(NamedTuple):
+class UntransposedMatrix(NamedTuple):
     """A matrix below transposes and conjugates."""
 
-    matrix: Term
+    matrix: NodeView
     form: str
     """ "N" as it is, "T" transposed, "J" conjugated, "C" both."""
-    between: tuple[Term, ...]
+    between: tuple[NodeView, ...]
     """The terms that transpose and conjugate."""
 
 
@@ -68,7 +68,7 @@ _TRANSPOSED = {"N": "T", "T": "N", "J": "C", "C": "J"}
 _CONJUGATED = {"N": "J", "J": "N", "T": "C", "C": "T"}
 
 
-def seen_of(term: Term) -> Seen:
+def seen_of(term: NodeView) -> UntransposedMatrix:
     """Return the matrix below transposes and conjugates."""
     form, between = "N", []
     while True:
@@ -82,17 +82,17 @@ def seen_of(term: Term) -> Seen:
             break
         between.append(term)
         (term,) = term.inputs
-    return Seen(term, form, tuple(between))
+    return UntransposedMatrix(term, form, tuple(between))
 
 
-def in_form(match: Match, term: Term, form: str) -> Term:
+def in_form(match: Match, term: NodeView, form: str) -> NodeView:
     """Return a matrix transposed and conjugated, as a form says."""
     if form in "TC":
         term = swap(match, term)
     return conjugated(match, term) if form in "JC" else term
 
 
-def promise_of(term: Term) -> str:
+def promise_of(term: NodeView) -> str:
     """Return what was promised of a matrix; nothing for most."""
     return str(term.params[0]) if term.op in (declared, verified) else ""
 
@@ -100,13 +100,13 @@ def promise_of(term: Term) -> str:
 class Triangle(NamedTuple):
     """A matrix that is held by one side of another, which need not be 0 elsewhere."""
 
-    matrix: Term
+    matrix: NodeView
     side: str
     """As of `linalg.triangular_solve`: "lower", "upper", "either", "diagonal"."""
     unit_diagonal: bool = False
 
 
-def triangle_of(term: Term) -> Triangle | None:
+def triangle_of(term: NodeView) -> Triangle | None:
     """Return the triangle that holds a square matrix, where that is visible."""
     op, promise = term.op, promise_of(term)
     if promise in ("triangular", "diagonal"):
@@ -124,7 +124,7 @@ def triangle_of(term: Term) -> Triangle | None:
     return None
 
 
-def _triangle_of_part(term: Term) -> Triangle | None:
+def _triangle_of_part(term: NodeView) -> Triangle | None:
     (whole,), (number,) = term.inputs, term.params
     if whole.op is lu and number:
         return Triangle(term, "lower" if number == 1 else "upper", number == 1)
@@ -134,7 +134,7 @@ def _triangle_of_part(term: Term) -> Triangle | None:
 _OTHER = {"lower": "upper", "upper": "lower", "either": "either", "diagonal": "diagonal"}
 
 
-def triangle_seen(match: Match, term: Term) -> Triangle | None:
+def triangle_seen(match: Match, term: NodeView) -> Triangle | None:
     """As triangle_of, through transposes and conjugates."""
     matrix, form, _ = seen_of(term)
     found = triangle_of(matrix)
@@ -144,7 +144,7 @@ def triangle_seen(match: Match, term: Term) -> Triangle | None:
     return Triangle(in_form(match, found.matrix, form), side, found.unit_diagonal)
 
 
-def written(term: Term, place: int = 0) -> Node:
+def written(term: NodeView, place: int = 0) -> Node:
     """Return an operand of an operation as it was written, whatever stands there now."""
     return term.node.inputs[place]
 

@@ -23,7 +23,7 @@ from tenfold.ops.contract import matmul
 from tenfold.ops.create import eye
 from tenfold.ops.diagonal_tril_triu import diagonal, diagonal_matrix
 from tenfold.ops.pad import pad
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import taken, with_new
 
@@ -37,7 +37,7 @@ def is_main(match: Match) -> bool:
     return all(each.params == (0,) for each in match.root.inputs if each.op is diagonal_matrix)
 
 
-def _is_identity(term: Term) -> bool:
+def _is_identity(term: NodeView) -> bool:
     return term.op is eye and term.params[0] == term.params[1] and term.params[2] == 0
 
 
@@ -51,7 +51,7 @@ def before_identity(match: Match) -> bool:
     return match["x"].type == match.root.type and _is_identity(match.root.inputs[1])
 
 
-def _scaled(match: Match, scale: Term, other: Term, *, before: bool) -> Term:
+def _scaled(match: Match, scale: NodeView, other: NodeView, *, before: bool) -> NodeView:
     """A diagonal matrix times another: rows of it scaled, or columns."""
     if before and len(other.shape) > 1:
         scale = with_new(match, scale, (len(scale.shape),))
@@ -60,7 +60,7 @@ def _scaled(match: Match, scale: Term, other: Term, *, before: bool) -> Term:
     return match.make(multiply, scale, other)
 
 
-def _moved(match: Match, matrix: Term, other: Term, *, before: bool) -> Term | None:
+def _moved(match: Match, matrix: NodeView, other: NodeView, *, before: bool) -> NodeView | None:
     """A diagonal beside the main one times another matrix: rows of that, or columns, are scaled,
     and moved by the offset; what they leave is 0.
     """
@@ -79,14 +79,16 @@ def _moved(match: Match, matrix: Term, other: Term, *, before: bool) -> Term | N
     return match.make(pad, made, params=(tuple(around), "constant", zero))
 
 
-def _promised(match: Match, matrix: Term, other: Term, *, before: bool) -> Term:
+def _promised(match: Match, matrix: NodeView, other: NodeView, *, before: bool) -> NodeView:
     """A matrix that was promised to be diagonal times another."""
     last = len(matrix.shape) - 2
     on_it = match.make(diagonal, matrix, params=(0, last, last + 1))
     return _scaled(match, on_it, other, before=before)
 
 
-def _outer(match: Match, column: Term, row: Term, other: Term, *, before: bool) -> Term | None:
+def _outer(
+    match: Match, column: NodeView, row: NodeView, other: NodeView, *, before: bool
+) -> NodeView | None:
     """An outer product u v^T times a matrix W: u (v^T W); or W times it: (W u) v^T."""
     if len(column.shape) != 2 or column.shape[1] != 1 or len(row.shape) not in (1, 2):
         return None
@@ -102,7 +104,9 @@ def _outer(match: Match, column: Term, row: Term, other: Term, *, before: bool) 
     return match.make(multiply, with_new(match, scale, (1,) if scale.shape else ()), second)
 
 
-def _unmade(match: Match, matrix: Term, other: Term, depth: int, *, before: bool) -> Term | None:
+def _unmade(
+    match: Match, matrix: NodeView, other: NodeView, depth: int, *, before: bool
+) -> NodeView | None:
     """A matrix times another, where the matrix need not be made; None where it must."""
     if matrix.dtype != match.root.dtype:
         return None  # it would be rounded, or wrap, elsewhere
@@ -132,8 +136,8 @@ def _unmade(match: Match, matrix: Term, other: Term, depth: int, *, before: bool
 
 
 def _sum(
-    match: Match, matrix: Term, parts: list[Term | None], other: Term, *, before: bool
-) -> Term | None:
+    match: Match, matrix: NodeView, parts: list[NodeView | None], other: NodeView, *, before: bool
+) -> NodeView | None:
     """A sum of two matrices times another: one of them may have to be made, where the other operand
     is no larger than it.
     """
@@ -152,7 +156,7 @@ COMBINED = (add, subtract, multiply, negative)
 """Of which operations a matrix is looked into."""
 
 
-def _combined(match: Match, *, before: bool) -> Term | None:
+def _combined(match: Match, *, before: bool) -> NodeView | None:
     """The product with a matrix that is combined of others, or is diagonal in another way."""
     first, second = match.root.inputs
     matrix, other = (first, second) if before else (second, first)

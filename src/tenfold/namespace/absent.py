@@ -11,7 +11,7 @@ module 'tenfold' has no attribute 'cumsum'; write tn.cumulative_sum(x, axis=...)
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.op import OPS, Operation
+from tenfold.deprecation import RENAMED, warn_renamed
 from tenfold.interop.numpy_dispatch import WRITTEN, answer, public_name, similar
 
 # Modules of NumPy's that have no like here. Table.
@@ -108,10 +109,14 @@ def _takes_more(operation: Operation[...]) -> bool:
     return sum(each.default is each.empty for each in given) > 1
 
 
-def refusing(module: str) -> Callable[[str], NoReturn]:
-    """Return a module's `__getattr__`."""
+def refusing(module: str, public: Mapping[str, Any] | None = None) -> Callable[[str], Any]:
+    """Return a module's `__getattr__`: a deprecated name gives what `public` has under its new
+    name; any other is refused.
+    """
 
-    def __getattr__(name: str) -> NoReturn:  # noqa: N807  # what it is called in a module
+    def __getattr__(name: str) -> Any:  # noqa: N807  # its name in a module
+        if public is not None and RENAMED.get(name) in public:
+            return public[warn_renamed(module, name)]
         raise absent(module, name)
 
     return __getattr__

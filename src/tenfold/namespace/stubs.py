@@ -104,7 +104,7 @@ def signature_text(signature: inspect.Signature, *, method: bool = False) -> str
 def operation_text(operation: Operation[...], *, method: bool = False) -> str:
     """Return an operation as the stub of a function or method."""
     text = signature_text(operation.signature, method=method)
-    if operation.signature.return_annotation == "Call":
+    if operation.signature.return_annotation == "BoundCall":
         text = text.removesuffix("Any") + ("Any" if _several(operation) else "Array")
     return _function(operation.name, text, operation.doc)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tenfold._native import Array
 from tenfold.core.op import OPS, Op, Operation
-from tenfold.errors import Explained
+from tenfold.errors import ExplainedError
 from tenfold.namespace import absent, call_forms
 
 
@@ -30,7 +30,7 @@ def function_of(operation: Operation[...]) -> Callable[..., Any]:
         try:
             return operation(*args, **kwargs)
         except TypeError as error:
-            if isinstance(error, Explained) or call_forms.fits(operation, args, kwargs):
+            if isinstance(error, ExplainedError) or call_forms.fits(operation, args, kwargs):
                 raise
             raise call_forms.wrong_call(operation, args, kwargs, error) from None
 
@@ -70,6 +70,7 @@ def operators() -> ModuleType:
         part = ModuleType(f"tenfold.operators.{namespace}", doc)
         part.__dict__.update(operators_of(namespace))
         made.__dict__[namespace] = sys.modules[part.__name__] = part
+    made.__dict__["__getattr__"] = absent.refusing("tenfold.operators", made.__dict__)
     sys.modules[made.__name__] = made
     return made
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.gather_rules import Position
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.gather_rules import ResultIndex
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.scalar_ir import Body, Element
 from tenfold.core.shape_rules import checked_shape, normalize_count
@@ -33,7 +33,7 @@ def _arange(
 
 
 def _arange_at(
-    k: Body, at: Position, start: Any, stop: Any, step: Any, repeat: int, *rest: Any
+    k: Body, at: ResultIndex, start: Any, stop: Any, step: Any, repeat: int, *rest: Any
 ) -> Any:
     """NumPy's own way: the first two as they are, the others by the distance of these."""
     length, dtype, _ = rest
@@ -49,7 +49,7 @@ def _arange_at(
     return k.select(at[0] < 2, k.select(at[0] == 0, first, second), found)
 
 
-def _given(k: Body, at: Position, value: np.generic) -> Element:
+def _given(k: Body, at: ResultIndex, value: np.generic) -> Element:
     """A number, given at the launch."""
     if value.dtype.kind == "i":
         return k.convert(at.number(int(value)), value.dtype)
@@ -65,10 +65,10 @@ def _given(k: Body, at: Position, value: np.generic) -> Element:
     element_at=_arange_at,
     kind=Kind.VALUE,
     samples=[
-        Sample((), positional=(5,)),
-        Sample((), positional=(5, 0, -1)),
-        Sample((), positional=(0.0, 1.0, 0.1)),
-        Sample((), {"dtype": "float32"}, (2, 2)),
+        SampleCall((), positional=(5,)),
+        SampleCall((), positional=(5, 0, -1)),
+        SampleCall((), positional=(0.0, 1.0, 0.1)),
+        SampleCall((), {"dtype": "float32"}, (2, 2)),
     ],
 )
 def arange(
@@ -80,7 +80,7 @@ def arange(
     repeat: int = 1,
     dtype: Any = None,
     device: str | None = None,
-) -> Call:
+) -> BoundCall:
     """Return the numbers from `start` (0 when only one is given) below `stop` in steps of `step`,
     each `repeat` times; without a dtype int64 for ints and float64 for floats.
 
@@ -104,7 +104,7 @@ def arange(
     times = normalize_count(repeat, "repeat")
     (total,) = checked_shape((length * times,), made.itemsize)
     each = times if length else 0  # NumPy refuses to count to 2**63 even where nothing is
-    return Call((), (*bounds, each, total, made, checked_device(device)))
+    return BoundCall((), (*bounds, each, total, made, checked_device(device)))
 
 
 def _bound(value: Any, operation: str) -> Any:
@@ -153,7 +153,9 @@ def _linspace(
     return np.linspace(start, stop, length, endpoint=endpoint, dtype=dtype)
 
 
-def _linspace_at(k: Body, at: Position, start: Any, stop: Any, endpoint: bool, *rest: Any) -> Any:
+def _linspace_at(
+    k: Body, at: ResultIndex, start: Any, stop: Any, endpoint: bool, *rest: Any
+) -> Any:
     length, dtype, _ = rest
     if length < 2 or dtype not in (FLOAT32, FLOAT64):
         return NotImplemented
@@ -176,10 +178,10 @@ def _linspace_at(k: Body, at: Position, start: Any, stop: Any, endpoint: bool, *
     element_at=_linspace_at,
     kind=Kind.VALUE,
     samples=[
-        Sample((), positional=(0, 1, 5)),
-        Sample((), {"endpoint": False, "dtype": "float32"}, (1.5, -2, 7)),
-        Sample((), positional=(0, 1j, 3)),
-        Sample((), positional=(2, 3, 1)),
+        SampleCall((), positional=(0, 1, 5)),
+        SampleCall((), {"endpoint": False, "dtype": "float32"}, (1.5, -2, 7)),
+        SampleCall((), positional=(0, 1j, 3)),
+        SampleCall((), positional=(2, 3, 1)),
     ],
 )
 def linspace(
@@ -191,7 +193,7 @@ def linspace(
     dtype: Any = None,
     device: str | None = None,
     endpoint: bool = True,
-) -> Call:
+) -> BoundCall:
     """Return `num` numbers at equal distances from `start` to `stop`, the last one included unless
     `endpoint` is False; without a dtype float64, or complex128 for complex bounds.
 
@@ -212,13 +214,13 @@ def linspace(
         )
     (length,) = checked_shape((normalize_count(num, "num"),), made.itemsize)
     ends = (number_of(value, given, "linspace") for value in bounds)
-    return Call((), (*ends, bool(endpoint), length, made, checked_device(device)))
+    return BoundCall((), (*ends, bool(endpoint), length, made, checked_device(device)))
 
 
 @derived(
     reference=np.meshgrid,
     numpy=(np.meshgrid,),
-    samples=[Sample(((2,), (3,))), Sample(((2,), (3,), (1,)), {"indexing": "ij"})],
+    samples=[SampleCall(((2,), (3,))), SampleCall(((2,), (3,), (1,)), {"indexing": "ij"})],
 )
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """Return for vectors of lengths n1, n2, ... an array each of the grid (n1, n2, ...) they span,

@@ -1,12 +1,12 @@
 """Assignment: an array with some of its elements replaced. Lazy; the array itself stays as it is.
 
 What `x[key] = e` makes of the value that `x` names (`assignment/` says which name has it then):
-`update` where the key says a regular part, `put_at` where integer arrays say it. The part of
-`update` is told by an access (`core/index_map.py`): for each axis of `x` the axis of the part or
+`set_at` where the key says a regular part, `put_at` where integer arrays say it. The part of
+`set_at` is told by an access (`core/index_map.py`): for each axis of `x` the axis of the part or
 None, a coefficient, a start.
 
 >>> import tenfold as tn
->>> tn.update(tn.arange(5), slice(None, None, 2), 9).tolist()
+>>> tn.set_at(tn.arange(5), slice(None, None, 2), 9).tolist()
 [9, 1, 9, 3, 9]
 """
 
@@ -20,12 +20,12 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.caches import remembered
-from tenfold.core.gather_rules import Piece, Position, Source, either
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, either
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Shape, broadcast, indexed, product
-from tenfold.dtypes import Operand as Typed
+from tenfold.dtypes import ScalarOperand as Typed
 from tenfold.dtypes import kind_of, promote, same_kind
 from tenfold.errors import SCALAR_NAMES, DTypeError, ShapeError
 from tenfold.ops import bounds_checks
@@ -109,7 +109,7 @@ def _update_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any
     """The value as one block, and around it slabs of the array: where the part is a box."""
     x, value = shapes
     if not product(shape):
-        return [Piece((0,) * len(x), x, 0)]
+        return [ResultBlock((0,) * len(x), x, 0)]
     axes = [axis for axis, *_ in access if axis is not None]
     if len(set(axes)) < len(axes) or any(
         axis is not None and abs(by) != 1 for axis, by, _ in access
@@ -126,7 +126,7 @@ def _update_pieces(shapes: Sequence[Shape], access: Access, shape: Shape) -> Any
         _read_backwards(places, axis, shape) if length != 1 else (None, 0, 0)
         for axis, length in enumerate(value, missing)
     )
-    pieces = [Piece(tuple(begin), tuple(lengths), 1, reads), *_slabs(x, begin, lengths)]
+    pieces = [ResultBlock(tuple(begin), tuple(lengths), 1, reads), *_slabs(x, begin, lengths)]
     return pieces if len(pieces) <= MOST_PIECES else NotImplemented
 
 
@@ -136,7 +136,7 @@ def _read_backwards(places: dict[Any, Any], axis: int, shape: Shape) -> Step:
     return (place, by, 0 if by > 0 else shape[axis] - 1)
 
 
-def _slabs(x: Shape, begin: Sequence[int], lengths: Sequence[int]) -> Iterator[Piece]:
+def _slabs(x: Shape, begin: Sequence[int], lengths: Sequence[int]) -> Iterator[ResultBlock]:
     """What is left of `x` around a box, before and after it on each axis in turn."""
     start, shape = [0] * len(x), list(x)
     for axis, (first, length) in enumerate(zip(begin, lengths, strict=True)):
@@ -146,12 +146,12 @@ def _slabs(x: Shape, begin: Sequence[int], lengths: Sequence[int]) -> Iterator[P
                 slab = (*shape[:axis], high - low, *shape[axis + 1 :])
                 corner = (*start[:axis], low, *start[axis + 1 :])
                 reads = tuple((a, 1, corner[a]) for a in range(len(x)))
-                yield Piece(corner, slab, 0, reads)
+                yield ResultBlock(corner, slab, 0, reads)
         start[axis], shape[axis] = first, length
 
 
 def _update_at(
-    k: Body, at: Position, x: Source, value: Source, access: Access, shape: Shape
+    k: Body, at: ResultIndex, x: GatherSource, value: GatherSource, access: Access, shape: Shape
 ) -> Operand:
     """The element of the value where the index lies in the part, else that of the array."""
     found: dict[int, Element] = {}
@@ -174,7 +174,7 @@ def _update_at(
 
 
 def _counted(
-    at: Position, place: Element, by: int, start: int, length: int
+    at: ResultIndex, place: Element, by: int, start: int, length: int
 ) -> tuple[Element, Element]:
     """Return the position in the part of an index of the array, and whether there is one.
 
@@ -212,12 +212,12 @@ def _update_members(members: Members, access: Access, shape: Shape) -> Array:
     promotes=True,
     batch=_update_members,
     samples=[
-        Sample(((2, 3),), positional=(0, 5)),
-        Sample(((4, 3),), positional=((slice(None, None, -2), 1), 5)),
-        Sample(((),), positional=(Ellipsis, 1)),
+        SampleCall(((2, 3),), positional=(0, 5)),
+        SampleCall(((4, 3),), positional=((slice(None, None, -2), 1), 5)),
+        SampleCall(((),), positional=(Ellipsis, 1)),
     ],
 )
-def update(x: Array, key: Any, value: Array | complex, /) -> Call:
+def set_at(x: Array, key: Any, value: Array | complex, /) -> BoundCall:
     """Return `x` with the part `x[key]` replaced by `value`, which broadcasts to its shape and is
     converted to the dtype of `x`; `x` itself does not change. The key has ints, slices, `...` and
     None.
@@ -228,17 +228,17 @@ def update(x: Array, key: Any, value: Array | complex, /) -> Call:
 
     >>> import tenfold as tn
     >>> x = tn.asarray([1, 2, 3])
-    >>> tn.update(x, slice(1, None), 0).tolist(), x.tolist()
+    >>> tn.set_at(x, slice(1, None), 0).tolist(), x.tolist()
     ([1, 0, 0], [1, 2, 3])
     """
     x = array(x)
-    parsed = parse(x, key, "update")
+    parsed = parse(x, key, "set_at")
     if parsed.arrays:
-        raise refused(x, "update", "arrays in the key say no regular part", "use tn.put_at")
+        raise refused(x, "set_at", "arrays in the key say no regular part", "use tn.put_at")
     shape = indexed(x.shape, parsed.picks, parsed.new)
     assert index.reads is not None, "an index reads by steps"
     reads = index.reads(x.shape, parsed.picks, parsed.new)
-    return Call((x, value), (normal(reads, shape), shape))
+    return BoundCall((x, value), (normal(reads, shape), shape))
 
 
 def put_shape(x: Shape, indices: Sequence[Shape], axes: Sequence[int], place: int) -> Shape:
@@ -311,11 +311,11 @@ def _put_members(members: Members, axes: tuple[int, ...], place: int) -> Array:
     can_fail=True,
     batch=_put_members,
     samples=[
-        Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray(True))),
-        Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
+        SampleCall(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray(True))),
+        SampleCall(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
     ],
 )
-def put_at(x: Array, indices: Array, values: Array | complex, /) -> Call:
+def put_at(x: Array, indices: Array, values: Array | complex, /) -> BoundCall:
     """Return `x` with the rows `indices` replaced by `values`; of an index that occurs twice the
     last row stays. `x` itself does not change.
 
@@ -332,9 +332,9 @@ def put_at(x: Array, indices: Array, values: Array | complex, /) -> Call:
     """
     x, rows = array(x), integers(indices)
     if x.ndim == 0:
-        raise ShapeError("", "x of shape () has no axis to index", remedy="use tn.update")
+        raise ShapeError("", "x of shape () has no axis to index", remedy="use tn.set_at")
     bounds_checks.check_known(rows, 0, x, "put_at")
-    return Call((x, values, rows), ((0,), 0))
+    return BoundCall((x, values, rows), ((0,), 0))
 
 
-__all__ = ["Access", "normal", "put_at", "put_shape", "refuse_misfit", "update"]
+__all__ = ["Access", "normal", "put_at", "put_shape", "refuse_misfit", "set_at"]

@@ -4,7 +4,7 @@ Takes an array and the name of a structure, hands on an array of the same values
 `tn.options(verify=True)` one that is looked at before it is used.
 
 >>> import tenfold as tn
->>> declare(tn.eye(2), "diagonal").tolist()
+>>> assume(tn.eye(2), "diagonal").tolist()
 [[1.0, 0.0], [0.0, 1.0]]
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.dtypes import real_part
 from tenfold.errors import ShapeError
@@ -112,9 +112,9 @@ def _rule(types: tuple[Type, ...], structure: str) -> Inferred:
     public=False,
     batch_params=as_stack,
 )
-def declared(x: Array, /, structure: str) -> Call:
+def declared(x: Array, /, structure: str) -> BoundCall:
     """Return what `x` holds, of which something is promised."""
-    return Call((x,), (structure,))
+    return BoundCall((x,), (structure,))
 
 
 def _verified(x: np.ndarray, structure: str) -> np.ndarray:
@@ -133,21 +133,21 @@ def _verified(x: np.ndarray, structure: str) -> np.ndarray:
     rule=_rule,
     reference=_verified,
     can_fail=True,
-    remedy="declare what holds, or leave the declaration out",
-    name="declare",
+    remedy="assume only what holds, or leave the assumption out",
+    name="assume",
     public=False,
     batch_params=as_stack,
 )
-def verified(x: Array, /, structure: str) -> Call:
+def verified(x: Array, /, structure: str) -> BoundCall:
     """Return what `x` holds, once it is known to keep the promise."""
-    return Call((x,), (structure,))
+    return BoundCall((x,), (structure,))
 
 
 @derived(
     reference=lambda x, _: x,
-    samples=[Sample(((2, 2),), positional=("symmetric",))],
+    samples=[SampleCall(((2, 2),), positional=("symmetric",))],
 )
-def declare(x: Array, structure: str, /) -> Array:
+def assume(x: Array, structure: str, /) -> Array:
     """Return an array of the same values with the promise that its matrices, (..., n, n), have a
     structure: "symmetric", "triangular" (either way), "positive-definite" (and Hermitian),
     "orthogonal" (or unitary) or "diagonal".
@@ -161,7 +161,7 @@ def declare(x: Array, structure: str, /) -> Array:
     Raises ShapeError for another structure and for matrices that are not square.
 
     >>> import tenfold as tn
-    >>> x = tn.declare(tn.asarray([[2.0, 0.0], [1.0, 4.0]]), "triangular")
+    >>> x = tn.assume(tn.asarray([[2.0, 0.0], [1.0, 4.0]]), "triangular")
     >>> tn.linalg.solve(x, tn.asarray([2.0, 5.0])).tolist()
     [1.0, 1.0]
     """

@@ -38,7 +38,7 @@ def first_outside(positions: np.ndarray, length: int) -> int | None:
 def known(indices: Array) -> np.ndarray | None:
     """Return the values of an Array if they are there and stay: nothing is computed."""
     value = _native.node_of(indices).value()
-    if value is None or isinstance(value.owner, dense.Memory):
+    if value is None or isinstance(value.owner, dense.WindowMemory):
         return None
     return dense.export(value)
 

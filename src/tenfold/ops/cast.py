@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Kind
+from tenfold.core.op import BoundCall, Inferred, Kind
 from tenfold.core.op_decorators import array, operation
-from tenfold.core.scalar_ir import UNSIGNED, Body, Element, Operand, Pair
+from tenfold.core.scalar_ir import UNSIGNED, Body, ComplexElement, Element, Operand
 from tenfold.dtypes import (
     BFLOAT16,
     BOOL,
@@ -81,7 +81,7 @@ def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
     """Return a Python scalar as a constant of `dtype`, with tenfold's meaning of a cast."""
     if dtype in PARTS:
         part, whole = PARTS[dtype], complex(value)
-        return Pair(k.constant(whole.real, part), k.constant(whole.imag, part))
+        return ComplexElement(k.constant(whole.real, part), k.constant(whole.imag, part))
     if dtype == BOOL:
         return k.constant(value != 0, dtype)
     number = value if isinstance(value, int) else value.real
@@ -92,13 +92,13 @@ def constant_element(k: Body, value: complex, dtype: np.dtype) -> Operand:
 
 def converted_element(k: Body, x: Operand, dtype: np.dtype) -> Operand:
     """Return an element in another dtype as `cast_values` does: with one rounding, saturated."""
-    if isinstance(x, Pair):
+    if isinstance(x, ComplexElement):
         if dtype == BOOL:
             return (x.real != 0) | (x.imaginary != 0)
-        return Pair(k.convert(x.real, PARTS[dtype]), k.convert(x.imaginary, PARTS[dtype]))
+        return ComplexElement(k.convert(x.real, PARTS[dtype]), k.convert(x.imaginary, PARTS[dtype]))
     if dtype in PARTS:
         part = PARTS[dtype]
-        return Pair(_converted(k, x, part), k.constant(0.0, part))
+        return ComplexElement(_converted(k, x, part), k.constant(0.0, part))
     return _converted(k, x, dtype)
 
 
@@ -194,7 +194,7 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     kind=Kind.MAP,
     method=True,
 )
-def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Call:
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> BoundCall:
     """Return `x` in another dtype: shape (...), the dtype named.
 
     Floats become integers by truncation, saturated to the range, NaN as 0; integers wrap. `copy` is
@@ -209,4 +209,4 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
     if device is not None and checked_device(device) != x.device:
         rule = f"a cast stays on its device, {x.device!r}, and does not go to {device!r}"
         raise UnsupportedError("", rule, remedy="move the array first, with x.to_device(...)")
-    return Call((x,), (canonical(dtype, "astype"),))
+    return BoundCall((x,), (canonical(dtype, "astype"),))

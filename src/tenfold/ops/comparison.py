@@ -15,7 +15,7 @@ from tenfold._native import Array, Type
 from tenfold.core.dtype_rules import comparison, ordering
 from tenfold.core.op import device_of
 from tenfold.core.op_decorators import elementwise
-from tenfold.core.scalar_ir import Body, Element, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.core.shape_rules import broadcast
 from tenfold.dtypes import BOOL, kind_of
 from tenfold.ops.complex_parts import real_or_complex
@@ -49,7 +49,7 @@ def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[Body, Element, El
     return rule
 
 
-def _equal_pairs(_: Body, x: Pair, y: Pair) -> Element:
+def _equal_pairs(_: Body, x: ComplexElement, y: ComplexElement) -> Element:
     return (x.real == y.real) & (x.imaginary == y.imaginary)
 
 

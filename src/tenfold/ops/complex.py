@@ -6,9 +6,9 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.dtype_rules import arithmetic, magnitude
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, as_stack, elementwise, operation, refuse_dtype
-from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import PARTS
 from tenfold.errors import ShapeError
@@ -17,11 +17,11 @@ WHOLES = {part: whole for whole, part in PARTS.items()}
 
 
 def _conjugate(_: Body, x: Operand) -> Operand:
-    return Pair(x.real, -x.imaginary) if isinstance(x, Pair) else x
+    return ComplexElement(x.real, -x.imaginary) if isinstance(x, ComplexElement) else x
 
 
 def _imaginary(k: Body, x: Operand) -> Element:
-    return x.imaginary if isinstance(x, Pair) else k.constant(0, x.dtype)
+    return x.imaginary if isinstance(x, ComplexElement) else k.constant(0, x.dtype)
 
 
 @elementwise(dtypes=arithmetic, reference=np.conjugate, kernel=_conjugate, takes_halves=True)
@@ -39,7 +39,7 @@ def conj(x: Array, /) -> Array:
 @elementwise(
     dtypes=magnitude,
     reference=np.real,
-    kernel=lambda _, x: x.real if isinstance(x, Pair) else x,
+    kernel=lambda _, x: x.real if isinstance(x, ComplexElement) else x,
     takes_halves=True,
     numpy=(np.real,),
 )
@@ -108,14 +108,14 @@ def _parted_strides(shape: Shape, strides: Shape) -> Shape:
     undo=_numbers,
     batch_params=as_stack,
 )
-def view_as_real(x: Array, /) -> Call:
+def view_as_real(x: Array, /) -> BoundCall:
     """Return the parts of complex `x` side by side, a view: shape (...) to (..., 2), real.
 
     >>> import tenfold as tn
     >>> tn.view_as_real(tn.asarray([1 + 2j])).tolist()
     [[1.0, 2.0]]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 def _joined(types: tuple[Type, ...]) -> Inferred:
@@ -155,9 +155,9 @@ def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
     strides=_joined_strides,
     undo=_real_numbers,
     batch_params=as_stack,
-    samples=[Sample(((3, 2),)), Sample(((0, 2),))],
+    samples=[SampleCall(((3, 2),)), SampleCall(((0, 2),))],
 )
-def view_as_complex(x: Array, /) -> Call:
+def view_as_complex(x: Array, /) -> BoundCall:
     """Return real `x` with real and imaginary parts side by side as complex numbers, a view: shape
     (..., 2) to (...).
 
@@ -165,4 +165,4 @@ def view_as_complex(x: Array, /) -> Call:
     >>> tn.view_as_complex(tn.asarray([[1.0, 2.0]])).tolist()
     [(1+2j)]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))

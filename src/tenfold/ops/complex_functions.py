@@ -1,12 +1,12 @@
 """Kernel rules of elementary functions on complex elements, by functions of real ones.
 
-Takes a Body and a Pair, hands on a Pair. Errors are small beside the modulus of the result; a part
-that is tiny beside the other may have none of its bits right. Infinities and NaN follow C99, annex
-G.6, as NumPy does. Complex functions that are not here are computed by NumPy's.
+Takes a Body and a ComplexElement, hands on a ComplexElement. Errors are small beside the modulus of
+the result; a part that is tiny beside the other may have none of its bits right. Infinities and NaN
+follow C99, annex G.6, as NumPy does. Complex functions that are not here are computed by NumPy's.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> k = Body()
->>> exp(k, Pair(k.load(0, FLOAT64), k.load(1, FLOAT64))).real.dtype
+>>> exp(k, ComplexElement(k.load(0, FLOAT64), k.load(1, FLOAT64))).real.dtype
 dtype('float64')
 
 `exp_scaled`, `sinh_scaled` and `cosh_scaled` are the functions without a power of 2, `exp_scale`:
@@ -19,14 +19,16 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tenfold.core.scalar_ir import Body, Element, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element
 from tenfold.ops.complex_parts import real_or_complex
 
-Rule = Callable[[Body, Pair], Pair]
+Rule = Callable[[Body, ComplexElement], ComplexElement]
 
 
 def by_name(name: str, of_pairs: Rule) -> Callable[..., Any]:
-    """Return the rule that calls a real function by its name, and has its own for Pairs."""
+    """Return the rule that calls a real function by its name, and has its own for
+    complex elements.
+    """
     return real_or_complex(lambda k, x: k.call(name, x), of_pairs)
 
 
@@ -35,7 +37,7 @@ def _where_nan(k: Body, condition: Element, value: Element | float, x: Element) 
     return k.select(condition & (x != x), value, x)
 
 
-def exp(k: Body, z: Pair) -> Pair:
+def exp(k: Body, z: ComplexElement) -> ComplexElement:
     """Return exp(x) * (cos(y) + i * sin(y)).
 
     The imaginary part of a real number is its own, whatever exp(x) is; exp(-inf) is 0 for any `y`,
@@ -46,15 +48,15 @@ def exp(k: Body, z: Pair) -> Pair:
     cosine = _where_nan(k, k.abs(x) == math.inf, 1.0, k.call("cos", y))
     sine = _where_nan(k, x == -math.inf, 0.0, k.call("sin", y))
     imaginary = k.select(y == 0.0, y, power * sine * scale)
-    return Pair(power * cosine * scale, imaginary)
+    return ComplexElement(power * cosine * scale, imaginary)
 
 
-def exp2(k: Body, z: Pair) -> Pair:
+def exp2(k: Body, z: ComplexElement) -> ComplexElement:
     """Return exp(z * log(2)), with the rounding that NumPy's has of the product."""
-    return exp(k, Pair(z.real * math.log(2), z.imaginary * math.log(2)))
+    return exp(k, ComplexElement(z.real * math.log(2), z.imaginary * math.log(2)))
 
 
-def expm1(k: Body, z: Pair) -> Pair:
+def expm1(k: Body, z: ComplexElement) -> ComplexElement:
     """Return exp(z) - 1.
 
     The real part is exp(x) * cos(y) - 1, near 0 expm1(x) * cos(y) - 2 * sin(y / 2)**2.
@@ -63,10 +65,10 @@ def expm1(k: Body, z: Pair) -> Pair:
     power, half, cosine = k.call("exp", x), k.call("sin", y * 0.5), k.call("cos", y)
     near = k.fma(k.call("expm1", x), cosine, half * half * -2.0)
     real = k.select(k.abs(x) < 0.5, near, k.fma(power, cosine, -1.0))
-    return Pair(real, power * k.call("sin", y))
+    return ComplexElement(real, power * k.call("sin", y))
 
 
-def log(k: Body, z: Pair) -> Pair:
+def log(k: Body, z: ComplexElement) -> ComplexElement:
     """Return log|z| + i * atan2(y, x).
 
     With a the larger and b the smaller magnitude, log|z| = log(a) + log1p((b / a)**2) / 2, which
@@ -83,22 +85,22 @@ def log(k: Body, z: Pair) -> Pair:
     rest = k.call("log1p", square) * 0.5
     real = k.select(near, rest, k.call("log", a) + rest)
     infinite = (width == math.inf) | (height == math.inf)
-    return Pair(k.select(infinite, math.inf, real), k.call("atan2", y, x))
+    return ComplexElement(k.select(infinite, math.inf, real), k.call("atan2", y, x))
 
 
-def log2(k: Body, z: Pair) -> Pair:
+def log2(k: Body, z: ComplexElement) -> ComplexElement:
     """Return log(z) / log(2), the quotient rounded as NumPy's."""
     real, imaginary = log(k, z)
-    return Pair(real * math.log2(math.e), imaginary * math.log2(math.e))
+    return ComplexElement(real * math.log2(math.e), imaginary * math.log2(math.e))
 
 
-def log10(k: Body, z: Pair) -> Pair:
+def log10(k: Body, z: ComplexElement) -> ComplexElement:
     """Return log(z) / log(10), as `log2`."""
     real, imaginary = log(k, z)
-    return Pair(real * math.log10(math.e), imaginary * math.log10(math.e))
+    return ComplexElement(real * math.log10(math.e), imaginary * math.log10(math.e))
 
 
-def sqrt(k: Body, z: Pair) -> Pair:
+def sqrt(k: Body, z: ComplexElement) -> ComplexElement:
     """Return the square root with a real part that is not negative.
 
     t = sqrt((|x| + |z|) / 2) is its larger part, y / (2 * t) the other (W. Kahan, Branch cuts for
@@ -122,10 +124,10 @@ def sqrt(k: Body, z: Pair) -> Pair:
     # Of 0 and of an infinite imaginary part the quotient is NaN.
     zero, infinite = a + b == 0.0, b == math.inf
     real = k.select(zero, 0.0, k.select(infinite, b, real))
-    return Pair(real, k.select(zero | infinite, z.imaginary, imaginary))
+    return ComplexElement(real, k.select(zero | infinite, z.imaginary, imaginary))
 
 
-def _turned(k: Body, z: Pair) -> tuple[Element, ...]:
+def _turned(k: Body, z: ComplexElement) -> tuple[Element, ...]:
     """Return sin(x), cos(x), sinh(y), cosh(y) and what is missing in the scale of the last two.
 
     Where `y` is infinite and `x` has no angle, the cosine is 1, and so one part is infinite.
@@ -136,16 +138,16 @@ def _turned(k: Body, z: Pair) -> tuple[Element, ...]:
     return k.call("sin", x), cosine, k.call("sinh_scaled", y), k.call("cosh_scaled", y), scale
 
 
-def sin(k: Body, z: Pair) -> Pair:
+def sin(k: Body, z: ComplexElement) -> ComplexElement:
     """Return sin(x) * cosh(y) + i * cos(x) * sinh(y)."""
     x, y = z
     sine, cosine, sinh, cosh, scale = _turned(k, z)
     # 0 stays 0 beside what is infinite or NaN.
     real = k.select(x == 0.0, x, sine * cosh * scale)
-    return Pair(real, _where_nan(k, y == 0.0, y, cosine * sinh * scale))
+    return ComplexElement(real, _where_nan(k, y == 0.0, y, cosine * sinh * scale))
 
 
-def cos(k: Body, z: Pair) -> Pair:
+def cos(k: Body, z: ComplexElement) -> ComplexElement:
     """Return cos(x) * cosh(y) - i * sin(x) * sinh(y)."""
     x, y = z
     sine, cosine, sinh, cosh, scale = _turned(k, z)
@@ -153,4 +155,4 @@ def cos(k: Body, z: Pair) -> Pair:
     # 0 stays 0 beside what is infinite or NaN.
     signed = k.copysign(zero, x) * k.copysign(one, y)
     imaginary = _where_nan(k, (x == 0.0) | (y == 0.0), signed, sine * sinh * scale)
-    return Pair(cosine * cosh * scale, -imaginary)
+    return ComplexElement(cosine * cosh * scale, -imaginary)

@@ -1,10 +1,10 @@
 """Kernel rules of complex elements, by their parts, and what joins them to the rules of real ones.
 
-Takes rules on elements, hands on rules on operands, which are elements or Pairs.
+Takes rules on elements, hands on rules on operands, which are elements or ComplexElements.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()
->>> z = Pair(body.load(0, FLOAT32), body.load(1, FLOAT32))
+>>> z = ComplexElement(body.load(0, FLOAT32), body.load(1, FLOAT32))
 >>> each_part(lambda k, x: -x)(body, z)
 Pair(real=<%2 float32>, imaginary=<%3 float32>)
 >>> real_alone(lambda k, x: -x)(body, z)
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.core.scalar_ir import Body, Element, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element
 
 Real = Callable[..., Element]
 """A rule of real elements."""
@@ -27,18 +27,20 @@ Real = Callable[..., Element]
 def each_part(rule: Real) -> Callable[..., Any]:
     """Return a rule that makes the real part of real parts, the imaginary one of imaginary ones."""
 
-    def on_parts(k: Body, *operands: Pair) -> Pair:
+    def on_parts(k: Body, *operands: ComplexElement) -> ComplexElement:
         real, imaginary = zip(*operands, strict=True)
-        return Pair(rule(k, *real), rule(k, *imaginary))
+        return ComplexElement(rule(k, *real), rule(k, *imaginary))
 
     return real_or_complex(rule, on_parts)
 
 
 def real_or_complex(real: Real, of_pairs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a rule that is one of two: for real operands, or for complex ones, which are Pairs."""
+    """Return a rule that is one of two: for real operands, or for complex ones, which are
+    ComplexElements.
+    """
 
     def rule(k: Body, *operands: Any) -> Any:
-        return (of_pairs if isinstance(operands[0], Pair) else real)(k, *operands)
+        return (of_pairs if isinstance(operands[0], ComplexElement) else real)(k, *operands)
 
     return rule
 
@@ -48,15 +50,15 @@ def real_alone(rule: Real) -> Callable[..., Any]:
     return real_or_complex(rule, lambda *_: NotImplemented)
 
 
-def product(_: Body, x: Pair, y: Pair) -> Pair:
+def product(_: Body, x: ComplexElement, y: ComplexElement) -> ComplexElement:
     """Return `x * y`, each product and each sum rounded."""
-    return Pair(
+    return ComplexElement(
         x.real * y.real - x.imaginary * y.imaginary,
         x.real * y.imaginary + x.imaginary * y.real,
     )
 
 
-def quotient(k: Body, x: Pair, y: Pair) -> Pair:
+def quotient(k: Body, x: ComplexElement, y: ComplexElement) -> ComplexElement:
     """Return `x / y` by way of the larger part of `y`, as NumPy does; by zero each part alone.
 
     Smith 1962, "Algorithm 116: Complex division", Communications of the ACM 5(8), page 435.
@@ -70,13 +72,13 @@ def quotient(k: Body, x: Pair, y: Pair) -> Pair:
     real = near[0] + near[1] * ratio
     imaginary = k.select(by_real, x.imaginary - x.real * ratio, x.imaginary * ratio - x.real)
     by_zero, zero = (large == 0) & (small == 0), k.abs(large)
-    return Pair(
+    return ComplexElement(
         k.select(by_zero, x.real / zero, real * scale),
         k.select(by_zero, x.imaginary / zero, imaginary * scale),
     )
 
 
-def reciprocal(k: Body, x: Pair) -> Pair:
+def reciprocal(k: Body, x: ComplexElement) -> ComplexElement:
     """Return `1 / x`, by way of its larger part, as NumPy does (see `quotient`)."""
     by_real = k.abs(x.imaginary) <= k.abs(x.real)
     large = k.select(by_real, x.real, x.imaginary)
@@ -84,15 +86,15 @@ def reciprocal(k: Body, x: Pair) -> Pair:
     ratio = small / large
     divisor = large + small * ratio
     near, far = 1.0 / divisor, ratio / divisor
-    return Pair(k.select(by_real, near, far), k.select(by_real, -far, -near))
+    return ComplexElement(k.select(by_real, near, far), k.select(by_real, -far, -near))
 
 
-def modulus(k: Body, x: Pair) -> Element:
+def modulus(k: Body, x: ComplexElement) -> Element:
     """Return the distance of `x` from 0, without overflow."""
     return k.call("hypot", x.real, x.imaginary)
 
 
-def direction(k: Body, x: Pair) -> Pair:
+def direction(k: Body, x: ComplexElement) -> ComplexElement:
     """Return `x / abs(x)`, 0 for 0. Of an infinite number the one infinite part counts alone."""
     length = modulus(k, x)
 
@@ -103,4 +105,4 @@ def direction(k: Body, x: Pair) -> Pair:
         found = k.select(length == np.inf, limit, own / length)
         return k.select(length == 0, 0.0, found)
 
-    return Pair(part(x.real, x.imaginary), part(x.imaginary, x.real))
+    return ComplexElement(part(x.real, x.imaginary), part(x.imaginary, x.real))

@@ -17,7 +17,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Contraction, Inferred, Sample
+from tenfold.core.op import BoundCall, Contraction, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis, product
 from tenfold.dtypes import kind_of, promote, wide
@@ -130,17 +130,17 @@ def _matmul_members(members: Members) -> Array:
     also=("linalg",),
     batch=_matmul_members,
     samples=[
-        Sample(((2, 3), (3, 4))),
-        Sample(((3,), (3,))),
-        Sample(((2, 3), (3,))),
-        Sample(((3,), (3, 2))),
-        Sample(((4, 2, 3), (4, 3, 5))),
-        Sample(((4, 1, 2, 3), (5, 3, 2))),
-        Sample(((2, 0), (0, 3))),
-        Sample(((0, 3), (3, 2))),
+        SampleCall(((2, 3), (3, 4))),
+        SampleCall(((3,), (3,))),
+        SampleCall(((2, 3), (3,))),
+        SampleCall(((3,), (3, 2))),
+        SampleCall(((4, 2, 3), (4, 3, 5))),
+        SampleCall(((4, 1, 2, 3), (5, 3, 2))),
+        SampleCall(((2, 0), (0, 3))),
+        SampleCall(((0, 3), (3, 2))),
     ],
 )
-def matmul(x1: Array, x2: Array, /) -> Call:
+def matmul(x1: Array, x2: Array, /) -> BoundCall:
     """Matrix product `x1 @ x2`: (..., m, k) @ (..., k, n) is (..., m, n); dtypes promote.
 
     Leading axes are a stack and broadcast. A vector (k,) is a row on the left, a column on the
@@ -152,7 +152,7 @@ def matmul(x1: Array, x2: Array, /) -> Call:
     >>> (tn.asarray([[1, 2], [3, 4]]) @ tn.asarray([10, 1])).tolist()
     [12, 34]
     """
-    return Call((array(x1), array(x2)))
+    return BoundCall((array(x1), array(x2)))
 
 
 def _vecdot_shapes(types: Sequence[Type], axis: int) -> tuple[Shape, int]:
@@ -194,13 +194,13 @@ def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
     also=("linalg",),
     batch=product_members,
     samples=[
-        Sample(((3,), (3,))),
-        Sample(((2, 3), (3,))),
-        Sample(((3, 1), (3, 4)), {"axis": -2}),
-        Sample(((2, 0), (1, 0))),
+        SampleCall(((3,), (3,))),
+        SampleCall(((2, 3), (3,))),
+        SampleCall(((3, 1), (3, 4)), {"axis": -2}),
+        SampleCall(((2, 0), (1, 0))),
     ],
 )
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Call:
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> BoundCall:
     """Product of vectors along `axis`: the sum of conj(x1) * x2, (..., k) and (..., k) to (...).
 
     The other axes broadcast, `axis` does not. It counts from the last axis; from the first only
@@ -220,7 +220,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Call:
             f"axis {axis} is ambiguous for {x1.ndim} and {x2.ndim} axes",
             remedy=f"count from the last axis: {-fewest} to -1",
         )
-    return Call((x1, x2), (position - fewest,))
+    return BoundCall((x1, x2), (position - fewest,))
 
 
 Pairing = tuple[tuple[int, ...], tuple[int, ...]]
@@ -314,13 +314,13 @@ def _tensordot_contraction(types: tuple[Type, ...], axes: Pairing) -> Contractio
     also=("linalg",),
     batch=product_members,
     samples=[
-        Sample(((2, 3, 4), (3, 4, 5))),
-        Sample(((2, 3), (4,)), {"axes": 0}),
-        Sample(((2, 3, 4), (4, 2)), {"axes": ((0, 2), (1, 0))}),
-        Sample(((2, 0), (0, 3)), {"axes": 1}),
+        SampleCall(((2, 3, 4), (3, 4, 5))),
+        SampleCall(((2, 3), (4,)), {"axes": 0}),
+        SampleCall(((2, 3, 4), (4, 2)), {"axes": ((0, 2), (1, 0))}),
+        SampleCall(((2, 0), (0, 3)), {"axes": 1}),
     ],
 )
-def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> Call:
+def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> BoundCall:
     """Contract `axes` of `x1` with `axes` of `x2`; the axes of `x1` that are left come first.
 
     `axes` is a number n (the last n of `x1`, in order, with the first n of `x2`) or a pair (axes
@@ -332,7 +332,7 @@ def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> Call:
     65
     """
     x1, x2 = array(x1), array(x2)
-    return Call((x1, x2), (_paired_axes(x1, x2, axes),))
+    return BoundCall((x1, x2), (_paired_axes(x1, x2, axes),))
 
 
 def _contract_rule(types: tuple[Type, ...], contracted: Pairing, kept: Pairing) -> Inferred:
@@ -373,7 +373,7 @@ def _contract_multiply_adds(types: tuple[Type, ...], contracted: Pairing, kept: 
     public=False,
     batch=product_members,
 )
-def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> Call:
+def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> BoundCall:
     """Product of stacks over several axes: each pair of `contracted` is summed over, what is `kept`
     of one operand stays an axis of the result, the others are a stack and broadcast.
 
@@ -385,14 +385,14 @@ def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> Cal
     >>> contract(x, x, ((0, 1), (1, 0)), ((), ())).item()
     29
     """
-    return Call((array(x1), array(x2)), (contracted, kept))
+    return BoundCall((array(x1), array(x2)), (contracted, kept))
 
 
 @derived(
     reference=np.outer,
     numpy=(np.outer, np.linalg.outer),
     also=("linalg",),
-    samples=[Sample(((2,), (3,))), Sample(((0,), (3,)))],
+    samples=[SampleCall(((2,), (3,))), SampleCall(((0,), (3,)))],
 )
 def outer(x1: Array, x2: Array, /) -> Array:
     """Every element of `x1` times every element of `x2`: (m,) and (n,) to (m, n); dtypes promote.
@@ -417,11 +417,11 @@ def outer(x1: Array, x2: Array, /) -> Array:
     reference=np.kron,
     numpy=(np.kron,),
     samples=[
-        Sample(((2, 3), (4, 5))),
-        Sample(((2,), (3, 4))),
-        Sample(((2, 1, 3), (2,))),
-        Sample(((), (3,))),
-        Sample(((2, 0), (3, 4))),
+        SampleCall(((2, 3), (4, 5))),
+        SampleCall(((2,), (3, 4))),
+        SampleCall(((2, 1, 3), (2,))),
+        SampleCall(((), (3,))),
+        SampleCall(((2, 0), (3, 4))),
     ],
 )
 def kron(x1: Array, x2: Array, /) -> Array:

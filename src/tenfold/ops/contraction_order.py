@@ -25,7 +25,7 @@ MOST_WEIGHED = 8
 """The most terms of which all orders are weighed: 3,280 products, about 2 ms."""
 
 
-class Order(NamedTuple):
+class ContractionOrder(NamedTuple):
     """Which terms are multiplied, and what that costs."""
 
     pairs: tuple[tuple[int, int], ...]
@@ -35,7 +35,7 @@ class Order(NamedTuple):
 
 def order_of(
     terms: Sequence[Iterable[str]], output: Iterable[str], lengths: Mapping[str, int]
-) -> Order:
+) -> ContractionOrder:
     """Return in which order terms are multiplied; what is in none but one term and not in the
     output has been summed before. Linear in terms that have the same labels, else quadratic.
     """
@@ -74,7 +74,7 @@ def places(number: int) -> Iterator[int]:
         number &= number - 1
 
 
-def _weighed(network: _Network) -> Order:
+def _weighed(network: _Network) -> ContractionOrder:
     """Find the cheapest order: that of each set of terms is a product of two smaller sets."""
     count = len(network.terms)
     everything = (1 << count) - 1
@@ -90,7 +90,7 @@ def _weighed(network: _Network) -> Order:
             best[chosen] = _split(network, needed, best, chosen)
     pairs: list[tuple[int, int]] = []
     _collect(best, everything, count, pairs)
-    return Order(tuple(pairs), best[everything][0])
+    return ContractionOrder(tuple(pairs), best[everything][0])
 
 
 def _split(
@@ -138,7 +138,7 @@ class _Greedy:
         for place in places(labels):
             self.owners[place].add(number)
 
-    def order(self) -> Order:
+    def order(self) -> ContractionOrder:
         """Multiply until one term is left."""
         self._alike()
         self._sharing()
@@ -147,7 +147,7 @@ class _Greedy:
         while len(sizes) > 1:
             made = self._multiply(heappop(sizes)[1], heappop(sizes)[1])
             heappush(sizes, (self.network.size(self.left[made]), made))
-        return Order(tuple(self.pairs), self.cost)
+        return ContractionOrder(tuple(self.pairs), self.cost)
 
     def _alike(self) -> None:
         """Multiply terms that have the same labels."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.gather_rules import Position, either
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.gather_rules import ResultIndex, either
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, checked_shape
@@ -98,11 +98,11 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
     reference=_filled,
     kind=Kind.VALUE,
     fills=_value,
-    samples=[Sample((), positional=((2, 3), 7)), Sample((), {"dtype": "bool"}, ((0,), 1))],
+    samples=[SampleCall((), positional=((2, 3), 7)), SampleCall((), {"dtype": "bool"}, ((0,), 1))],
 )
 def full(
     shape: Shape | int, fill_value: complex, *, dtype: Any = None, device: str | None = None
-) -> Call:
+) -> BoundCall:
     """Return an array of `shape` that holds `fill_value` everywhere; without a dtype int64,
     float64, complex128 or bool, as the value.
 
@@ -118,11 +118,12 @@ def full(
     value = number(fill_value, "full")
     made = default_dtype((value,)) if dtype is None else canonical(dtype, "full")
     lengths = checked_shape(shape, made.itemsize)
-    return Call((), (lengths, number_of(value, made, "full"), made, checked_device(device)))
+    return BoundCall((), (lengths, number_of(value, made, "full"), made, checked_device(device)))
 
 
 @derived(
-    reference=np.zeros, samples=[Sample((), positional=((2, 3),)), Sample((), positional=(0,))]
+    reference=np.zeros,
+    samples=[SampleCall((), positional=((2, 3),)), SampleCall((), positional=(0,))],
 )
 def zeros(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array of `shape` that holds 0; float64 if no dtype is named.
@@ -135,7 +136,8 @@ def zeros(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -
 
 
 @derived(
-    reference=np.ones, samples=[Sample((), positional=((2, 3),)), Sample((), positional=((),))]
+    reference=np.ones,
+    samples=[SampleCall((), positional=((2, 3),)), SampleCall((), positional=((),))],
 )
 def ones(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array of `shape` that holds 1; float64 if no dtype is named.
@@ -162,7 +164,10 @@ def empty(shape: Shape | int, *, dtype: Any = None, device: str | None = None) -
 @derived(
     reference=np.full_like,
     numpy=(np.full_like,),
-    samples=[Sample(((2, 3),), positional=(1,)), Sample(((0,),), {"dtype": "float32"}, (1,))],
+    samples=[
+        SampleCall(((2, 3),), positional=(1,)),
+        SampleCall(((0,),), {"dtype": "float32"}, (1,)),
+    ],
 )
 def full_like(
     x: Array, /, fill_value: complex, *, dtype: Any = None, device: str | None = None
@@ -181,7 +186,7 @@ def full_like(
     return full(x.shape, fill_value, dtype=made, device=x.device if device is None else device)
 
 
-@derived(reference=np.zeros_like, numpy=(np.zeros_like,), samples=[Sample(((2, 3),))])
+@derived(reference=np.zeros_like, numpy=(np.zeros_like,), samples=[SampleCall(((2, 3),))])
 def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array that holds 0, of the shape, dtype and device of `x`, or the ones named.
 
@@ -192,7 +197,7 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> 
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-@derived(reference=np.ones_like, numpy=(np.ones_like,), samples=[Sample(((2, 3),))])
+@derived(reference=np.ones_like, numpy=(np.ones_like,), samples=[SampleCall(((2, 3),))])
 def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
     """Return an array that holds 1, of the shape, dtype and device of `x`, or the ones named.
 
@@ -224,7 +229,7 @@ def _eye(rows: int, columns: int, offset: int, dtype: np.dtype, device: str) -> 
 
 
 def _eye_at(
-    k: Body, at: Position, rows: int, columns: int, offset: int, dtype: np.dtype, device: str
+    k: Body, at: ResultIndex, rows: int, columns: int, offset: int, dtype: np.dtype, device: str
 ) -> Operand:
     on = at[1] - at[0] == at.number(offset)
     return either(k, on, constant_element(k, 1, dtype), constant_element(k, 0, dtype))
@@ -238,9 +243,9 @@ def _eye_at(
     element_at=_eye_at,
     kind=Kind.VALUE,
     samples=[
-        Sample((), positional=(3,)),
-        Sample((), {"k": 1, "dtype": "int8"}, (2, 4)),
-        Sample((), {"k": -5}, (2, 0)),
+        SampleCall((), positional=(3,)),
+        SampleCall((), {"k": 1, "dtype": "int8"}, (2, 4)),
+        SampleCall((), {"k": -5}, (2, 0)),
     ],
 )
 def eye(
@@ -251,7 +256,7 @@ def eye(
     k: int = 0,
     dtype: Any = None,
     device: str | None = None,
-) -> Call:
+) -> BoundCall:
     """Return the matrix (n_rows, n_cols), square if one number is given, with 1 on its k-th
     diagonal (above the main one for k > 0) and 0 elsewhere; float64 if no dtype is named.
 
@@ -265,4 +270,6 @@ def eye(
         offset = operator.index(k)
     except TypeError:
         raise ShapeError("", f"diagonal {k!r} is no int", remedy="give an int, as in k=1") from None
-    return Call((), (rows, columns, max(-rows, min(offset, columns)), made, checked_device(device)))
+    return BoundCall(
+        (), (rows, columns, max(-rows, min(offset, columns)), made, checked_device(device))
+    )

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.canonical_reduction import BLOCK, Combine
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import normalize_axis, normalize_count
 from tenfold.dtypes import BOOL, canonical
@@ -26,11 +26,11 @@ from tenfold.ops.joining import concat
 from tenfold.ops.reduce import accumulating
 
 _SAMPLES = (
-    Sample(((5,),)),
-    Sample(((2, 3),), {"axis": 1, "include_initial": True}),
-    Sample(((2, 3),), {"axis": 0, "exclusive": True}),
-    Sample(((0, 3),), {"axis": 0, "include_initial": True}),
-    Sample(((2, 0),), {"axis": -1, "dtype": "float32"}),
+    SampleCall(((5,),)),
+    SampleCall(((2, 3),), {"axis": 1, "include_initial": True}),
+    SampleCall(((2, 3),), {"axis": 0, "exclusive": True}),
+    SampleCall(((0, 3),), {"axis": 0, "include_initial": True}),
+    SampleCall(((2, 0),), {"axis": -1, "dtype": "float32"}),
 )
 
 
@@ -87,7 +87,9 @@ def _rule(
     return Inferred(((tuple(shape), result),), (operand,))
 
 
-def _bound(x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusive: bool) -> Call:
+def _bound(
+    x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusive: bool
+) -> BoundCall:
     x = array(x)
     if axis is None and x.ndim != 1:
         raise ShapeError(
@@ -101,7 +103,7 @@ def _bound(x: Any, axis: int | None, dtype: Any, include_initial: bool, exclusiv
             "include_initial and exclusive both put the identity first",
             remedy="include_initial keeps the total and has one element more; exclusive drops it",
         )
-    return Call(
+    return BoundCall(
         (x,),
         (
             normalize_axis(0 if axis is None else axis, x.ndim),
@@ -129,7 +131,7 @@ def cumulative_sum(
     dtype: Any = None,
     include_initial: bool = False,
     exclusive: bool = False,
-) -> Call:
+) -> BoundCall:
     """Running sum along `axis`, which may be left out for one axis; the shape of `x`.
 
     `include_initial` puts 0 first and makes n + 1 elements; `exclusive` puts 0 first and leaves
@@ -165,7 +167,7 @@ def cumulative_prod(
     dtype: Any = None,
     include_initial: bool = False,
     exclusive: bool = False,
-) -> Call:
+) -> BoundCall:
     """Running product along `axis`, which may be left out for one axis; the shape of `x`.
 
     `include_initial` puts 1 first and makes n + 1 elements; `exclusive` puts 1 first and leaves
@@ -182,10 +184,10 @@ def cumulative_prod(
     reference=np.diff,
     numpy=(np.diff,),
     samples=[
-        Sample(((5,),)),
-        Sample(((3, 4),), {"axis": 0, "n": 2}),
-        Sample(((0, 2),), {"axis": 0}),
-        Sample(((2, 1),), {"n": 3}),
+        SampleCall(((5,),)),
+        SampleCall(((3, 4),), {"axis": 0, "n": 2}),
+        SampleCall(((0, 2),), {"axis": 0}),
+        SampleCall(((2, 1),), {"n": 3}),
     ],
 )
 def diff(

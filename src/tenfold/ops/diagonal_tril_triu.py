@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.gather_rules import Position, Source, inside
-from tenfold.core.op import Call, Sample
+from tenfold.core.gather_rules import GatherSource, ResultIndex, inside
+from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, movement
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, normalize_axis
@@ -65,14 +65,14 @@ def _diagonal_reads(
     numpy=(np.diagonal,),
     batch_params=lambda _, offset, first, second: (offset, first + 1, second + 1),
     samples=[
-        Sample(((3, 4),)),
-        Sample(((3, 4),), {"offset": -1}),
-        Sample(((2, 3, 4),), {"offset": 1, "axis1": 2, "axis2": 0}),
-        Sample(((3, 4),), {"offset": 9}),
-        Sample(((0, 4),)),
+        SampleCall(((3, 4),)),
+        SampleCall(((3, 4),), {"offset": -1}),
+        SampleCall(((2, 3, 4),), {"offset": 1, "axis1": 2, "axis2": 0}),
+        SampleCall(((3, 4),), {"offset": 9}),
+        SampleCall(((0, 4),)),
     ],
 )
-def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Call:
+def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> BoundCall:
     """Return the view of the elements whose index on `axis2` is that on `axis1` plus `offset`; the
     two axes are gone, that of the diagonal is the last.
 
@@ -83,7 +83,7 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ca
     x = array(x)
     ndim = x.ndim
     if ndim == 2 and offset is MAIN[0] and axis1 is MAIN[1] and axis2 is MAIN[2]:
-        return Call((x,), MAIN)  # nothing to normalise: half the time of a call
+        return BoundCall((x,), MAIN)  # nothing to normalise: half the time of a call
     if ndim < 2:
         raise ShapeError("", f"an array of {ndim} axes has no diagonal", remedy="use two at least")
     first, second = normalize_axis(axis1, ndim), normalize_axis(axis2, ndim)
@@ -91,7 +91,7 @@ def diagonal(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ca
         raise ShapeError("", f"axes {axis1} and {axis2} are the same", remedy="name two")
     # Beyond the corners every diagonal is empty, and NumPy counts in 32 bits.
     within = max(-x.shape[first], min(_offset(offset), x.shape[second]))
-    return Call((x,), (within, first, second))
+    return BoundCall((x,), (within, first, second))
 
 
 def _square(shape: Shape, offset: int) -> Shape:
@@ -105,7 +105,7 @@ def _on_diagonal(x: np.ndarray, offset: int) -> np.ndarray:
     return result
 
 
-def _on_diagonal_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+def _on_diagonal_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     place = row - at.number(max(-offset, 0))
     on = (column - row == at.number(offset)) & inside(at, place, x.shape[-1])
@@ -118,12 +118,12 @@ def _on_diagonal_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
     element_at=_on_diagonal_at,
     batch_params=as_stack,
     samples=[
-        Sample(((3,),)),
-        Sample(((2, 3),), {"offset": -2}),
-        Sample(((0,),), {"offset": 1}),
+        SampleCall(((3,),)),
+        SampleCall(((2, 3),), {"offset": -2}),
+        SampleCall(((0,),), {"offset": 1}),
     ],
 )
-def diagonal_matrix(x: Array, /, *, offset: int = 0) -> Call:
+def diagonal_matrix(x: Array, /, *, offset: int = 0) -> BoundCall:
     """Return square matrices (..., n + |offset|, n + |offset|) with the vectors (..., n) of `x` on
     the diagonal `offset` (above the main one if positive) and 0 elsewhere.
 
@@ -134,13 +134,13 @@ def diagonal_matrix(x: Array, /, *, offset: int = 0) -> Call:
     x = array(x)
     if x.ndim == 0:
         raise ShapeError("", "an array without axes is no vector", remedy="reshape it to (1,)")
-    return Call((x,), (_offset(offset),))
+    return BoundCall((x,), (_offset(offset),))
 
 
 @derived(
     reference=np.diag,
     numpy=(np.diag,),
-    samples=[Sample(((3,),), positional=(1,)), Sample(((3, 4),), positional=(-1,))],
+    samples=[SampleCall(((3,),), positional=(1,)), SampleCall(((3, 4),), positional=(-1,))],
 )
 def diag(x: Array, /, k: int = 0) -> Array:
     """Return the matrix with the vector `x` on its k-th diagonal, or of a matrix `x` the k-th
@@ -164,28 +164,28 @@ def _same(shape: Shape, k: int) -> Shape:
     return shape
 
 
-def _matrices(x: Any, k: Any) -> Call:
+def _matrices(x: Any, k: Any) -> BoundCall:
     x, offset = array(x), _offset(k)
     if x.ndim < 2:
         raise ShapeError("", f"an array of {x.ndim} axes is no matrix", remedy="use two at least")
     rows, columns = x.shape[-2:]
-    return Call((x,), (max(-rows - 1, min(offset, columns + 1)),))
+    return BoundCall((x,), (max(-rows - 1, min(offset, columns + 1)),))
 
 
 TRIANGLES = [
-    Sample(((3, 4),)),
-    Sample(((2, 3, 3),), {"k": -1}),
-    Sample(((2, 4),), {"k": 9}),
-    Sample(((0, 3),), {"k": 1}),
+    SampleCall(((3, 4),)),
+    SampleCall(((2, 3, 3),), {"k": -1}),
+    SampleCall(((2, 4),), {"k": 9}),
+    SampleCall(((0, 3),), {"k": 1}),
 ]
 
 
-def _lower_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+def _lower_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     return x.at(at, column - row <= at.number(offset))
 
 
-def _upper_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
+def _upper_at(k: Body, at: ResultIndex, x: GatherSource, offset: int) -> Operand:
     row, column = at.axes[-2:]
     return x.at(at, column - row >= at.number(offset))
 
@@ -198,7 +198,7 @@ def _upper_at(k: Body, at: Position, x: Source, offset: int) -> Operand:
     samples=TRIANGLES,
     batch_params=as_stack,
 )
-def tril(x: Array, /, k: int = 0) -> Call:
+def tril(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 above the k-th diagonal: their lower triangles.
 
     >>> import tenfold as tn
@@ -216,7 +216,7 @@ def tril(x: Array, /, k: int = 0) -> Call:
     samples=TRIANGLES,
     batch_params=as_stack,
 )
-def triu(x: Array, /, k: int = 0) -> Call:
+def triu(x: Array, /, k: int = 0) -> BoundCall:
     """Return the matrices (..., m, n) of `x` with 0 below the k-th diagonal: their upper triangles.
 
     >>> import tenfold as tn

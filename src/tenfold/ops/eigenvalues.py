@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, operation
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import COMPLEX64, COMPLEX128, real_part
@@ -46,7 +46,12 @@ def _eig(x: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(np.linalg.eig(x))
 
 
-_SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),)))
+_SQUARES = (
+    SampleCall(((3, 3),)),
+    SampleCall(((2, 4, 4),)),
+    SampleCall(((0, 0),)),
+    SampleCall(((0, 2, 2),)),
+)
 
 
 @operation(
@@ -59,7 +64,7 @@ _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample((
     batch_params=as_stack,
     samples=_SQUARES,
 )
-def eigvals(x: Array, /) -> Call:
+def eigvals(x: Array, /) -> BoundCall:
     """Eigenvalues of square matrices, complex and in no order: (..., n, n) to (..., n).
 
     The dtype is complex64 for float32 and complex64, else complex128; also where all of them are
@@ -72,7 +77,7 @@ def eigvals(x: Array, /) -> Call:
     >>> tn.linalg.eigvals(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [(2+0j), (1+0j)]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 @operation(
@@ -86,7 +91,7 @@ def eigvals(x: Array, /) -> Call:
     batch_params=as_stack,
     samples=_SQUARES,
 )
-def eig(x: Array, /) -> Call:
+def eig(x: Array, /) -> BoundCall:
     """Eigenvalues and eigenvectors of square matrices, complex: (..., n) and (..., n, n).
 
     Column i of the eigenvectors, of norm 1, belongs to eigenvalue i: x @ v[:, i] = w[i] * v[:, i].
@@ -97,4 +102,4 @@ def eig(x: Array, /) -> Call:
     >>> tn.linalg.eig(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvectors.tolist()
     [[(1+0j), 0j], [0j, (1+0j)]]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))

@@ -32,18 +32,18 @@ from tenfold.ops.cast import converted
 from tenfold.ops.contraction_order import order_of
 from tenfold.ops.create import number_of
 from tenfold.ops.einsum_parser import Labels, labelled, lengths_of
-from tenfold.ops.einsum_steps import Recipe, Term, Writer
+from tenfold.ops.einsum_steps import EinsumPath, LabelledTerm, PathBuilder
 
 RECIPES = 1024
 """Recipes that are kept; the one not used for longest goes first."""
 
 
 @remembered("recipes of einsums", RECIPES)
-def recipe_of(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> Recipe:
+def recipe_of(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> EinsumPath:
     """Return what an einsum of operands of one dtype is made of, or raise ShapeError."""
     inputs, output = labelled(subscripts, [len(shape) for shape in shapes])
     lengths = lengths_of(inputs, shapes)
-    writer = Writer(dtype, len(shapes), lengths)
+    writer = PathBuilder(dtype, len(shapes), lengths)
     operands = zip(inputs, shapes, strict=True)
     terms = [writer.operand(place, *operand) for place, operand in enumerate(operands)]
     if len(terms) > 1:
@@ -51,20 +51,20 @@ def recipe_of(subscripts: str, dtype: np.dtype, shapes: tuple[Shape, ...]) -> Re
         long = tuple(label for label in output if lengths[label] != 1)
         result = _multiplied(writer, terms, long)
         shape = tuple(lengths[label] for label in output)
-        return Recipe((*writer.steps, *writer.shaped(result.place, long, shape)))
+        return EinsumPath((*writer.steps, *writer.shaped(result.place, long, shape)))
     (term,) = terms
     writer.ordered(writer.summed(term, set(output)), output)
     if not writer.steps:
         # An operand that is its own result gets a second name: rebinding one must not rebind both.
         writer.permuted(0, tuple(range(len(output))))
-    return Recipe(tuple(writer.steps))
+    return EinsumPath(tuple(writer.steps))
 
 
-def _multiplied(writer: Writer, terms: list[Term], output: Labels) -> Term:
+def _multiplied(writer: PathBuilder, terms: list[LabelledTerm], output: Labels) -> LabelledTerm:
     """Multiply terms in their cheapest order, and sum over what the output lacks."""
     counts = Counter(label for term in terms for label in term.labels)
     shared = {label for label, count in counts.items() if count > 1} | set(output)
-    made: dict[int, Term] = {i: writer.summed(term, shared) for i, term in enumerate(terms)}
+    made: dict[int, LabelledTerm] = {i: writer.summed(term, shared) for i, term in enumerate(terms)}
     owners = Counter(label for term in made.values() for label in term.labels)
     owners.update(output)
     labels = [term.labels for term in terms]

@@ -7,7 +7,7 @@ longest that can be walked as one are its rows or columns, the others part of th
 is copied to bring it into that form. A product that sums over nothing is a map.
 
 >>> from tenfold.dtypes import FLOAT64
->>> writer = Writer(FLOAT64, 2, {"b": 4, "i": 5, "j": 6, "k": 7})
+>>> writer = PathBuilder(FLOAT64, 2, {"b": 4, "i": 5, "j": 6, "k": 7})
 >>> x, y = writer.operand(0, ("i", "j"), (5, 6)), writer.operand(1, ("b", "j", "k"), (4, 6, 7))
 >>> writer.product(x, y, {"b", "i", "k"}, ("b", "i", "k")).labels
 ('b', 'i', 'k')
@@ -41,7 +41,7 @@ LONG = 16
 """Elements beside each other from which no longer axis is preferred to them."""
 
 
-class Step(NamedTuple):
+class EinsumStep(NamedTuple):
     """One operation of a recipe."""
 
     op: Op[...]
@@ -56,13 +56,13 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class EinsumPath:
     """What an einsum is made of; the last step makes the result."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[EinsumStep, ...]
 
 
-class Term(NamedTuple):
+class LabelledTerm(NamedTuple):
     """A value whose axes have labels, each label once."""
 
     place: int
@@ -71,23 +71,23 @@ class Term(NamedTuple):
     """In elements, of an operand in row-major order: which axes can be walked as one."""
 
 
-class Writer:
+class PathBuilder:
     """Writes the steps of a recipe, and knows the lengths of all labels."""
 
     def __init__(self, dtype: np.dtype, operands: int, lengths: Mapping[str, int]) -> None:
         self.dtype, self.operands, self.lengths = dtype, operands, lengths
-        self.steps: list[Step] = []
+        self.steps: list[EinsumStep] = []
 
     def add(self, op: Op[...], places: Sequence[int], *params: object) -> int:
         """Append a step, and return the place of what it makes."""
-        self.steps.append(Step(op, tuple(places), params))
+        self.steps.append(EinsumStep(op, tuple(places), params))
         return self.operands + len(self.steps) - 1
 
     def shape(self, labels: Iterable[str]) -> Shape:
         """Return the lengths of some labels."""
         return tuple(self.lengths[label] for label in labels)
 
-    def operand(self, place: int, labels: Labels, shape: Shape) -> Term:
+    def operand(self, place: int, labels: Labels, shape: Shape) -> LabelledTerm:
         """Return an operand with each label once: diagonals taken; of several, without axes of
         length 1.
         """
@@ -105,13 +105,13 @@ class Writer:
                 step = strides[first] + strides[second]
                 labels = (*_without(labels, first, second), label)
                 strides = (*_without(strides, first, second), step)
-        return Term(place, labels, strides)
+        return LabelledTerm(place, labels, strides)
 
-    def made(self, place: int, labels: Labels) -> Term:
+    def made(self, place: int, labels: Labels) -> LabelledTerm:
         """Return what a computation has made, which lies in row-major order."""
-        return Term(place, labels, row_major(self.shape(labels)))
+        return LabelledTerm(place, labels, row_major(self.shape(labels)))
 
-    def summed(self, term: Term, kept: set[str]) -> Term:
+    def summed(self, term: LabelledTerm, kept: set[str]) -> LabelledTerm:
         """Return a term summed over every label that is not to be kept."""
         gone = tuple(axis for axis, label in enumerate(term.labels) if label not in kept)
         if not gone:
@@ -125,19 +125,21 @@ class Writer:
         """Return a value with its axes in another order."""
         return self.add(permute_dims, (place,), axes)
 
-    def ordered(self, term: Term, labels: Labels) -> Term:
+    def ordered(self, term: LabelledTerm, labels: Labels) -> LabelledTerm:
         """Return a term with its axes in the order of some labels."""
         axes = tuple(term.labels.index(label) for label in labels)
         if axes == tuple(range(len(axes))):
             return term
         strides = tuple(term.strides[axis] for axis in axes)
-        return Term(self.permuted(term.place, axes), labels, strides)
+        return LabelledTerm(self.permuted(term.place, axes), labels, strides)
 
-    def shaped(self, place: int, labels: Labels, shape: Shape) -> list[Step]:
+    def shaped(self, place: int, labels: Labels, shape: Shape) -> list[EinsumStep]:
         """Return the step that gives a value of some labels a shape, if it has another."""
-        return [] if self.shape(labels) == shape else [Step(reshape, (place,), (shape,))]
+        return [] if self.shape(labels) == shape else [EinsumStep(reshape, (place,), (shape,))]
 
-    def product(self, a: Term, b: Term, kept: set[str], output: Labels | None) -> Term:
+    def product(
+        self, a: LabelledTerm, b: LabelledTerm, kept: set[str], output: Labels | None
+    ) -> LabelledTerm:
         """Return the product of two terms, summed over the labels that are not to be kept; where
         the order of the result's axes is known, in that order if it costs nothing.
         """
@@ -152,7 +154,7 @@ class Writer:
         columns = self._own(b, a, order)
         return self._contracted(a, b, (stack, inner), (rows, columns))
 
-    def _mapped(self, a: Term, b: Term, output: Labels | None) -> Term:
+    def _mapped(self, a: LabelledTerm, b: LabelledTerm, output: Labels | None) -> LabelledTerm:
         """Return the product of two terms element by element."""
         labels = output or (*a.labels, *(label for label in b.labels if label not in a.labels))
         places = []
@@ -161,7 +163,9 @@ class Writer:
             places.append(self._arranged(term, _trimmed(axes)))
         return self.made(self.add(multiply, places), labels)
 
-    def _own(self, term: Term, other: Term, order: Labels) -> tuple[list[str], Labels]:
+    def _own(
+        self, term: LabelledTerm, other: LabelledTerm, order: Labels
+    ) -> tuple[list[str], Labels]:
         """Return the labels that a term alone has: those of the stack, then the others, which can
         be walked as one. These are such as hold the last axis, if they are long, else the longest.
         """
@@ -175,7 +179,7 @@ class Writer:
         rest = sorted((label for label in own if label not in best), key=order.index)
         return rest, best
 
-    def _runs(self, term: Term, labels: Sequence[str]) -> list[Labels]:
+    def _runs(self, term: LabelledTerm, labels: Sequence[str]) -> list[Labels]:
         """Cut labels, those with long strides first, into runs that can be walked as one."""
         runs: list[Labels] = []
         before = 0
@@ -191,11 +195,11 @@ class Writer:
 
     def _contracted(
         self,
-        a: Term,
-        b: Term,
+        a: LabelledTerm,
+        b: LabelledTerm,
         both: tuple[list[str], list[str]],
         own: tuple[tuple[list[str], Labels], tuple[list[str], Labels]],
-    ) -> Term:
+    ) -> LabelledTerm:
         """Return the product of matrices whose rows and columns are the labels of a run each."""
         (stack, inner), ((upper, rows), (beside, columns)) = both, own
         upper, rows = [*upper, *rows[:-1]], rows[-1:]
@@ -218,13 +222,13 @@ class Writer:
 
     def _by_axes(
         self,
-        a: Term,
-        b: Term,
+        a: LabelledTerm,
+        b: LabelledTerm,
         inner: list[str],
         stacks: tuple[Axes, Axes],
         own: tuple[Labels, Labels],
         labels: Labels,
-    ) -> Term:
+    ) -> LabelledTerm:
         """Return a product over several axes that cannot be walked as one in both terms."""
         left, right = stacks
         rows, columns = own
@@ -238,7 +242,7 @@ class Writer:
         )
         return self.made(self.add(contract, (first, second), spans[:2], spans[2:]), labels)
 
-    def _arranged(self, term: Term, axes: Axes) -> int:
+    def _arranged(self, term: LabelledTerm, axes: Axes) -> int:
         """Return the place of a term whose axes are runs of labels, of length 1 where there are
         none.
         """

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
@@ -149,12 +149,12 @@ def by_cholesky(order: int) -> int:
     public=False,
     batch_params=as_stack,
 )
-def factors(x: Array, /, *, way: str) -> Call:
+def factors(x: Array, /, *, way: str) -> BoundCall:
     """Return the factors of square matrices in one array, by one of `WAYS`."""
-    return Call((array(x),), (way,))
+    return BoundCall((array(x),), (way,))
 
 
-class Parts(NamedTuple):
+class FactorParts(NamedTuple):
     """What an array of factors holds."""
 
     columns: np.ndarray
@@ -173,7 +173,7 @@ class Parts(NamedTuple):
         return np.asarray((self.pivots == 0).all(-1))
 
 
-def parts_of(packed: np.ndarray) -> Parts:
+def parts_of(packed: np.ndarray) -> FactorParts:
     """Return what an array of factors holds, most of it as views."""
     n = packed.shape[-1]
     columns = packed[..., :n, :]
@@ -181,7 +181,7 @@ def parts_of(packed: np.ndarray) -> Parts:
     beside = np.zeros_like(packed[..., n, :])
     if packed.shape[-2] > n + 1:
         beside[..., :-1] = np.where(pivots < 0, packed[..., n + 1, :], 0)[..., :-1]
-    return Parts(columns, pivots, np.diagonal(columns, 0, -2, -1), beside)
+    return FactorParts(columns, pivots, np.diagonal(columns, 0, -2, -1), beside)
 
 
 def sign_and_logarithm(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -210,9 +210,9 @@ def _of_factors(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
     public=False,
     batch_params=as_stack,
 )
-def sign_of(packed: Array, /, *, dtype: np.dtype) -> Call:
+def sign_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the signs of determinants, in `dtype`."""
-    return Call((packed,), (dtype,))
+    return BoundCall((packed,), (dtype,))
 
 
 @operation(
@@ -222,9 +222,9 @@ def sign_of(packed: Array, /, *, dtype: np.dtype) -> Call:
     public=False,
     batch_params=as_stack,
 )
-def logarithm_of(packed: Array, /, *, dtype: np.dtype) -> Call:
+def logarithm_of(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the logarithms of the moduli of determinants, in `dtype`."""
-    return Call((packed,), (dtype,))
+    return BoundCall((packed,), (dtype,))
 
 
 def _determinants(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -235,12 +235,12 @@ def _determinants(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
 @operation(
     rule=_of_factors, reference=_determinants, name="det", public=False, batch_params=as_stack
 )
-def det_factored(packed: Array, /, *, dtype: np.dtype) -> Call:
+def det_factored(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the determinants, in `dtype`."""
-    return Call((packed,), (dtype,))
+    return BoundCall((packed,), (dtype,))
 
 
-class Tried(NamedTuple):
+class FailedAttempt(NamedTuple):
     """What tells whether a way had failed before another gave the factors of a matrix: a number
     that is not 0 then.
     """
@@ -251,12 +251,12 @@ class Tried(NamedTuple):
     """What comes to those of `factors` then."""
 
 
-def tried(shape: Shape) -> Tried:
+def tried(shape: Shape) -> FailedAttempt:
     """Return it for factors of that shape."""
     rows, order = shape[-2:]
     if rows > order + 1:
-        return Tried(rows * order - 1, by_cholesky(order))
-    return Tried(order * order, by_gauss(order))
+        return FailedAttempt(rows * order - 1, by_cholesky(order))
+    return FailedAttempt(order * order, by_gauss(order))
 
 
 def gone_back(packed: np.ndarray) -> int:
@@ -329,11 +329,11 @@ def _solve_factored_multiply_adds(types: tuple[Type, ...], transposed: str, dtyp
 )
 def solve_factored(
     packed: Array, right: Array, /, *, transposed: str = "N", dtype: np.dtype
-) -> Call:
+) -> BoundCall:
     """Solve equations by the factors of their matrix; "T" by its transpose, "C" by the conjugate
     of that. Raises LinAlgError at the wait for a singular matrix.
     """
-    return Call((packed, right), (transposed, dtype))
+    return BoundCall((packed, right), (transposed, dtype))
 
 
 def _inv_factored_rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
@@ -357,16 +357,21 @@ def _inv_factored(packed: np.ndarray, dtype: np.dtype) -> np.ndarray:
     public=False,
     batch_params=as_stack,
 )
-def inv_factored(packed: Array, /, *, dtype: np.dtype) -> Call:
+def inv_factored(packed: Array, /, *, dtype: np.dtype) -> BoundCall:
     """Return the inverse by the factors. Raises LinAlgError at the wait for a singular matrix."""
-    return Call((packed,), (dtype,))
+    return BoundCall((packed,), (dtype,))
 
 
 @derived(
     namespace="linalg",
     numpy=(np.linalg.slogdet,),
     reference=np.linalg.slogdet,
-    samples=[Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),))],
+    samples=[
+        SampleCall(((3, 3),)),
+        SampleCall(((2, 4, 4),)),
+        SampleCall(((0, 0),)),
+        SampleCall(((0, 2, 2),)),
+    ],
 )
 def slogdet(x: Array, /) -> Any:
     """Sign and logarithm of the modulus of the determinant: (..., n, n) to (...) and (...).

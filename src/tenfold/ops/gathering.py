@@ -9,8 +9,8 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.gather_rules import Position, Source, counted_from_end, moved
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.gather_rules import GatherSource, ResultIndex, counted_from_end, moved
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import along_next_axis, array, derived, operation
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Shape, broadcast, normalize_axis
@@ -49,7 +49,7 @@ def _gather(x: np.ndarray, *rest: Any) -> np.ndarray:
     return np.moveaxis(picked, range(among), range(place, place + among))
 
 
-def _gather_at(k: Body, at: Position, x: Source, *rest: Any) -> Operand:
+def _gather_at(k: Body, at: ResultIndex, x: GatherSource, *rest: Any) -> Operand:
     *indices, axes, place = rest
     among = len(broadcast(*(index.shape for index in indices)))
     picks = at.axes[place : place + among]
@@ -89,15 +89,15 @@ def _gathered_members(members: Members, axes: tuple[int, ...], place: int) -> Ar
     can_fail=True,
     batch=_gathered_members,
     samples=[
-        Sample(((3, 4),), {}, ([2, 0, -3],)),
-        Sample(((3, 4),), {"axes": (1, 0)}, ([[3], [-1]], [0, 1, 2])),
-        Sample(((2, 3, 4),), {"axes": (0, 2), "place": 1}, ([1, 0], [[3, 3]])),
-        Sample(((0, 3),), {"axes": (1,)}, (2,)),
+        SampleCall(((3, 4),), {}, ([2, 0, -3],)),
+        SampleCall(((3, 4),), {"axes": (1, 0)}, ([[3], [-1]], [0, 1, 2])),
+        SampleCall(((2, 3, 4),), {"axes": (0, 2), "place": 1}, ([1, 0], [[3, 3]])),
+        SampleCall(((0, 3),), {"axes": (1,)}, (2,)),
     ],
 )
 def gather(
     x: Array, /, *indices: Array, axes: tuple[int, ...] | None = None, place: int | None = None
-) -> Call:
+) -> BoundCall:
     """Return the elements of `x` at integer `indices`, which broadcast together: the one at
     position p along each of `axes` (the first ones if None) for every p. The axes of the indices
     stand at `place` among the axes that are left: at the first of `axes` if None.
@@ -125,16 +125,16 @@ def gather(
         bounds_checks.check_known(index, axis, x, "gather")
     left = x.ndim - len(where)
     at = min(min(where), left) if place is None else normalize_axis(place, left + 1)
-    return Call((x, *arrays), (where, at))
+    return BoundCall((x, *arrays), (where, at))
 
 
 @derived(
     reference=np.take,
     numpy=(np.take,),
     samples=[
-        Sample(((4,),), {}, ([3, 0, 0],)),
-        Sample(((2, 3),), {"axis": -1}, ([[1, -1], [0, 0]],)),
-        Sample(((0, 3),), {"axis": 0}, ([],)),
+        SampleCall(((4,),), {}, ([3, 0, 0],)),
+        SampleCall(((2, 3),), {"axis": -1}, ([[1, -1], [0, 0]],)),
+        SampleCall(((0, 3),), {"axis": 0}, ([],)),
     ],
 )
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
@@ -199,7 +199,9 @@ def _take_along(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     )
 
 
-def _take_along_at(k: Body, at: Position, x: Source, indices: Source, axis: int) -> Operand:
+def _take_along_at(
+    k: Body, at: ResultIndex, x: GatherSource, indices: GatherSource, axis: int
+) -> Operand:
     index = counted_from_end(k, at, indices.at(at), x.shape[axis])
     return x.at(moved(at, axis, index))
 
@@ -214,11 +216,11 @@ def _take_along_at(k: Body, at: Position, x: Source, indices: Source, axis: int)
     numpy=(np.take_along_axis,),
     batch_params=along_next_axis,
     samples=[
-        Sample(((2, 3),), {"axis": 1}, ([[2, 0], [1, 1]],)),
-        Sample(((2, 3),), {"axis": 0}, ([[-1, 0, 1]],)),
+        SampleCall(((2, 3),), {"axis": 1}, ([[2, 0], [1, 1]],)),
+        SampleCall(((2, 3),), {"axis": 0}, ([[-1, 0, 1]],)),
     ],
 )
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Call:
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> BoundCall:
     """Return for each line of `x` along `axis` the elements at that line's own integer `indices`.
 
     Shape: that of `indices`, whose other axes broadcast with those of `x`. What `argsort` and
@@ -233,4 +235,4 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Call:
     where = normalize_axis(axis, x.ndim)
     _refuse_no_integers([positions])
     bounds_checks.check_known(positions, where, x, "take_along_axis")
-    return Call((x, positions), (where,))
+    return BoundCall((x, positions), (where,))

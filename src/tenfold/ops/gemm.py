@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Kind, Params
+from tenfold.core.op import BoundCall, Inferred, Kind, Params
 from tenfold.core.op_decorators import array, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import promote
@@ -98,13 +98,13 @@ def computed(*given: Any) -> np.ndarray:
     reference=computed,
     multiply_adds=_multiply_adds,
     accumulates=lambda *params: 2 + params[3] if params[4] else None,
-    kind=Kind.COMPLEX,
+    kind=Kind.CONTRACTION,
     promotes=True,
     public=False,
 )
 def gemm(
     x1: Array, x2: Array, /, *others: Any, forms: str = "NN", sign: int = 1, added: int = 0
-) -> Call:
+) -> BoundCall:
     """Matrix product with what is about it: `sign * scales * op(x1) @ op(x2) + added * ... * x3`.
 
     `others` are the numbers that multiply the product, then, if `added` is 1 or -1, x3, which
@@ -118,4 +118,4 @@ def gemm(
     [[10.0]]
     """
     scales = next((i for i, x in enumerate(others) if isinstance(x, Array)), len(others))
-    return Call((array(x1), array(x2), *others), (forms[0], forms[1], sign, scales, added))
+    return BoundCall((array(x1), array(x2), *others), (forms[0], forms[1], sign, scales, added))

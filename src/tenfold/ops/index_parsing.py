@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.op_decorators import array, values
 from tenfold.core.shape_rules import Pick, nested_levels, normalize_slice
 from tenfold.dtypes import kind_of
@@ -26,7 +26,7 @@ from tenfold.storage import dense
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedIndex:
     """A key that fits its array: picks and new axes first, then arrays index what they left."""
 
     picks: tuple[Pick, ...]
@@ -41,11 +41,11 @@ class Parsed:
     """Whether the result is a view, as NumPy's would be."""
 
 
-_parsed: Recent[tuple[Any, ...], Parsed] = Recent(4096, "keys of arrays")
+_parsed: LruCache[tuple[Any, ...], ParsedIndex] = LruCache(4096, "keys of arrays")
 """By shape and key: keys without arrays, which loops use again and again."""
 
 
-def parse(x: Array, key: Any, operation: str) -> Parsed:
+def parse(x: Array, key: Any, operation: str) -> ParsedIndex:
     """Parse a key against `x`. Raises IndexError, naming `operation`, for one that does not fit."""
     given = key if isinstance(key, tuple) else (key,)
     plain = _plain(given)
@@ -177,7 +177,7 @@ def constant(x: Array, positions: np.ndarray) -> Array:
     return _native.value_array(dense.adopt(positions, x.device))
 
 
-def _laid_out(x: Array, terms: list[Any], view: bool, operation: str) -> Parsed:
+def _laid_out(x: Array, terms: list[Any], view: bool, operation: str) -> ParsedIndex:
     picks: list[Pick] = []
     new: list[int] = []
     arrays: list[tuple[int, Array]] = []
@@ -192,7 +192,7 @@ def _laid_out(x: Array, terms: list[Any], view: bool, operation: str) -> Parsed:
         elif isinstance(term, Array):
             bounds_checks.check_known(term, len(picks) - 1, x, operation)
             arrays.append((axis, term))
-    return Parsed(tuple(picks), tuple(new), tuple(arrays), _place(terms), view)
+    return ParsedIndex(tuple(picks), tuple(new), tuple(arrays), _place(terms), view)
 
 
 def _pick(x: Array, axis: int, term: Any, operation: str) -> Pick:

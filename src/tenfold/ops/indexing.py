@@ -21,10 +21,10 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.op import Call, Params, Sample
+from tenfold.core.op import BoundCall, Params, SampleCall
 from tenfold.core.op_decorators import array, movement
 from tenfold.core.shape_rules import Pick, indexed, whole_axes
-from tenfold.errors import Explained
+from tenfold.errors import ExplainedError
 from tenfold.ops.gathering import gather
 from tenfold.ops.index_parsing import parse, refused
 
@@ -75,13 +75,13 @@ def _behind(length: int, picks: tuple[Pick, ...], new: tuple[int, ...]) -> Param
     reads=_reads,
     batch_params=_behind,
     samples=[
-        Sample(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
-        Sample(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),
-        Sample(((0, 2),), positional=((slice(None), slice(1, 1)),)),
-        Sample(((),), positional=((None, Ellipsis, None),)),
+        SampleCall(((4, 3),), positional=((slice(None, None, -2), None, 1),)),
+        SampleCall(((2, 3, 4),), positional=((Ellipsis, slice(3, 0, -1)),)),
+        SampleCall(((0, 2),), positional=((slice(None), slice(1, 1)),)),
+        SampleCall(((),), positional=((None, Ellipsis, None),)),
     ],
 )
-def index(x: Array, /, key: Any) -> Call:
+def index(x: Array, /, key: Any) -> BoundCall:
     """Return the view `x[key]` of `x`: the positions an int, a slice, `...`, None or a tuple of
     them takes, where an int drops its axis and None puts in one of length 1.
 
@@ -96,7 +96,7 @@ def index(x: Array, /, key: Any) -> Call:
     parsed = parse(x, key, "index")
     if parsed.arrays:
         raise refused(x, "index", "arrays in the key make no view", "write x[key], or use tn.take")
-    return Call((x,), (parsed.picks, parsed.new))
+    return BoundCall((x,), (parsed.picks, parsed.new))
 
 
 def get_item(x: Array, key: Any) -> Array:
@@ -114,7 +114,7 @@ def get_item(x: Array, key: Any) -> Array:
         indices = (values for _, values in parsed.arrays)
         try:
             return _native.apply(gather.id, (taken, *indices), (axes, parsed.place))
-        except Explained as error:
+        except ExplainedError as error:
             raise error.renamed("getitem", [x]) from None
     return taken if parsed.view else captured(taken)
 

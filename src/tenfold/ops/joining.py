@@ -17,8 +17,8 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.gather_rules import Piece
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.gather_rules import ResultBlock
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import along_next_axis, array, derived, operation
 from tenfold.core.shape_rules import Shape, normalize_axis, normalize_slice, product, whole_axes
 from tenfold.dtypes import promote
@@ -75,7 +75,7 @@ def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     ends = list(accumulate(shape[axis] for shape in shapes))
     starts = [end - shape[axis] for end, shape in zip(ends, shapes, strict=True)]
     return [
-        Piece(tuple(start if a == axis else 0 for a in range(len(shape))), shape, number)
+        ResultBlock(tuple(start if a == axis else 0 for a in range(len(shape))), shape, number)
         for number, (start, shape) in enumerate(zip(starts, shapes, strict=True))
     ]
 
@@ -131,13 +131,13 @@ def _found(reference: Any, movements: Sequence[_Movement]) -> Array | None:
     numpy=(np.concatenate,),
     batch_params=along_next_axis,
     samples=[
-        Sample(((2, 3), (4, 3))),
-        Sample(((2, 0), (2, 3), (2, 1)), {"axis": -1}),
-        Sample(((2, 3), (), (1,)), {"axis": None}),
-        Sample(((3,),)),
+        SampleCall(((2, 3), (4, 3))),
+        SampleCall(((2, 0), (2, 3), (2, 1)), {"axis": -1}),
+        SampleCall(((2, 3), (), (1,)), {"axis": None}),
+        SampleCall(((3,),)),
     ],
 )
-def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Call:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> BoundCall:
     """Return `arrays` joined along `axis`, in which alone their shapes may differ; for None each is
     flattened first. The dtype is the common one.
 
@@ -149,12 +149,12 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Call:
     """
     made = _several(arrays)
     if axis is None:
-        return Call(tuple(reshape(x, (-1,)) for x in made), (0,))
+        return BoundCall(tuple(reshape(x, (-1,)) for x in made), (0,))
     if made[0].ndim == 0:
         raise ShapeError(
             "", "an array without axes cannot be joined", remedy="use tn.stack, or axis=None"
         )
-    return Call(tuple(made), (normalize_axis(axis, made[0].ndim),))
+    return BoundCall(tuple(made), (normalize_axis(axis, made[0].ndim),))
 
 
 def _stacked(types: tuple[Type, ...], axis: int) -> Inferred:
@@ -183,7 +183,9 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     shape = (*first[:axis], 1, *first[axis:])
     reads = tuple((a + (a >= axis), 1, 0) for a in range(last))
     return [
-        Piece(tuple(number if a == axis else 0 for a in range(last + 1)), shape, number, reads)
+        ResultBlock(
+            tuple(number if a == axis else 0 for a in range(last + 1)), shape, number, reads
+        )
         for number in range(len(shapes))
     ]
 
@@ -198,12 +200,12 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
     numpy=(np.stack,),
     batch_params=along_next_axis,
     samples=[
-        Sample(((2, 3), (2, 3))),
-        Sample(((), (), ()), {"axis": -1}),
-        Sample(((0, 2), (0, 2)), {"axis": 1}),
+        SampleCall(((2, 3), (2, 3))),
+        SampleCall(((), (), ()), {"axis": -1}),
+        SampleCall(((0, 2), (0, 2)), {"axis": 1}),
     ],
 )
-def stack(arrays: Sequence[Array], /, axis: int = 0) -> Call:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> BoundCall:
     """Return `arrays` of one shape joined along a new axis that stands at `axis` in the result.
 
     Raises ShapeError for shapes that differ.
@@ -213,13 +215,13 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Call:
     [[1, 3], [2, 4]]
     """
     made = _several(arrays)
-    return Call(tuple(made), (normalize_axis(axis, made[0].ndim + 1),))
+    return BoundCall(tuple(made), (normalize_axis(axis, made[0].ndim + 1),))
 
 
 @derived(
     reference=np.unstack,
     numpy=(np.unstack,),
-    samples=[Sample(((3, 2),)), Sample(((2, 3),), {"axis": -1})],
+    samples=[SampleCall(((3, 2),)), SampleCall(((2, 3),), {"axis": -1})],
 )
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the views of `x` at each position along `axis`, without that axis, as a tuple.
@@ -240,9 +242,9 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     reference=np.split,
     numpy=(np.split,),
     samples=[
-        Sample(((6, 2),), positional=(3,)),
-        Sample(((2, 5),), {"axis": 1}, ((1, 4),)),
-        Sample(((0,),), positional=(2,)),
+        SampleCall(((6, 2),), positional=(3,)),
+        SampleCall(((2, 5),), {"axis": 1}, ((1, 4),)),
+        SampleCall(((0,),), positional=(2,)),
     ],
 )
 def split(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import FLOAT64, HALVES, kind_of, promote, real_part
@@ -154,7 +154,12 @@ def _solve(x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
         raise _named("x1", x1, error) from None
 
 
-_SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),)))
+_SQUARES = (
+    SampleCall(((3, 3),)),
+    SampleCall(((2, 4, 4),)),
+    SampleCall(((0, 0),)),
+    SampleCall(((0, 2, 2),)),
+)
 
 
 @operation(
@@ -169,7 +174,7 @@ _SQUARES = (Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample((
     batch_params=as_stack,
     samples=_SQUARES,
 )
-def inv(x: Array, /) -> Call:
+def inv(x: Array, /) -> BoundCall:
     """Inverse of square matrices: (..., n, n) to (..., n, n), floating dtypes.
 
     Raises ShapeError for matrices that are not square, and LinAlgError at the wait for a singular
@@ -179,7 +184,7 @@ def inv(x: Array, /) -> Call:
     >>> tn.linalg.inv(tn.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
@@ -198,7 +203,7 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
     batch_params=as_stack,
     samples=_SQUARES,
 )
-def det(x: Array, /) -> Call:
+def det(x: Array, /) -> BoundCall:
     """Determinant of square matrices: (..., n, n) to (...), floating dtypes; 1 for n = 0.
 
     Raises ShapeError for matrices that are not square.
@@ -207,7 +212,7 @@ def det(x: Array, /) -> Call:
     >>> tn.linalg.det(tn.asarray([[0.0, 1.0], [1.0, 0.0]])).item()
     -1.0
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 def solve_right(order: int, right: Shape) -> None:
@@ -260,14 +265,14 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
     numpy=(np.linalg.solve,),
     batch=stacked_solves,
     samples=[
-        Sample(((3, 3), (3,))),
-        Sample(((3, 3), (3, 2))),
-        Sample(((4, 3, 3), (3,))),
-        Sample(((4, 1, 3, 3), (5, 3, 2))),
-        Sample(((0, 0), (0, 2))),
+        SampleCall(((3, 3), (3,))),
+        SampleCall(((3, 3), (3, 2))),
+        SampleCall(((4, 3, 3), (3,))),
+        SampleCall(((4, 1, 3, 3), (5, 3, 2))),
+        SampleCall(((0, 0), (0, 2))),
     ],
 )
-def solve(x1: Array, x2: Array, /) -> Call:
+def solve(x1: Array, x2: Array, /) -> BoundCall:
     """Solve `x1 @ x = x2` for x: (..., n, n) and (n,) or (..., n, k), floating dtypes.
 
     `x2` is a vector when it has exactly one axis, else a stack of matrices; stacks broadcast.
@@ -278,7 +283,7 @@ def solve(x1: Array, x2: Array, /) -> Call:
     >>> tn.linalg.solve(tn.asarray([[2.0, 0.0], [0.0, 4.0]]), tn.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
     """
-    return Call((array(x1), array(x2)))
+    return BoundCall((array(x1), array(x2)))
 
 
 def _cholesky(x: np.ndarray, upper: bool) -> np.ndarray:
@@ -309,7 +314,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
     numpy=(np.linalg.cholesky,),
     batch_params=as_stack,
 )
-def cholesky(x: Array, /, *, upper: bool = False) -> Call:
+def cholesky(x: Array, /, *, upper: bool = False) -> BoundCall:
     """Cholesky factor L of Hermitian positive-definite matrices, x = L @ conj(L).T: (..., n, n).
 
     `upper` gives U with x = conj(U).T @ U. Only the lower triangle of `x` is read (the upper one
@@ -320,7 +325,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Call:
     >>> tn.linalg.cholesky(tn.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    return Call((array(x),), (bool(upper),))
+    return BoundCall((array(x),), (bool(upper),))
 
 
 def _qr_rule(types: tuple[Type, ...], mode: str) -> Inferred:
@@ -345,7 +350,12 @@ def _qr_multiply_adds(types: tuple[Type, ...], mode: str) -> int:
     return product(stack) * (factor + basis)
 
 
-_RECTANGLES = (Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sample(((0, 3),)))
+_RECTANGLES = (
+    SampleCall(((3, 2),)),
+    SampleCall(((2, 3),)),
+    SampleCall(((2, 3, 3),)),
+    SampleCall(((0, 3),)),
+)
 
 
 @operation(
@@ -359,7 +369,7 @@ _RECTANGLES = (Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sampl
     batch_params=as_stack,
     samples=[*_RECTANGLES, *(s._replace(arguments={"mode": "complete"}) for s in _RECTANGLES)],
 )
-def qr(x: Array, /, *, mode: str = "reduced") -> Call:
+def qr(x: Array, /, *, mode: str = "reduced") -> BoundCall:
     """QR decomposition of (..., m, n): Q with orthonormal columns and R upper triangular, x = Q @
     R.
 
@@ -377,7 +387,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> Call:
         raise ShapeError(
             "", f"mode {mode!r} is neither 'reduced' nor 'complete'", remedy="use one of them"
         )
-    return Call((array(x),), (mode,))
+    return BoundCall((array(x),), (mode,))
 
 
 def _svd_rule(types: tuple[Type, ...], full_matrices: bool) -> Inferred:
@@ -414,7 +424,7 @@ def _svd_multiply_adds(types: tuple[Type, ...], full_matrices: bool) -> int:
     batch_params=as_stack,
     samples=[*_RECTANGLES, *(s._replace(arguments={"full_matrices": False}) for s in _RECTANGLES)],
 )
-def svd(x: Array, /, *, full_matrices: bool = True) -> Call:
+def svd(x: Array, /, *, full_matrices: bool = True) -> BoundCall:
     """Singular value decomposition of (..., m, n): x = U @ diag(S) @ Vh, S falling and real.
 
     U is (..., m, m) and Vh (..., n, n), or (..., m, k) and (..., k, n) without `full_matrices`,
@@ -425,7 +435,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> Call:
     >>> tn.linalg.svd(tn.asarray([[0.0, 2.0], [1.0, 0.0]])).S.tolist()
     [2.0, 1.0]
     """
-    return Call((array(x),), (bool(full_matrices),))
+    return BoundCall((array(x),), (bool(full_matrices),))
 
 
 def _eigh_rule(types: tuple[Type, ...]) -> Inferred:
@@ -451,7 +461,7 @@ def _eigh(x: np.ndarray) -> tuple[np.ndarray, ...]:
     batch_params=as_stack,
     samples=_SQUARES,
 )
-def eigh(x: Array, /) -> Call:
+def eigh(x: Array, /) -> BoundCall:
     """Eigenvalues, rising and real, and eigenvectors of Hermitian matrices: (..., n), (..., n, n).
 
     Column i of the eigenvectors belongs to eigenvalue i. Only the lower triangle of `x` is read.
@@ -462,13 +472,13 @@ def eigh(x: Array, /) -> Call:
     >>> tn.linalg.eigh(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
     [1.0, 2.0]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 @derived(
     namespace="linalg",
     numpy=(np.linalg.diagonal,),
-    samples=[Sample(((2, 3, 4),)), Sample(((3, 4),), {"offset": -1})],
+    samples=[SampleCall(((2, 3, 4),)), SampleCall(((3, 4),), {"offset": -1})],
     reference=np.linalg.diagonal,
 )
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:

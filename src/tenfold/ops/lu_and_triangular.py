@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, operation
 from tenfold.core.shape_rules import product
 from tenfold.ops.batched_solve import solves_as_one
@@ -80,15 +80,15 @@ def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> i
     namespace="linalg",
     batch=solves_as_one,
     samples=[
-        Sample(((3, 3), (3,))),
-        Sample(((3, 3), (3, 2)), {"upper": True}),
-        Sample(((4, 1, 3, 3), (5, 3, 2)), {"unit_diagonal": True}),
-        Sample(((0, 0), (0, 2))),
+        SampleCall(((3, 3), (3,))),
+        SampleCall(((3, 3), (3, 2)), {"upper": True}),
+        SampleCall(((4, 1, 3, 3), (5, 3, 2)), {"unit_diagonal": True}),
+        SampleCall(((0, 0), (0, 2))),
     ],
 )
 def triangular_solve(
     x1: Array, x2: Array, /, *, upper: bool = False, unit_diagonal: bool = False
-) -> Call:
+) -> BoundCall:
     """Solve `x1 @ x = x2` for triangular matrices: (..., n, n) and (n,) or (..., n, k), floating
     dtypes.
 
@@ -103,7 +103,7 @@ def triangular_solve(
     >>> tn.linalg.triangular_solve(x, tn.asarray([2.0, 5.0])).tolist()
     [1.0, 1.0]
     """
-    return Call((array(x1), array(x2)), ("upper" if upper else "lower", bool(unit_diagonal)))
+    return BoundCall((array(x1), array(x2)), ("upper" if upper else "lower", bool(unit_diagonal)))
 
 
 def _lu_rule(types: tuple[Type, ...]) -> Inferred:
@@ -143,9 +143,14 @@ def _lu_multiply_adds(types: tuple[Type, ...]) -> int:
     result_type=LUResult,
     namespace="linalg",
     batch_params=as_stack,
-    samples=[Sample(((3, 3),)), Sample(((3, 2),)), Sample(((2, 2, 3),)), Sample(((0, 3),))],
+    samples=[
+        SampleCall(((3, 3),)),
+        SampleCall(((3, 2),)),
+        SampleCall(((2, 2, 3),)),
+        SampleCall(((0, 3),)),
+    ],
 )
-def lu(x: Array, /) -> Call:
+def lu(x: Array, /) -> BoundCall:
     """LU decomposition of (..., m, n) with row exchanges: x = P @ L @ U, floating dtypes.
 
     P is a permutation matrix (..., m, m), L (..., m, k) lower triangular with ones on its diagonal,
@@ -158,4 +163,4 @@ def lu(x: Array, /) -> Call:
     >>> p.tolist(), l.tolist(), u.tolist()
     ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]])
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))

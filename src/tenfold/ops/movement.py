@@ -18,7 +18,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.caches import remembered
-from tenfold.core.op import Call, Sample
+from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, whole_axes
 from tenfold.errors import ShapeError
@@ -48,13 +48,13 @@ def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | No
     method=True,
     numpy=(np.transpose,),
     samples=[
-        Sample(((2, 3, 4),), positional=((2, 0, 1),)),
-        Sample(((0, 1),), positional=((1, 0),)),
-        Sample(((),), positional=((),)),
-        Sample(((1, 2, 3, 1, 2, 2),), positional=((5, 0, 3, -2, 2, 1),)),
+        SampleCall(((2, 3, 4),), positional=((2, 0, 1),)),
+        SampleCall(((0, 1),), positional=((1, 0),)),
+        SampleCall(((),), positional=((),)),
+        SampleCall(((1, 2, 3, 1, 2, 2),), positional=((5, 0, 3, -2, 2, 1),)),
     ],
 )
-def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> Call:
+def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> BoundCall:
     """Return a view of `x` with its axes in the order `axes`, each once; reversed if None.
 
     Raises ShapeError when an axis is missing or named twice.
@@ -65,7 +65,7 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> Call:
     """
     x = array(x)
     if axes is None:
-        return Call((x,), (tuple(reversed(range(x.ndim))),))
+        return BoundCall((x,), (tuple(reversed(range(x.ndim))),))
     try:
         named = tuple(axes)
     except TypeError:
@@ -76,15 +76,15 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> Call:
         raise ShapeError(
             "", f"axes {named} do not name each of {x.ndim} axes once", remedy="list them all"
         )
-    return Call((x,), (order,))
+    return BoundCall((x,), (order,))
 
 
 @derived(
     reference=np.moveaxis,
     numpy=(np.moveaxis,),
     samples=[
-        Sample(((2, 3, 4),), positional=(0, -1)),
-        Sample(((2, 3, 4),), positional=((0, 1), (2, 0))),
+        SampleCall(((2, 3, 4),), positional=(0, -1)),
+        SampleCall(((2, 3, 4),), positional=((0, 1), (2, 0))),
     ],
 )
 def moveaxis(
@@ -119,7 +119,9 @@ def _listed(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 @derived(
-    reference=np.swapaxes, numpy=(np.swapaxes,), samples=[Sample(((2, 3, 4),), positional=(2, 0))]
+    reference=np.swapaxes,
+    numpy=(np.swapaxes,),
+    samples=[SampleCall(((2, 3, 4),), positional=(2, 0))],
 )
 def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
     """Return a view of `x` with two axes exchanged.
@@ -139,7 +141,7 @@ def swapaxes(x: Array, axis1: int, axis2: int, /) -> Array:
     reference=np.matrix_transpose,
     numpy=(np.matrix_transpose, np.linalg.matrix_transpose),
     also=("linalg",),
-    samples=[Sample(((2, 3),)), Sample(((2, 0, 3),))],
+    samples=[SampleCall(((2, 3),)), SampleCall(((2, 0, 3),))],
 )
 def matrix_transpose(x: Array, /) -> Array:
     """Return a view of the matrices (..., m, n) of `x` transposed: (..., n, m); also `x.mT`.
@@ -187,9 +189,9 @@ def transpose(x: Array) -> Array:
     reference=np.flip,
     numpy=(np.flip,),
     samples=[
-        Sample(((2, 3),)),
-        Sample(((2, 3),), {"axis": -1}),
-        Sample(((2, 0, 3),), {"axis": (0, 2)}),
+        SampleCall(((2, 3),)),
+        SampleCall(((2, 3),), {"axis": -1}),
+        SampleCall(((2, 0, 3),), {"axis": (0, 2)}),
     ],
 )
 def flip(x: Array, /, axis: Axis = None) -> Array:
@@ -211,9 +213,9 @@ def flip(x: Array, /, axis: Axis = None) -> Array:
     reference=np.expand_dims,
     numpy=(np.expand_dims,),
     samples=[
-        Sample(((2, 3),), {"axis": 1}),
-        Sample(((2,),), {"axis": (0, -1)}),
-        Sample(((),), {"axis": 0}),
+        SampleCall(((2, 3),), {"axis": 1}),
+        SampleCall(((2,),), {"axis": (0, -1)}),
+        SampleCall(((),), {"axis": 0}),
     ],
 )
 def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
@@ -233,9 +235,9 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     reference=np.squeeze,
     numpy=(np.squeeze,),
     samples=[
-        Sample(((1, 3, 1),), {"axis": 0}),
-        Sample(((1, 3, 1),), {"axis": (0, -1)}),
-        Sample(((1, 0),), {"axis": ()}),
+        SampleCall(((1, 3, 1),), {"axis": 0}),
+        SampleCall(((1, 3, 1),), {"axis": (0, -1)}),
+        SampleCall(((1, 0),), {"axis": ()}),
     ],
 )
 def squeeze(x: Array, /, axis: Axis = None) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, derived, operation
 from tenfold.core.shape_rules import Axis, Shape, normalize_axes, normalize_axis, product, reduced
 from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
@@ -30,13 +30,13 @@ Order = float | Literal["fro", "nuc"] | None
     reference=np.trace,
     numpy=(np.trace,),
     samples=[
-        Sample(((3, 3),)),
-        Sample(((2, 3, 4),)),
-        Sample(((2, 3, 4),), {"axis1": -1, "axis2": 0}),
-        Sample(((0, 3),)),
-        Sample(((3, 4),), {"offset": 1}),
-        Sample(((3, 4),), {"offset": -5}),
-        Sample(((2, 2),), {"dtype": "float32"}),
+        SampleCall(((3, 3),)),
+        SampleCall(((2, 3, 4),)),
+        SampleCall(((2, 3, 4),), {"axis1": -1, "axis2": 0}),
+        SampleCall(((0, 3),)),
+        SampleCall(((3, 4),), {"offset": 1}),
+        SampleCall(((3, 4),), {"offset": -5}),
+        SampleCall(((2, 2),), {"dtype": "float32"}),
     ],
 )
 def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
@@ -58,7 +58,7 @@ def trace(x: Array, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: A
     name="trace",
     namespace="linalg",
     numpy=(np.linalg.trace,),
-    samples=[Sample(((2, 3, 4),)), Sample(((3, 4),), {"offset": -1})],
+    samples=[SampleCall(((2, 3, 4),)), SampleCall(((3, 4),), {"offset": -1})],
     reference=np.linalg.trace,
 )
 def matrix_trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
@@ -137,12 +137,12 @@ def _norm_members(
     numpy=(np.linalg.norm,),
     batch=_norm_members,
     samples=[
-        Sample(((2, 3, 4),)),
-        Sample(((5,),), {"ord": 1}),
-        Sample(((2, 3),), {"axis": 0, "ord": np.inf}),
-        Sample(((2, 3),), {"ord": "nuc"}),
-        Sample(((2, 3, 4),), {"axis": (0, 2), "ord": 2, "keepdims": True}),
-        Sample(((0, 3),), {"axis": 0}),
+        SampleCall(((2, 3, 4),)),
+        SampleCall(((5,),), {"ord": 1}),
+        SampleCall(((2, 3),), {"axis": 0, "ord": np.inf}),
+        SampleCall(((2, 3),), {"ord": "nuc"}),
+        SampleCall(((2, 3, 4),), {"axis": (0, 2), "ord": 2, "keepdims": True}),
+        SampleCall(((0, 3),), {"axis": 0}),
     ],
 )
 def norm(
@@ -151,7 +151,7 @@ def norm(
     ord: Any = None,  # the name in NumPy and in the standard
     axis: Axis = None,
     keepdims: bool = False,
-) -> Call:
+) -> BoundCall:
     """Norm of vectors (one `axis`) or matrices (two); of all elements when `axis` is None.
 
     `ord` of a vector is a number p (inf: the largest modulus, 0: how many are not 0) and 2 when
@@ -166,7 +166,7 @@ def norm(
     """
     x = array(x)
     if axis is None and ord is None:
-        return Call((x,), (None, tuple(range(x.ndim)), bool(keepdims), True))
+        return BoundCall((x,), (None, tuple(range(x.ndim)), bool(keepdims), True))
     if axis is None:
         axes = tuple(range(x.ndim))
     else:
@@ -175,7 +175,7 @@ def norm(
     if len(axes) not in (1, 2) or len(set(axes)) < len(axes):
         rule = f"{len(axes)} axes {axes} are neither a vector nor a matrix"
         raise ShapeError("", rule, remedy="name one axis, or two different ones")
-    return Call((x,), (_norm_order(ord, axes), axes, bool(keepdims), False))
+    return BoundCall((x,), (_norm_order(ord, axes), axes, bool(keepdims), False))
 
 
 @derived(
@@ -183,10 +183,10 @@ def norm(
     numpy=(np.linalg.vector_norm,),
     reference=np.linalg.vector_norm,
     samples=[
-        Sample(((2, 3, 4),)),
-        Sample(((2, 3, 4),), {"axis": (0, 2), "ord": 1}),
-        Sample(((2, 3, 4),), {"axis": (0, 2), "keepdims": True}),
-        Sample(((0, 3),), {"axis": 0}),
+        SampleCall(((2, 3, 4),)),
+        SampleCall(((2, 3, 4),), {"axis": (0, 2), "ord": 1}),
+        SampleCall(((2, 3, 4),), {"axis": (0, 2), "keepdims": True}),
+        SampleCall(((0, 3),), {"axis": 0}),
     ],
 )
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2) -> Array:
@@ -218,9 +218,9 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     numpy=(np.linalg.matrix_norm,),
     reference=np.linalg.matrix_norm,
     samples=[
-        Sample(((2, 3, 4),)),
-        Sample(((3, 4),), {"ord": "nuc", "keepdims": True}),
-        Sample(((2, 3, 4),), {"ord": -1}),
+        SampleCall(((2, 3, 4),)),
+        SampleCall(((3, 4),), {"ord": "nuc", "keepdims": True}),
+        SampleCall(((2, 3, 4),), {"ord": -1}),
     ],
 )
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:

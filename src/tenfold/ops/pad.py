@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.gather_rules import Piece
-from tenfold.core.op import Call, Sample
+from tenfold.core.gather_rules import ResultBlock
+from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import Shape, checked_shape, normalize_slice
 from tenfold.dtypes import kind_of
@@ -61,7 +61,7 @@ def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) 
     if math.prod(map(len, edges)) > MOST_PIECES:
         return NotImplemented
     return [
-        Piece(
+        ResultBlock(
             tuple(start for start, *_ in blocks),
             tuple(length for _, length, *_ in blocks),
             0,
@@ -71,13 +71,13 @@ def _pad_pieces(shapes: Sequence[Shape], widths: Widths, mode: str, value: Any) 
     ]
 
 
-def _slabs(inner: Shape, widths: Widths, value: Any) -> list[Piece]:
-    pieces = [Piece(tuple(before for before, _ in widths), inner, 0)]
+def _slabs(inner: Shape, widths: Widths, value: Any) -> list[ResultBlock]:
+    pieces = [ResultBlock(tuple(before for before, _ in widths), inner, 0)]
     start, shape = [0] * len(inner), list(_padded(inner, widths, "constant", value))
     for axis, (before, after) in enumerate(widths):
         for width, begin in ((before, 0), (after, before + inner[axis])):
             slab = (*shape[:axis], width, *shape[axis + 1 :])
-            pieces.append(Piece((*start[:axis], begin, *start[axis + 1 :]), slab, fill=value))
+            pieces.append(ResultBlock((*start[:axis], begin, *start[axis + 1 :]), slab, fill=value))
         start[axis], shape[axis] = before, inner[axis]
     return pieces
 
@@ -104,13 +104,13 @@ def _edges(pair: tuple[int, int], n: int, mode: str) -> list[tuple[int, int, int
     numpy=(np.pad,),
     batch_params=lambda _, widths, *rest: (((0, 0), *widths), *rest),
     samples=[
-        Sample(((2, 3),), positional=(1,)),
-        Sample(((2, 3),), {"constant_values": 1}, (((0, 2), (1, 0)),)),
-        Sample(((4,),), {"mode": "reflect"}, (2,)),
-        Sample(((2, 3),), {"mode": "edge"}, ((1, 2),)),
-        Sample(((3,),), {"mode": "wrap"}, (5,)),
-        Sample(((3,),), {"mode": "symmetric"}, (5,)),
-        Sample(((0, 2),), positional=(1,)),
+        SampleCall(((2, 3),), positional=(1,)),
+        SampleCall(((2, 3),), {"constant_values": 1}, (((0, 2), (1, 0)),)),
+        SampleCall(((4,),), {"mode": "reflect"}, (2,)),
+        SampleCall(((2, 3),), {"mode": "edge"}, ((1, 2),)),
+        SampleCall(((3,),), {"mode": "wrap"}, (5,)),
+        SampleCall(((3,),), {"mode": "symmetric"}, (5,)),
+        SampleCall(((0, 2),), positional=(1,)),
     ],
 )
 def pad(
@@ -120,7 +120,7 @@ def pad(
     mode: str = "constant",
     *,
     constant_values: complex = 0,
-) -> Call:
+) -> BoundCall:
     """Return `x` with more positions before and after on each axis: `pad_width` is one number of
     them for all, a pair (before, after) for all, or a pair for each axis.
 
@@ -140,12 +140,12 @@ def pad(
             "", f"mode {mode!r} is none of {', '.join(map(repr, MODES))}", remedy="use one of them"
         )
     if mode != "constant":
-        return Call((x,), (_widths(pad_width, x.ndim), mode, None))
+        return BoundCall((x,), (_widths(pad_width, x.ndim), mode, None))
     value = number(constant_values, "pad")
     if _RANKS[default_dtype((value,)).kind] > _RANKS[kind_of(x.dtype)]:
         rule = f"{value!r} is no value of {x.dtype}"
         raise DTypeError("", rule, [x], "convert the array with tn.astype first")
-    return Call((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
+    return BoundCall((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
 
 
 _RANKS = {"b": 0, "i": 0, "u": 0, "f": 1, "c": 2}
@@ -175,9 +175,9 @@ def _cropped(x: np.ndarray, shape: Shape, *, start: Sequence[int] | None = None)
 @derived(
     reference=_cropped,
     samples=[
-        Sample(((5, 6),), positional=((2, 3),)),
-        Sample(((5, 6),), {"start": (3, 0)}, ((2, 3),)),
-        Sample(((3,),), positional=((0,),)),
+        SampleCall(((5, 6),), positional=((2, 3),)),
+        SampleCall(((5, 6),), {"start": (3, 0)}, ((2, 3),)),
+        SampleCall(((3,),), positional=((0,),)),
     ],
 )
 def crop(x: Array, /, shape: Shape | int, *, start: Sequence[int] | None = None) -> Array:

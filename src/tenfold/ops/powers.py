@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.op import Sample
+from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import normalize_axis
 from tenfold.dtypes import kind_of
@@ -25,10 +25,10 @@ from tenfold.ops.reshaping import broadcast_to
     numpy=(np.linalg.matrix_power,),
     reference=np.linalg.matrix_power,
     samples=[
-        Sample(((3, 3),), positional=(5,)),
-        Sample(((2, 3, 3),), positional=(0,)),
-        Sample(((2, 3, 3),), positional=(-2,)),
-        Sample(((0, 0),), positional=(3,)),
+        SampleCall(((3, 3),), positional=(5,)),
+        SampleCall(((2, 3, 3),), positional=(0,)),
+        SampleCall(((2, 3, 3),), positional=(-2,)),
+        SampleCall(((0, 0),), positional=(3,)),
     ],
 )
 def matrix_power(x: Array, n: int, /) -> Array:
@@ -76,10 +76,10 @@ def _components(x: Array, axis: int) -> list[Array]:
     numpy=(np.linalg.cross,),
     reference=np.linalg.cross,
     samples=[
-        Sample(((3,), (3,))),
-        Sample(((4, 3), (3,))),
-        Sample(((3, 1), (3, 4)), {"axis": -2}),
-        Sample(((0, 3), (0, 3))),
+        SampleCall(((3,), (3,))),
+        SampleCall(((4, 3), (3,))),
+        SampleCall(((3, 1), (3, 4)), {"axis": -2}),
+        SampleCall(((0, 3), (0, 3))),
     ],
 )
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:

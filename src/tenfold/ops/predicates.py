@@ -7,7 +7,7 @@ import numpy as np
 from tenfold._native import Array
 from tenfold.core.dtype_rules import logical, predicate, real_predicate
 from tenfold.core.op_decorators import elementwise
-from tenfold.core.scalar_ir import SIGNED, UNSIGNED, Body, Element, Operand, Pair
+from tenfold.core.scalar_ir import SIGNED, UNSIGNED, Body, ComplexElement, Element, Operand
 from tenfold.dtypes import BOOL, kind_of
 
 
@@ -19,7 +19,7 @@ def _against_infinity(k: Body, x: Element) -> tuple[Element, Element]:
 
 
 def _finite(k: Body, x: Operand) -> Element:
-    if isinstance(x, Pair):
+    if isinstance(x, ComplexElement):
         return _finite(k, x.real) & _finite(k, x.imaginary)
     if kind_of(x.dtype) != "f":
         return k.constant(True, BOOL)
@@ -28,7 +28,7 @@ def _finite(k: Body, x: Operand) -> Element:
 
 
 def _infinite(k: Body, x: Operand) -> Element:
-    if isinstance(x, Pair):
+    if isinstance(x, ComplexElement):
         return _infinite(k, x.real) | _infinite(k, x.imaginary)
     if kind_of(x.dtype) != "f":
         return k.constant(False, BOOL)
@@ -37,7 +37,7 @@ def _infinite(k: Body, x: Operand) -> Element:
 
 
 def _not_a_number(k: Body, x: Operand) -> Element:
-    if isinstance(x, Pair):
+    if isinstance(x, ComplexElement):
         return _not_a_number(k, x.real) | _not_a_number(k, x.imaginary)
     if kind_of(x.dtype) != "f":
         return k.constant(False, BOOL)

@@ -14,9 +14,9 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.canonical_reduction import fold_axes
-from tenfold.core.op import Folding, Sample
+from tenfold.core.op import ReductionTree, SampleCall
 from tenfold.core.op_decorators import reduction, refuse_unordered
-from tenfold.core.scalar_ir import Body, Element, Operand, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element, Operand
 from tenfold.core.shape_rules import Axis, normalize_axes, normalize_axis
 from tenfold.dtypes import BOOL, HALVES, INT64, accumulator, kind_of, wide
 from tenfold.errors import DTypeError, ShapeError
@@ -27,17 +27,17 @@ Axes = tuple[int, ...]
 Dtypes = tuple[np.dtype, np.dtype]
 
 SAMPLES = (
-    Sample(((2, 3, 4),), {"axis": (0, 2)}),
-    Sample(((3, 5),), {"axis": -1, "keepdims": True}),
-    Sample(((2, 3),), {"axis": None}),
-    Sample(((),)),
+    SampleCall(((2, 3, 4),), {"axis": (0, 2)}),
+    SampleCall(((3, 5),), {"axis": -1, "keepdims": True}),
+    SampleCall(((2, 3),), {"axis": None}),
+    SampleCall(((),)),
 )
-_EMPTY = (Sample(((2, 0),), {"axis": 1}), Sample(((0,),)))
+_EMPTY = (SampleCall(((2, 0),), {"axis": 1}), SampleCall(((0,),)))
 _ONE_AXIS = (
-    Sample(((2, 3, 4),), {"axis": 1}),
-    Sample(((3, 5),), {"axis": -1, "keepdims": True}),
-    Sample(((2, 3),)),
-    Sample(((),)),
+    SampleCall(((2, 3, 4),), {"axis": 1}),
+    SampleCall(((3, 5),), {"axis": -1, "keepdims": True}),
+    SampleCall(((2, 3),)),
+    SampleCall(((),)),
 )
 
 
@@ -54,11 +54,11 @@ def accumulating(type_: Type, dtype: np.dtype | None) -> Dtypes:
 
 
 def _parts(k: Body, x: Operand, index: Element) -> tuple[Element, ...]:
-    return tuple(x) if isinstance(x, Pair) else (k.convert(x, wide(x.dtype)),)
+    return tuple(x) if isinstance(x, ComplexElement) else (k.convert(x, wide(x.dtype)),)
 
 
 def _whole(parts: tuple[Element, ...]) -> Operand:
-    return Pair(*parts) if len(parts) == 2 else parts[0]
+    return ComplexElement(*parts) if len(parts) == 2 else parts[0]
 
 
 def _left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
@@ -70,8 +70,8 @@ def _sum_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
     return _left(k, tuple(x if x.dtype == BOOL else x + 0 for x in parts), dtype)
 
 
-def _folding(kind: str, **facts: Any) -> Folding:
-    return Folding(**{"kind": kind, "dtype": wide, "enter": _parts, "leave": _left, **facts})
+def _folding(kind: str, **facts: Any) -> ReductionTree:
+    return ReductionTree(**{"kind": kind, "dtype": wide, "enter": _parts, "leave": _left, **facts})
 
 
 def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
@@ -85,7 +85,7 @@ def _sum(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     folding=_folding("add", leave=_sum_left, identity=0),
     method=True,
     numpy=(np.sum,),
-    samples=(*SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
+    samples=(*SAMPLES, *_EMPTY, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
 )
 def sum(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Sum over `axis`: one, a tuple of them, or all when None. An empty sum is 0.
@@ -117,7 +117,7 @@ def _prod(x: np.ndarray, axes: Axes, keepdims: bool, dtype: Any) -> np.ndarray:
     folding=_folding("product", identity=1),
     method=True,
     numpy=(np.prod,),
-    samples=(*SAMPLES, *_EMPTY, Sample(((4, 3),), {"dtype": "float32", "axis": 0})),
+    samples=(*SAMPLES, *_EMPTY, SampleCall(((4, 3),), {"dtype": "float32", "axis": 0})),
 )
 def prod(x: Array, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """Product over `axis`: one, a tuple of them, or all when None. An empty product is 1.
@@ -307,7 +307,7 @@ def _index_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand
     return parts[1]
 
 
-def _positions(kind: str) -> Folding:
+def _positions(kind: str) -> ReductionTree:
     return _folding(kind, enter=_with_index, leave=_index_left, one_axis=True)
 
 

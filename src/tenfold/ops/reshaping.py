@@ -18,7 +18,7 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.op import Call, Sample
+from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement
 from tenfold.core.shape_rules import (
     Shape,
@@ -51,13 +51,13 @@ def _reshaped_back(values: Array, x: Array) -> Array:
     numpy=(np.reshape,),
     batch_params=lambda length, shape: ((length, *shape),),
     samples=[
-        Sample(((2, 6),), positional=((3, -1),)),
-        Sample(((0, 2),), positional=((0,),)),
-        Sample(((),), positional=((1, 1),)),
-        Sample(((2, 3, 4),), positional=(-1,)),
+        SampleCall(((2, 6),), positional=((3, -1),)),
+        SampleCall(((0, 2),), positional=((0,),)),
+        SampleCall(((),), positional=((1, 1),)),
+        SampleCall(((2, 3, 4),), positional=(-1,)),
     ],
 )
-def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Call:
+def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> BoundCall:
     """Return `x` with another shape and the same elements in row-major order; one length may be -1.
 
     A view of `x` unless `x` is itself a view whose elements do not lie as `shape` would read them,
@@ -75,7 +75,7 @@ def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Cal
         raise ShapeError(
             "", f"shape {x.shape} read as {target} is no view here", remedy="allow a copy"
         )
-    return Call((x if viewable else captured(x),), (target,))
+    return BoundCall((x if viewable else captured(x),), (target,))
 
 
 _known: dict[int, tuple[Any, Shape | None]] = {}
@@ -161,12 +161,12 @@ def _repeated_members(members: Members, target: Shape, first: int) -> Array:
     numpy=(np.broadcast_to,),
     batch=_repeated_members,
     samples=[
-        Sample(((1, 3),), positional=((2, 3),)),
-        Sample(((),), positional=((0, 2),)),
-        Sample(((1, 2),), positional=((2, 1, 3, 2),)),
+        SampleCall(((1, 3),), positional=((2, 3),)),
+        SampleCall(((),), positional=((0, 2),)),
+        SampleCall(((1, 2),), positional=((2, 1, 3, 2),)),
     ],
 )
-def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = None) -> Call:
+def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = None) -> BoundCall:
     """Return `x` read as an array of `shape`: axes of length 1 and missing ones are repeated. The
     axes of `x` stand at the last axes of `shape`, or with the first of them at `axis`.
 
@@ -181,13 +181,13 @@ def broadcast_to(x: Array, /, shape: Shape | int, *, axis: int | None = None) ->
     x = array(x)
     target = checked_shape(shape, x.dtype.itemsize)
     first = len(target) - x.ndim if axis is None else normalize_axis(axis, len(target))
-    return Call((x,), (target, first))
+    return BoundCall((x,), (target, first))
 
 
 @derived(
     reference=np.broadcast_arrays,
     numpy=(np.broadcast_arrays,),
-    samples=[Sample(((2, 1), (3,))), Sample(((0, 1), ()))],
+    samples=[SampleCall(((2, 1), (3,))), SampleCall(((0, 1), ()))],
 )
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Return `arrays` read in the shape that they all broadcast to, as a tuple of views.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import operation, refuse_dtype
 from tenfold.core.shape_rules import broadcast, normalize_count
 from tenfold.dtypes import INT64, kind_of, promote, same_kind, wide
@@ -81,11 +81,11 @@ def _segment_members(members: Members, num_segments: int) -> Array:
     remedy="use ids from 0 to num_segments - 1, or give more segments",
     batch=_segment_members,
     samples=[
-        Sample(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
-        Sample(((0,),), positional=(np.asarray([], np.int8), 2)),
+        SampleCall(((4, 3),), positional=(np.asarray([0, 2, 0, 2]), 3)),
+        SampleCall(((0,),), positional=(np.asarray([], np.int8), 2)),
     ],
 )
-def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
+def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall:
     """Sum the rows of `x`, (n, ...), that bear the same id of `segment_ids`, (n,) integers.
 
     The result is (num_segments, ...): row i is the sum of the rows with id i, in order, beginning
@@ -98,7 +98,7 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> Call:
     >>> tn.segment_sum(tn.asarray([1, 2, 3, 4]), tn.asarray([0, 2, 0, 2]), 3).tolist()
     [4, 0, 6]
     """
-    return Call((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
+    return BoundCall((x, segment_ids), (normalize_count(num_segments, "num_segments"),))
 
 
 def _add_at_rule(types: tuple[Type, ...]) -> Inferred:
@@ -151,11 +151,11 @@ def _added_members(members: Members) -> Array:
     remedy="use indices from -n to n - 1 for n rows, as in tn.clip(indices, -n, n - 1)",
     batch=_added_members,
     samples=[
-        Sample(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
-        Sample(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
+        SampleCall(((4, 3),), positional=(np.asarray([0, -1, 0]), np.asarray([True, False, True]))),
+        SampleCall(((4,),), positional=(np.asarray([[0, 3], [3, 0]], np.uint8), np.asarray(True))),
     ],
 )
-def add_at(x: Array, indices: Array, values: Array, /) -> Call:
+def add_at(x: Array, indices: Array, values: Array, /) -> BoundCall:
     """Return `x` with `values` added to the rows `indices`; an index that occurs twice adds twice.
 
     `x` is (n, ...), `indices` any shape of integers from -n to n - 1, `values` a number or an array
@@ -169,4 +169,4 @@ def add_at(x: Array, indices: Array, values: Array, /) -> Call:
     >>> tn.add_at(tn.zeros((3,)), tn.asarray([0, 2, 0]), tn.asarray([1.0, 2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]
     """
-    return Call((x, indices, values))
+    return BoundCall((x, indices, values))

@@ -8,7 +8,7 @@ import numpy as np
 
 from tenfold._native import Array
 from tenfold.core.dtype_rules import real, selection
-from tenfold.core.op import Sample
+from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import array, derived, elementwise
 from tenfold.core.scalar_ir import UNSIGNED, Body, Element, Operand
 from tenfold.dtypes import FLOAT32, HALVES, kind_of, names, promote_dtypes
@@ -128,9 +128,9 @@ def minimum(x1: Array | complex, x2: Array | complex, /) -> Array:
     reference=np.clip,
     numpy=(np.clip,),
     samples=[
-        Sample(((2, 3),), positional=(-1, 1)),
-        Sample(((0, 3),), {"max": 2}),
-        Sample(((),), {"min": 0}),
+        SampleCall(((2, 3),), positional=(-1, 1)),
+        SampleCall(((0, 3),), {"max": 2}),
+        SampleCall(((),), {"min": 0}),
     ],
 )
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Kind, Sample
+from tenfold.core.op import BoundCall, Inferred, Kind, SampleCall
 from tenfold.core.op_decorators import array, derived, operation, values
 from tenfold.dtypes import BOOL, INT64, kind_of, promote
 from tenfold.errors import ShapeError
@@ -76,7 +76,9 @@ def _with_positions(x: Array, operation: str) -> tuple[np.ndarray, ...]:
 
 
 @derived(
-    reference=np.unique_all, numpy=(np.unique_all,), samples=[Sample(((2, 3),)), Sample(((0,),))]
+    reference=np.unique_all,
+    numpy=(np.unique_all,),
+    samples=[SampleCall(((2, 3),)), SampleCall(((0,),))],
 )
 def unique_all(x: Array, /) -> UniqueAll:
     """Return the different `values` of `x` (u,), the `indices` (u,) of their first occurrences in
@@ -95,7 +97,7 @@ def unique_all(x: Array, /) -> UniqueAll:
 @derived(
     reference=np.unique_counts,
     numpy=(np.unique_counts,),
-    samples=[Sample(((2, 3),)), Sample(((),))],
+    samples=[SampleCall(((2, 3),)), SampleCall(((),))],
 )
 def unique_counts(x: Array, /) -> UniqueCounts:
     """Return the different `values` of `x` (u,) and how often each occurs, `counts` (u,). Computes
@@ -114,7 +116,7 @@ def unique_counts(x: Array, /) -> UniqueCounts:
 @derived(
     reference=np.unique_inverse,
     numpy=(np.unique_inverse,),
-    samples=[Sample(((2, 3),)), Sample(((),))],
+    samples=[SampleCall(((2, 3),)), SampleCall(((),))],
 )
 def unique_inverse(x: Array, /) -> UniqueInverse:
     """Return the different `values` of `x` (u,) and the `inverse_indices` with the shape of `x`
@@ -132,7 +134,7 @@ def unique_inverse(x: Array, /) -> UniqueInverse:
 @derived(
     reference=lambda x: np.unique(x, equal_nan=False),
     numpy=(np.unique_values,),
-    samples=[Sample(((2, 3),)), Sample(((0, 2),))],
+    samples=[SampleCall(((2, 3),)), SampleCall(((0, 2),))],
 )
 def unique_values(x: Array, /) -> Array:
     """Return the different values of `x` (u,) in rising order. Computes `x`.
@@ -146,7 +148,9 @@ def unique_values(x: Array, /) -> Array:
     return constant(x, rising[_starts(rising)])
 
 
-@derived(reference=np.nonzero, numpy=(np.nonzero,), samples=[Sample(((2, 3),)), Sample(((0,),))])
+@derived(
+    reference=np.nonzero, numpy=(np.nonzero,), samples=[SampleCall(((2, 3),)), SampleCall(((0,),))]
+)
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Return where `x` is not 0: for each axis an int64 array (n,) of the positions, in row-major
     order. NaN is not 0. Computes `x`. Raises ShapeError for an array without axes.
@@ -190,13 +194,17 @@ def _members_in_all(members: Members, invert: bool) -> Any:
 @operation(
     rule=_membership,
     reference=_isin,
-    kind=Kind.COMPLEX,
+    kind=Kind.CONTRACTION,
     promotes=True,
     numpy=(np.isin,),
     batch=_members_in_all,
-    samples=[Sample(((2, 3), (4,))), Sample(((2,), (0,)), {"invert": True}), Sample(((), (2, 2)))],
+    samples=[
+        SampleCall(((2, 3), (4,))),
+        SampleCall(((2,), (0,)), {"invert": True}),
+        SampleCall(((), (2, 2))),
+    ],
 )
-def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Call:
+def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> BoundCall:
     """Return for each element of `x1` whether it is equal to any element of `x2`; or, inverted, to
     none: bool, the shape of `x1`. NaN equals nothing.
 
@@ -204,7 +212,7 @@ def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Call:
     >>> tn.isin(tn.asarray([1, 2, 3]), tn.asarray([3, 1])).tolist()
     [True, False, True]
     """
-    return Call((_strong(x1), _strong(x2)), (bool(invert),))
+    return BoundCall((_strong(x1), _strong(x2)), (bool(invert),))
 
 
 def _strong(operand: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import (
     along_next_axis,
     array,
@@ -21,9 +21,9 @@ from tenfold.errors import ShapeError
 from tenfold.ops.batch_rules import Members
 
 _SAMPLES = (
-    Sample(((5,),)),
-    Sample(((3, 4),), {"axis": 0, "descending": True}),
-    Sample(((2, 0),), {"axis": -1}),
+    SampleCall(((5,),)),
+    SampleCall(((3, 4),), {"axis": 0, "descending": True}),
+    SampleCall(((2, 0),), {"axis": -1}),
 )
 
 
@@ -110,9 +110,9 @@ def _argsort_rule(types: tuple[Type, ...], axis: int, descending: bool) -> Infer
     return Inferred(((type_.shape, INT64),), (type_.dtype,))
 
 
-def _along(x: Array, axis: int, descending: bool) -> Call:
+def _along(x: Array, axis: int, descending: bool) -> BoundCall:
     x = array(x)
-    return Call((x,), (normalize_axis(axis, x.ndim), bool(descending)))
+    return BoundCall((x,), (normalize_axis(axis, x.ndim), bool(descending)))
 
 
 @operation(
@@ -124,7 +124,9 @@ def _along(x: Array, axis: int, descending: bool) -> Call:
     batch_params=along_next_axis,
     samples=_SAMPLES,
 )
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
+def sort(
+    x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> BoundCall:
     """Return `x` sorted along `axis`: the shape and dtype of `x`.
 
     Always stable, whatever `stable` says: equals (such as -0.0 and 0.0) keep their order. NaN comes
@@ -147,7 +149,9 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     batch_params=along_next_axis,
     samples=_SAMPLES,
 )
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Call:
+def argsort(
+    x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> BoundCall:
     """Return the positions that sort `x` along `axis`: the shape of `x`, int64.
 
     Always stable, whatever `stable` says: equals keep their order, descending too. NaN comes last.
@@ -211,14 +215,14 @@ def _search_members(members: Members, side: str) -> Any:
     numpy=(np.searchsorted,),
     batch=_search_members,
     samples=[
-        Sample(((5,), (2, 3))),
-        Sample(((0,), (3,)), {"side": "right"}),
-        Sample(((4,), ())),
+        SampleCall(((5,), (2, 3))),
+        SampleCall(((0,), (3,)), {"side": "right"}),
+        SampleCall(((4,), ())),
     ],
 )
 def searchsorted(
     x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None
-) -> Call:
+) -> BoundCall:
     """Return where each element of `x2` goes in `x1`, (n,), so that it stays sorted: int64 0 to n.
 
     `x1` is sorted as `tn.sort` does, or `sorter` (n,) holds the positions that sort it. `side`
@@ -236,4 +240,4 @@ def searchsorted(
         raise ShapeError(
             "", f"side {side!r} is neither 'left' nor 'right'", remedy="use one of them"
         )
-    return Call((x1, x2) if sorter is None else (x1, x2, sorter), (side,))
+    return BoundCall((x1, x2) if sorter is None else (x1, x2, sorter), (side,))

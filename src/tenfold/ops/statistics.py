@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array
-from tenfold.core.op import Sample
+from tenfold.core.op import SampleCall
 from tenfold.core.op_decorators import array, derived
 from tenfold.core.shape_rules import Axis, normalize_axes, product
 from tenfold.dtypes import FLOAT64, kind_of, real_part, wide
@@ -29,8 +29,8 @@ from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 from tenfold.ops.variance import sum_of_squares
 
-_SPREAD = (*SAMPLES, Sample(((4, 3),), {"axis": 0, "correction": 1}))
-_ROWS = (Sample(((3, 4),)), Sample(((2, 3, 2),), {"axis": (0, 1)}), Sample(((2, 0),)))
+_SPREAD = (*SAMPLES, SampleCall(((4, 3),), {"axis": 0, "correction": 1}))
+_ROWS = (SampleCall(((3, 4),)), SampleCall(((2, 3, 2),), {"axis": (0, 1)}), SampleCall(((2, 0),)))
 
 
 def _entered(x: Array) -> tuple[Array, np.dtype]:
@@ -125,7 +125,7 @@ def std(
     return converted(sqrt(_spread(values, axis, correction, keepdims)), real_part(result))
 
 
-@derived(samples=(*SAMPLES, Sample(((2, 0),), {"axis": 1})))
+@derived(samples=(*SAMPLES, SampleCall(((2, 0),), {"axis": 1})))
 def logsumexp(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """Logarithm of the sum of `exp(x)` over `axis`, without overflow: one axis, a tuple, or all.
 

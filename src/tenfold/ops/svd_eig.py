@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Sample
+from tenfold.core.op import BoundCall, Inferred, SampleCall
 from tenfold.core.op_decorators import array, as_stack, derived, operation
 from tenfold.core.shape_rules import product
 from tenfold.dtypes import kind_of, real_part
@@ -55,9 +55,14 @@ def _eigenvalues(types: tuple[Type, ...]) -> Inferred:
     namespace="linalg",
     numpy=(np.linalg.eigvalsh,),
     batch_params=as_stack,
-    samples=[Sample(((3, 3),)), Sample(((2, 4, 4),)), Sample(((0, 0),)), Sample(((0, 2, 2),))],
+    samples=[
+        SampleCall(((3, 3),)),
+        SampleCall(((2, 4, 4),)),
+        SampleCall(((0, 0),)),
+        SampleCall(((0, 2, 2),)),
+    ],
 )
-def eigvalsh(x: Array, /) -> Call:
+def eigvalsh(x: Array, /) -> BoundCall:
     """Eigenvalues, rising and real, of Hermitian matrices: (..., n, n) to (..., n).
 
     Only the lower triangle of `x` is read. The vectors as well: `linalg.eigh`. Raises ShapeError
@@ -68,7 +73,7 @@ def eigvalsh(x: Array, /) -> Call:
     >>> tn.linalg.eigvalsh(tn.asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 def _singular_values(types: tuple[Type, ...]) -> Inferred:
@@ -94,9 +99,14 @@ def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
     namespace="linalg",
     numpy=(np.linalg.svdvals,),
     batch_params=as_stack,
-    samples=[Sample(((3, 2),)), Sample(((2, 3),)), Sample(((2, 3, 3),)), Sample(((0, 3),))],
+    samples=[
+        SampleCall(((3, 2),)),
+        SampleCall(((2, 3),)),
+        SampleCall(((2, 3, 3),)),
+        SampleCall(((0, 3),)),
+    ],
 )
-def svdvals(x: Array, /) -> Call:
+def svdvals(x: Array, /) -> BoundCall:
     """Singular values, falling and real, of (..., m, n): (..., k), where k is min(m, n).
 
     The vectors as well: `linalg.svd`. Raises ShapeError for fewer than two axes, DTypeError for
@@ -106,7 +116,7 @@ def svdvals(x: Array, /) -> Call:
     >>> tn.linalg.svdvals(tn.asarray([[0.0, 2.0], [1.0, 0.0]])).tolist()
     [2.0, 1.0]
     """
-    return Call((array(x),))
+    return BoundCall((array(x),))
 
 
 def _rounding(x: Array) -> float:
@@ -135,7 +145,7 @@ def _least(x: Array, values: Array, rtol: Any) -> Array:
     namespace="linalg",
     numpy=(np.linalg.matrix_rank,),
     reference=np.linalg.matrix_rank,
-    samples=[Sample(((3, 2),)), Sample(((2, 3, 3),))],
+    samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),))],
 )
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     """Rank of matrices: how many singular values are larger than `rtol` times the largest one,
@@ -172,7 +182,7 @@ def _reciprocals(values: Array, least: Array) -> Array:
     namespace="linalg",
     reference=lambda x: np.linalg.pinv(x, rtol=None),  # type: ignore[call-overload]  # it may
     numpy=(np.linalg.pinv,),
-    samples=[Sample(((3, 2),)), Sample(((2, 3, 3),)), Sample(((0, 3),))],
+    samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),)), SampleCall(((0, 3),))],
 )
 def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     """Pseudo-inverse of Moore and Penrose: (..., m, n) to (..., n, m), floating dtypes.
@@ -196,7 +206,7 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     return matmul(_adjoint(vh), weights * _adjoint(u))
 
 
-@derived(namespace="linalg", samples=[Sample(((3, 2), (3,))), Sample(((2, 3), (2, 2)))])
+@derived(namespace="linalg", samples=[SampleCall(((3, 2), (3,))), SampleCall(((2, 3), (2, 2)))])
 def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> Any:
     """Least-squares solution of `x1 @ x = x2`, the one of smallest norm if there are several:
     (..., m, n) and (m,) or (..., m, k), floating dtypes.
@@ -263,9 +273,9 @@ ORDERS = (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc")
     namespace="linalg",
     numpy=(np.linalg.cond,),
     batch_params=as_stack,
-    samples=[Sample(((3, 2),)), Sample(((2, 3, 3),)), Sample(((3, 3),), {"p": 1})],
+    samples=[SampleCall(((3, 2),)), SampleCall(((2, 3, 3),)), SampleCall(((3, 3),), {"p": 1})],
 )
-def cond(x: Array, /, p: Any = None) -> Call:
+def cond(x: Array, /, p: Any = None) -> BoundCall:
     """Condition of matrices: (..., m, n) to (...), real; infinite for singular ones.
 
     With `p` None or 2 the largest singular value over the smallest, with -2 the inverse of that,
@@ -282,4 +292,4 @@ def cond(x: Array, /, p: Any = None) -> Call:
         raise ShapeError(
             "", f"matrices have no norm of order {p!r}", remedy=f"give one of {ORDERS}"
         )
-    return Call((array(x),), (float(p) if isinstance(p, (int, float)) else p,))
+    return BoundCall((array(x),), (float(p) if isinstance(p, (int, float)) else p,))

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Kind, Params
+from tenfold.core.op import BoundCall, Inferred, Kind, Params
 from tenfold.core.op_decorators import array, operation
 from tenfold.ops.gemm import TRANSPOSED, computed, inferred
 from tenfold.ops.lu_and_triangular import side_of
@@ -70,11 +70,11 @@ def _symmetric_multiply_adds(types: tuple[Type, ...], first: str, *_: Any) -> in
     reference=_symmetric,
     multiply_adds=_symmetric_multiply_adds,
     accumulates=lambda *_: None,
-    kind=Kind.COMPLEX,
+    kind=Kind.CONTRACTION,
     promotes=True,
     public=False,
 )
-def syrk(x: Array, /, *scales: Any, forms: str = "NT", sign: int = 1) -> Call:
+def syrk(x: Array, /, *scales: Any, forms: str = "NT", sign: int = 1) -> BoundCall:
     """Matrix times its own transpose, or adjoint: `sign * scales * op(x) @ op(x).T`, exactly
     symmetric.
 
@@ -86,7 +86,7 @@ def syrk(x: Array, /, *scales: Any, forms: str = "NT", sign: int = 1) -> Call:
     [[10.0]]
     """
     x = array(x)
-    return Call((x, x, *scales), (*forms, half_of_forms(forms), sign, len(scales), 0))
+    return BoundCall((x, x, *scales), (*forms, half_of_forms(forms), sign, len(scales), 0))
 
 
 def half_of_forms(forms: str) -> str:
@@ -157,7 +157,7 @@ def _triangular_multiply_adds(
     reference=_triangular,
     multiply_adds=_triangular_multiply_adds,
     accumulates=lambda *params: 2 + params[4] if params[5] else None,
-    kind=Kind.COMPLEX,
+    kind=Kind.CONTRACTION,
     promotes=True,
     public=False,
 )
@@ -170,7 +170,7 @@ def trmm(
     forms: str = "NN",
     sign: int = 1,
     added: int = 0,
-) -> Call:
+) -> BoundCall:
     """Product of two matrices, one of them triangular, with what `gemm` has about a product.
 
     `half` says which operand, in its form of `forms`, has which triangle: "first lower", "first
@@ -182,4 +182,6 @@ def trmm(
     [[1.0, 0.0], [2.0, 3.0]]
     """
     scales = next((i for i, x in enumerate(others) if isinstance(x, Array)), len(others))
-    return Call((array(x1), array(x2), *others), (forms[0], forms[1], half, sign, scales, added))
+    return BoundCall(
+        (array(x1), array(x2), *others), (forms[0], forms[1], half, sign, scales, added)
+    )

@@ -12,8 +12,8 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.core.gather_rules import Piece, Position, Source, moved
-from tenfold.core.op import Call, Sample
+from tenfold.core.gather_rules import GatherSource, ResultBlock, ResultIndex, moved
+from tenfold.core.op import BoundCall, SampleCall
 from tenfold.core.op_decorators import array, derived, movement, values
 from tenfold.core.scalar_ir import Body, Operand
 from tenfold.core.shape_rules import Axis, Shape, normalize_axis
@@ -43,7 +43,7 @@ def _tile_pieces(shapes: Sequence[Shape], counts: tuple[int, ...]) -> Any:
     whole = (*(1,) * (len(counts) - len(shape)), *shape)
     reads = tuple((axis + len(counts) - len(shape), 1, 0) for axis in range(len(shape)))
     return [
-        Piece(tuple(map(operator.mul, place, whole)), whole, 0, reads)
+        ResultBlock(tuple(map(operator.mul, place, whole)), whole, 0, reads)
         for place in itertools.product(*map(range, counts))
     ]
 
@@ -60,13 +60,13 @@ def _tiled_members(members: Members, counts: tuple[int, ...]) -> Array:
     numpy=(np.tile,),
     batch=_tiled_members,
     samples=[
-        Sample(((2, 3),), positional=(2,)),
-        Sample(((3,),), positional=((2, 2),)),
-        Sample(((2, 3),), positional=((0, 1),)),
-        Sample(((),), positional=((3,),)),
+        SampleCall(((2, 3),), positional=(2,)),
+        SampleCall(((3,),), positional=((2, 2),)),
+        SampleCall(((2, 3),), positional=((0, 1),)),
+        SampleCall(((),), positional=((3,),)),
     ],
 )
-def tile(x: Array, repetitions: int | Sequence[int], /) -> Call:
+def tile(x: Array, repetitions: int | Sequence[int], /) -> BoundCall:
     """Return `x` set side by side with itself, as often on each axis as `repetitions` says, counted
     from the last axis; missing axes and missing counts are 1.
 
@@ -76,7 +76,7 @@ def tile(x: Array, repetitions: int | Sequence[int], /) -> Call:
     """
     x = array(x)
     counts = tuple(_counts(repetitions))
-    return Call((x,), ((*(1,) * (x.ndim - len(counts)), *counts),))
+    return BoundCall((x,), ((*(1,) * (x.ndim - len(counts)), *counts),))
 
 
 def _counts(given: int | Sequence[int]) -> list[int]:
@@ -95,7 +95,7 @@ def _lengthened(shape: Shape, count: int, axis: int) -> Shape:
     return (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
 
 
-def _repeated_at(k: Body, at: Position, x: Source, count: int, axis: int) -> Operand:
+def _repeated_at(k: Body, at: ResultIndex, x: GatherSource, count: int, axis: int) -> Operand:
     """The position by the count, rounded down.
 
     Half a position further on it is 1 / (2 * count) or more away from every integer, more than the
@@ -113,19 +113,19 @@ def _repeated_at(k: Body, at: Position, x: Source, count: int, axis: int) -> Ope
     public=False,
     batch_params=lambda _, count, axis: (count, axis + 1),
 )
-def repeat_each(x: Array, /, count: int, axis: int) -> Call:
+def repeat_each(x: Array, /, count: int, axis: int) -> BoundCall:
     """Return `x` with each position along `axis` repeated `count` times, one after the other."""
-    return Call((x,), (count, axis))
+    return BoundCall((x,), (count, axis))
 
 
 @derived(
     reference=np.repeat,
     numpy=(np.repeat,),
     samples=[
-        Sample(((2, 3),), positional=(2,)),
-        Sample(((2, 3),), {"axis": 1}, (3,)),
-        Sample(((2, 3),), {"axis": 0}, ([2, 0],)),
-        Sample(((),), positional=(2,)),
+        SampleCall(((2, 3),), positional=(2,)),
+        SampleCall(((2, 3),), {"axis": 1}, (3,)),
+        SampleCall(((2, 3),), {"axis": 0}, ([2, 0],)),
+        SampleCall(((),), positional=(2,)),
     ],
 )
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
@@ -195,11 +195,11 @@ def _blocks(length: int, shift: int) -> list[tuple[int, int, int]]:
     return [(shift, length - shift, 0), *([(0, shift, length - shift)] if shift else [])]
 
 
-def _piece(blocks: Sequence[tuple[int, int, int]]) -> Piece:
+def _piece(blocks: Sequence[tuple[int, int, int]]) -> ResultBlock:
     """A block of the only input, from those of the axes."""
     start, shape = (tuple(block[i] for block in blocks) for i in (0, 1))
     reads = tuple((axis, 1, block[2]) for axis, block in enumerate(blocks))
-    return Piece(start, shape, 0, reads)
+    return ResultBlock(start, shape, 0, reads)
 
 
 def _rolled_members(
@@ -221,14 +221,14 @@ def _rolled_members(
     numpy=(np.roll,),
     batch=_rolled_members,
     samples=[
-        Sample(((2, 3),), positional=(1,)),
-        Sample(((2, 3),), {"axis": 1}, (-4,)),
-        Sample(((2, 3),), {"axis": (0, 0, 1)}, ((1, 2, -1),)),
-        Sample(((0, 3),), {"axis": 0}, (1,)),
-        Sample(((),), positional=(2,)),
+        SampleCall(((2, 3),), positional=(1,)),
+        SampleCall(((2, 3),), {"axis": 1}, (-4,)),
+        SampleCall(((2, 3),), {"axis": (0, 0, 1)}, ((1, 2, -1),)),
+        SampleCall(((0, 3),), {"axis": 0}, (1,)),
+        SampleCall(((),), positional=(2,)),
     ],
 )
-def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Call:
+def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> BoundCall:
     """Return `x` with its elements moved on by `shift` positions along `axis`; those that go past
     the end come in at the beginning. A tuple of axes takes one shift for all or a tuple of them;
     for axis None `x` is read as one line.
@@ -245,14 +245,14 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> Call:
             "", f"shift {shift!r} is no int", remedy="give an int, or one for each axis"
         ) from None
     if axis is None:
-        return Call((x,), ((sum(shifts) % max(x.size, 1),), None))
+        return BoundCall((x,), ((sum(shifts) % max(x.size, 1),), None))
     given = axis if isinstance(axis, Sequence) else (axis,)
     axes = [normalize_axis(each, x.ndim) for each in given]
     if 1 not in (len(shifts), len(axes)) and len(shifts) != len(axes):
         raise ShapeError(
             "", f"{len(shifts)} shifts do not fit {len(axes)} axes", remedy="give as many"
         )
-    return Call((x,), _moves(x.shape, shifts, axes))
+    return BoundCall((x,), _moves(x.shape, shifts, axes))
 
 
 def _moves(shape: Shape, shifts: list[int], axes: list[int]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tenfold._native import Array, Type
 from tenfold.core.canonical_reduction import fold_axes
-from tenfold.core.op import Folding
+from tenfold.core.op import ReductionTree
 from tenfold.core.op_decorators import reduction
 from tenfold.core.scalar_ir import Body, Element, Operand
 from tenfold.core.shape_rules import Axis, Pick, whole_axes
@@ -71,8 +71,8 @@ def _mean_left(k: Body, parts: tuple[Element, ...], dtype: np.dtype) -> Operand:
     return parts[1] + parts[2]
 
 
-def _folding(leave: Any) -> Folding:
-    return Folding("moments", lambda dtype: dtype, _entered, leave, one_axis=True)
+def _folding(leave: Any) -> ReductionTree:
+    return ReductionTree("moments", lambda dtype: dtype, _entered, leave, one_axis=True)
 
 
 def _squares(x: np.ndarray, axes: Axes, keepdims: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ effect, writes to a part of an array or is a Python function of a user is equal 
 >>> from tenfold.rewrite.rewrite_graph import markers
 >>> x = tn.asarray([1.0, 2.0])
 >>> graph = Graph.of([tn._native.node_of(tn.exp(x + 1) - tn.exp(x + 1))])
->>> equal(Rewriting(graph, markers(graph)))
+>>> equal(RewriteGraph(graph, markers(graph)))
 [(5, 2), (6, 3)]
 """
 
@@ -21,12 +21,12 @@ from typing import Any
 
 from tenfold import _native
 from tenfold.core.op import Op
-from tenfold.rewrite.rewrite_graph import LEAF, SCALAR, Operator, Rewriting
+from tenfold.rewrite.rewrite_graph import LEAF, SCALAR, Operator, RewriteGraph
 
 Pairs = list[tuple[int, int]]
 
 
-def equal(work: Rewriting, order: Iterable[int] | None = None) -> Pairs:
+def equal(work: RewriteGraph, order: Iterable[int] | None = None) -> Pairs:
     """Return (node, the one before it that it equals), inputs before users.
 
     `order` has the nodes that are needed; as long as nothing has been replaced it may be left out.
@@ -47,7 +47,7 @@ def equal(work: Rewriting, order: Iterable[int] | None = None) -> Pairs:
     return pairs
 
 
-def _key(work: Rewriting, at: int, first: dict[int, int]) -> tuple[Any, ...] | None:
+def _key(work: RewriteGraph, at: int, first: dict[int, int]) -> tuple[Any, ...] | None:
     """Return what is the same for equal nodes, but for the parameters; None if none equals it."""
     op = work.ops[at]
     if op is SCALAR:
@@ -66,7 +66,7 @@ def _computes(op: Operator) -> bool:
     return op is not SCALAR and not (isinstance(op, Op) and op.view)
 
 
-def _told_by(work: Rewriting, at: int, others: dict[str | None, int]) -> str | None:
+def _told_by(work: RewriteGraph, at: int, others: dict[str | None, int]) -> str | None:
     """Return the text of a node's parameters, which tells it from `others` with the same key.
 
     Their types are told, too: 0.0 is not -0.0, 1 is not True. A node that is alone has no text yet.
@@ -78,7 +78,7 @@ def _told_by(work: Rewriting, at: int, others: dict[str | None, int]) -> str | N
     return repr(work.nodes[at].params)
 
 
-def costly(work: Rewriting, pairs: Pairs) -> Pairs:
+def costly(work: RewriteGraph, pairs: Pairs) -> Pairs:
     """Return the pairs with a product or solve in them, at the beginning of a rewrite."""
     dear = [False] * work.count
     for at, inputs in enumerate(work.written):

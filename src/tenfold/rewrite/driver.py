@@ -30,15 +30,15 @@ from typing import Any, NamedTuple
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
 from tenfold.core.op import OPS, Op
-from tenfold.core.pattern import Constant, Number, Operation, Pattern, Variable
+from tenfold.core.pattern import Constant, Number, OperationPattern, Pattern, PatternVariable
 from tenfold.dtypes import PYTHON_TYPES
-from tenfold.errors import DeviceError, DTypeError, Explained, RunError, ShapeError
+from tenfold.errors import DeviceError, DTypeError, ExplainedError, RunError, ShapeError
 from tenfold.rewrite.cse import Pairs, costly, equal
 from tenfold.rewrite.inline import NAME as INLINED
 from tenfold.rewrite.inline import inline, is_call
-from tenfold.rewrite.node_view import Term
-from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, Rewriting, markers
-from tenfold.rewrite.rule import Candidate, Match, Rule, RuleSet
+from tenfold.rewrite.node_view import NodeView
+from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, RewriteGraph, markers
+from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
 from tenfold.settings import within
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
@@ -46,7 +46,7 @@ MERGED = "equal"
 """The name under which the report has that a node became another that computes the same."""
 
 
-class Firing(NamedTuple):
+class RuleFiring(NamedTuple):
     """One rewrite: the rule, the node of the graph as it was, and its text before and after."""
 
     rule: str
@@ -56,17 +56,17 @@ class Firing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Report:
+class RewriteReport:
     """What a rewrite did."""
 
-    firings: tuple[Firing, ...] = ()
+    firings: tuple[RuleFiring, ...] = ()
     replaced: tuple[tuple[Node, int], ...] = ()
     """Each node that was asked for or is held, and was replaced, with the position in the new graph
     where its value is."""
     looked: bool = False
-    """Whether a rule has looked at the value of a scalar: see `Rewriting.looked`."""
+    """Whether a rule has looked at the value of a scalar: see `RewriteGraph.looked`."""
     measured: bool = False
-    """Whether a rule has looked at lengths: see `Rewriting.measured`."""
+    """Whether a rule has looked at lengths: see `RewriteGraph.measured`."""
     parts: tuple[Node, ...] = ()
     """What is computed in part for the first time: whoever computes the graph notes it there."""
 
@@ -85,8 +85,8 @@ def rewrite(
     rules: RuleSet,
     *,
     describe: bool = False,
-    opened: Callable[[Rewriting], set[int]] | None = None,
-) -> tuple[Graph, Report]:
+    opened: Callable[[RewriteGraph], set[int]] | None = None,
+) -> tuple[Graph, RewriteReport]:
     """Return the graph with the rules applied until none fires any more, and what was done.
 
     A graph that no rule fits is handed back as it is. With `describe` the report has the texts of
@@ -94,53 +94,55 @@ def rewrite(
     Raises RunError, naming them, for rules that do not come to an end.
     """
     ops = markers(graph)
-    work = Rewriting(graph, ops)
+    work = RewriteGraph(graph, ops)
     pairs = equal(work)
     calls = any(map(is_call, ops))
     if not pairs and not calls and not rules.may_match(graph, ops):
-        return graph, Report()
-    done = _Rewrite(_opened(work, opened), rules, describe, pairs)
+        return graph, RewriteReport()
+    done = _RewriteRun(_opened(work, opened), rules, describe, pairs)
     # What was written under other options stays as it was, and nothing is computed meanwhile.
     with within(strict_dtypes=False, pending_depth=0):
         early = costly(work, pairs)
         if early and done.over_all():
-            work = Rewriting(graph, markers(graph))
-            other = _Rewrite(_opened(work, opened), rules, describe, pairs)
+            work = RewriteGraph(graph, markers(graph))
+            other = _RewriteRun(_opened(work, opened), rules, describe, pairs)
             other.merge(early)
-            done = min(other.run(), done.run(), key=_Rewrite.takes)
+            done = min(other.run(), done.run(), key=_RewriteRun.takes)
         else:
             done.merge(early)
             done.run()
         work, firings = done.work, done.firings
         if calls:
-            firings += [Firing(INLINED, at, call, "its operations") for at, call in inline(work)]
+            firings += [
+                RuleFiring(INLINED, at, call, "its operations") for at, call in inline(work)
+            ]
     parts = tuple(work.nodes[at] for at in work.read_in_part)
     if not firings:
-        return graph, Report((), (), work.looked, work.measured, parts)
+        return graph, RewriteReport((), (), work.looked, work.measured, parts)
     after, replaced = work.finish()
-    return after, Report(tuple(firings), tuple(replaced), work.looked, work.measured, parts)
+    return after, RewriteReport(tuple(firings), tuple(replaced), work.looked, work.measured, parts)
 
 
-def _opened(work: Rewriting, opened: Callable[[Rewriting], set[int]] | None) -> Rewriting:
+def _opened(work: RewriteGraph, opened: Callable[[RewriteGraph], set[int]] | None) -> RewriteGraph:
     if opened is not None:
         work.opened = opened(work)
     return work
 
 
-class _Rewrite:
+class _RewriteRun:
     """One run of the rewriter: passes over all nodes, inputs first, until one changes nothing."""
 
-    def __init__(self, work: Rewriting, rules: RuleSet, describe: bool, pairs: Pairs) -> None:
+    def __init__(self, work: RewriteGraph, rules: RuleSet, describe: bool, pairs: Pairs) -> None:
         self.work, self.rules, self.describe = work, rules, describe
         self.pairs = pairs
         """What is equal as it was written."""
         self.fuel = FUEL_BASE + FUEL_PER_NODE * work.count
-        self.firings: list[Firing] = []
+        self.firings: list[RuleFiring] = []
         self.tried: dict[int, int] = {}
         """For a node that no rule fitted, the firings there were then: it is not tried again before
         the next one."""
 
-    def run(self) -> _Rewrite:
+    def run(self) -> _RewriteRun:
         """Apply the rules, and merge what is equal then, until nothing changes any more."""
         while self.over_all() or self.merge(self._equal()):
             pass
@@ -192,7 +194,7 @@ class _Rewrite:
                 return True
         return False
 
-    def _try(self, candidate: Candidate, at: int, top: int) -> bool:
+    def _try(self, candidate: RuleCandidate, at: int, top: int) -> bool:
         """Match at `top`, the node itself or what it reads, ask the guard, make the replacement and
         put it in place; whether that was done.
         """
@@ -213,7 +215,7 @@ class _Rewrite:
             if rule.when is not None and not rule.when(match):
                 return False
             by = self._replacement(rule, match, bound, inner)
-        except Explained as error:
+        except ExplainedError as error:
             text = f"rule {rule.name!r}: {error.operation}: {error.rule}"
             raise type(error)("rewrite", text, error.operands, error.remedy) from error
         except Exception as error:
@@ -254,7 +256,7 @@ class _Rewrite:
     def _note(self, name: str, at: int, by: int, levels: int) -> None:
         work = self.work
         texts = (work.text(at, max(levels, 1)), work.text(by, 0)) if self.describe else ("", "")
-        self.firings.append(Firing(name, work.place(at), *texts))
+        self.firings.append(RuleFiring(name, work.place(at), *texts))
         self.fuel -= 1
         if self.fuel < 0:
             last = {firing.rule for firing in self.firings[-FUEL_BASE // 2 :]} - {MERGED}
@@ -265,9 +267,11 @@ class _Rewrite:
             raise RunError("rewrite", rule_text, remedy="remove one with tn.rules.remove(name)")
 
 
-def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner: list[int]) -> bool:
+def _bind(
+    tree: Pattern, at: int, work: RewriteGraph, bound: dict[str, int], inner: list[int]
+) -> bool:
     """Match a pattern with the node `at`; note what variables stand for and the nodes it names."""
-    if isinstance(tree, Variable):
+    if isinstance(tree, PatternVariable):
         if tree.ops and work.ops[at] not in tree.ops:
             return False
         before = bound.setdefault(tree.name, at)
@@ -277,7 +281,7 @@ def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner:
             return False
         work.looked = work.looked or not tree.notable
         return tree.equals(work.nodes[at].scalar)
-    assert isinstance(tree, Operation), "a pattern inside an operation"
+    assert isinstance(tree, OperationPattern), "a pattern inside an operation"
     if work.ops[at] is not tree.op:
         return False
     if tree.params is not None and work.nodes[at].params != tree.params:
@@ -294,29 +298,29 @@ def _bind(tree: Pattern, at: int, work: Rewriting, bound: dict[str, int], inner:
     return True
 
 
-def _same_scalar(work: Rewriting, first: int, second: int) -> bool:
+def _same_scalar(work: RewriteGraph, first: int, second: int) -> bool:
     if work.ops[first] is not SCALAR or work.ops[second] is not SCALAR:
         return False
     one, other = work.scalar(first), work.scalar(second)
     return type(one) is type(other) and Constant(one).equals(other)
 
 
-def _build(tree: Pattern, work: Rewriting, bound: dict[str, int]) -> int | Constant:
+def _build(tree: Pattern, work: RewriteGraph, bound: dict[str, int]) -> int | Constant:
     """Make the nodes of a replacement."""
-    if isinstance(tree, Variable):
+    if isinstance(tree, PatternVariable):
         return bound[tree.name]
     if isinstance(tree, Constant):
         return tree
-    assert isinstance(tree, Operation), "a pattern inside an operation"
+    assert isinstance(tree, OperationPattern), "a pattern inside an operation"
     operands = [_build(operand, work, bound) for operand in tree.operands]
     return work.make(tree.op, operands, tree.params or ())
 
 
-def _term(result: object, work: Rewriting) -> int | Constant | None:
+def _term(result: object, work: RewriteGraph) -> int | Constant | None:
     """Return what a replacement's function returned as a node or a number."""
     if result is None:
         return None
-    if isinstance(result, Term):
+    if isinstance(result, NodeView):
         return work.find(result.at)
     if type(result) is Array:
         return work.adopt(result)
@@ -334,7 +338,7 @@ def _everywhere(value: Number, match: Match) -> int:
     return match.make(full, params=call.params).at
 
 
-def _check_type(rule: Rule, work: Rewriting, at: int, by: int) -> None:
+def _check_type(rule: Rule, work: RewriteGraph, at: int, by: int) -> None:
     """Refuse a replacement of another Type, naming the rule."""
     before, after = work.nodes[at].type, work.nodes[by].type
     if before == after:

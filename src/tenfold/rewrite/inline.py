@@ -9,7 +9,7 @@ from __future__ import annotations
 from tenfold import _native
 from tenfold._native import Array
 from tenfold.core.op import Op
-from tenfold.rewrite.rewrite_graph import ORIGIN, Operator, Rewriting
+from tenfold.rewrite.rewrite_graph import ORIGIN, Operator, RewriteGraph
 
 NAME = "inline"
 """The name under which the report has that a call became what it is made of."""
@@ -20,7 +20,7 @@ def is_call(op: Operator) -> bool:
     return isinstance(op, Op) and op.body is not None
 
 
-def inline(work: Rewriting) -> list[tuple[int, str]]:
+def inline(work: RewriteGraph) -> list[tuple[int, str]]:
     """Replace each call, and each that comes of it; return where there was one, and its text."""
     found: list[tuple[int, str]] = []
     at = 0
@@ -32,12 +32,12 @@ def inline(work: Rewriting) -> list[tuple[int, str]]:
     return found
 
 
-def _is_wanted_whole(work: Rewriting, at: int) -> bool:
+def _is_wanted_whole(work: RewriteGraph, at: int) -> bool:
     """Whether all results of a call with several are asked for: then it is computed as it is."""
     return len(work.nodes[at].types) > 1 and at in map(work.find, work.outputs)
 
 
-def _replace(work: Rewriting, at: int) -> None:
+def _replace(work: RewriteGraph, at: int) -> None:
     op, node = work.ops[at], work.nodes[at]
     assert isinstance(op, Op), "a call has an op"
     assert op.body is not None, "with a body"
@@ -55,7 +55,7 @@ def _replace(work: Rewriting, at: int) -> None:
         _put(work, part, results[work.nodes[part].params[0]])
 
 
-def _put(work: Rewriting, at: int, by: Array) -> None:
+def _put(work: RewriteGraph, at: int, by: Array) -> None:
     work.root = at
     position = work.adopt(by)
     if position != at:

@@ -7,7 +7,7 @@ known there.
 >>> from tenfold.core.graph import Graph
 >>> from tenfold.rewrite.rewrite_graph import markers
 >>> graph = Graph.of([tn._native.node_of(tn.asarray([1.0]) + 1)])
->>> term = Term(Rewriting(graph, markers(graph)), 2)
+>>> term = NodeView(RewriteGraph(graph, markers(graph)), 2)
 >>> term.op, [each.is_scalar for each in term.inputs], len(list(below(term)))
 (<op add>, [False, True], 3)
 """
@@ -24,15 +24,15 @@ from tenfold._native import Node, Type
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import Number
 from tenfold.core.shape_rules import Shape
-from tenfold.rewrite.rewrite_graph import SCALAR, Rewriting
+from tenfold.rewrite.rewrite_graph import SCALAR, RewriteGraph
 
 
-class Term:
+class NodeView:
     """A node of a graph that is being rewritten, as a rule's guard and replacement see it."""
 
     __slots__ = ("at", "work")
 
-    def __init__(self, work: Rewriting, at: int) -> None:
+    def __init__(self, work: RewriteGraph, at: int) -> None:
         self.work, self.at = work, at
 
     @property
@@ -74,7 +74,7 @@ class Term:
         """The dtypes in which its inputs enter the operation."""
         return self.work.nodes[self.at].operands
 
-    def same_type(self, other: Term) -> bool:
+    def same_type(self, other: NodeView) -> bool:
         """Whether its Type is that of another: no length is told, but which are equal."""
         return self.work.nodes[self.at].type == self.work.nodes[other.at].type
 
@@ -100,10 +100,10 @@ class Term:
         return node.params
 
     @property
-    def inputs(self) -> tuple[Term, ...]:
+    def inputs(self) -> tuple[NodeView, ...]:
         """What its operation reads."""
         work = self.work
-        return tuple([Term(work, at) for at in work.refresh(self.at)])
+        return tuple([NodeView(work, at) for at in work.refresh(self.at)])
 
     @property
     def width(self) -> int:
@@ -149,13 +149,13 @@ class Term:
         return self.work.given(self.at)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Term) and self.at == other.at
+        return isinstance(other, NodeView) and self.at == other.at
 
     def __hash__(self) -> int:
         return self.at
 
 
-def below(term: Term) -> Iterator[Term]:
+def below(term: NodeView) -> Iterator[NodeView]:
     """Yield a term and all that it is made of, each once; no recursion."""
     seen = {term}
     stack = [term]

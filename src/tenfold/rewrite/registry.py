@@ -20,7 +20,7 @@ from itertools import count
 from threading import Lock
 
 from tenfold import _native
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.errors import DTypeError
 from tenfold.linear_algebra.block_matrices import BLOCKS
@@ -29,7 +29,7 @@ from tenfold.linear_algebra.partial_products import ENTRIES
 from tenfold.linear_algebra.product_rules import PRODUCTS
 from tenfold.linear_algebra.solve_rules import SOLVES
 from tenfold.linear_algebra.structure_rules import STRUCTURE
-from tenfold.rewrite.driver import Report, rewrite
+from tenfold.rewrite.driver import RewriteReport, rewrite
 from tenfold.rewrite.rule import Rule, RuleSet
 from tenfold.rewrite.rules.booleans import BOOLEANS
 from tenfold.rewrite.rules.constant_folding import CONSTANTS
@@ -47,7 +47,7 @@ from tenfold.settings import get
 Rules = tuple[Rule, ...]
 
 
-class Block(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
+class RuleBlock(tuple[Rule, ...]):  # noqa: SLOT001  # it has an attribute
     """The rules of open blocks, with a number that no other has."""
 
     number = 0
@@ -62,10 +62,10 @@ _process: Rules = (
 _BUILT_IN = _process
 _numbers = count(1)
 _process_number = 0
-_block_numbers: Recent[Block, int] = Recent(64, "numbers of blocks of rules")
-_NONE = Block()
-_block: ContextVar[Block] = ContextVar("tenfold_rules", default=_NONE)
-_sets: Recent[tuple[Rules, Rules, bool, bool], RuleSet] = Recent(64, "sets of rules")
+_block_numbers: LruCache[RuleBlock, int] = LruCache(64, "numbers of blocks of rules")
+_NONE = RuleBlock()
+_block: ContextVar[RuleBlock] = ContextVar("tenfold_rules", default=_NONE)
+_sets: LruCache[tuple[Rules, Rules, bool, bool], RuleSet] = LruCache(64, "sets of rules")
 
 
 _native.set_rules_variable(_block, _NONE)
@@ -133,7 +133,7 @@ def using(*rules: Rule) -> Iterator[None]:
     """
     for position, rule in enumerate(rules):
         _refuse(rule, (*list(), *rules[:position]))
-    block = Block((*_block.get(), *rules))
+    block = RuleBlock((*_block.get(), *rules))
     with _lock:
         block.number = _block_numbers.setdefault(block, next(_numbers))
     _native.open_block()
@@ -177,18 +177,18 @@ def fingerprint() -> tuple[int, int]:
     return _process_number, _block.get().number
 
 
-def optimised(graph: Graph, *, describe: bool = False) -> tuple[Graph, Report]:
+def optimised(graph: Graph, *, describe: bool = False) -> tuple[Graph, RewriteReport]:
     """Return the graph that the rules in force leave, and what they did.
 
     With `tn.options(optimise=False)`, and where nothing fires, the graph is handed back as it is.
     With `describe` the report has the text of each rewrite. Raises what `rewrite` raises.
     """
     if not get("optimise"):
-        return graph, Report()
+        return graph, RewriteReport()
     return rewrite(graph, active(), describe=describe, opened=opened)
 
 
-def lines(graph: Graph, report: Report) -> builtins.list[str]:
+def lines(graph: Graph, report: RewriteReport) -> builtins.list[str]:
     r"""Return the text of the stage: what fired, how often and where, then the graph that is left.
 
     >>> import tenfold as tn

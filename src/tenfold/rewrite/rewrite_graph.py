@@ -8,7 +8,7 @@ counts the readers that are still needed, at every moment.
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph
 >>> graph = Graph.of([tn._native.node_of(tn.asarray([1.0]) * 1)])
->>> work = Rewriting(graph, markers(graph))
+>>> work = RewriteGraph(graph, markers(graph))
 >>> work.replace(graph.outputs[0], 0)
 >>> print(work.finish()[0])
 %0 = leaf float64[1]
@@ -32,17 +32,17 @@ ORIGIN: ContextVar[Origin] = ContextVar("tenfold_origin", default=None)
 """The user's line of what a rule replaces, while the replacement is made."""
 
 
-class Marker:
+class OpMarker:
     """What stands for the op of a node that has none, in the column of ops."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
-SCALAR, LEAF = Marker("scalar"), Marker("leaf")
+SCALAR, LEAF = OpMarker("scalar"), OpMarker("leaf")
 WHOLE_BITS = 64
 """Of ints that keys have in full."""
-Operator = Op[...] | Marker
+Operator = Op[...] | OpMarker
 
 
 def markers(graph: Graph) -> list[Operator]:
@@ -61,7 +61,7 @@ def _circle() -> UnsupportedError:
     return UnsupportedError("rewrite", rule, remedy="make it of the variables")
 
 
-class Rewriting:
+class RewriteGraph:
     """The columns; one thread works on them."""
 
     def __init__(self, graph: Graph, ops: list[Operator]) -> None:

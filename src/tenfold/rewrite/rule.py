@@ -17,23 +17,23 @@ from itertools import count
 from typing import Literal, NamedTuple
 
 from tenfold._native import Array
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
 from tenfold.core.pattern import (
+    AnyUserPattern,
     Constant,
     Number,
-    Operation,
+    OperationPattern,
     Pattern,
-    Reading,
-    Variable,
+    PatternVariable,
     names_in,
     orders,
     pattern_of,
 )
 from tenfold.errors import DTypeError
-from tenfold.rewrite.node_view import Term
-from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, Operator, Rewriting
+from tenfold.rewrite.node_view import NodeView
+from tenfold.rewrite.rewrite_graph import ORIGIN, SCALAR, Operator, RewriteGraph
 
 Exactness = Literal["bitwise", "linear-algebra", "fast"]
 CLASSES: tuple[Exactness, ...] = ("bitwise", "linear-algebra", "fast")
@@ -44,19 +44,21 @@ class Match:
 
     __slots__ = ("_bound", "_work", "root")
 
-    def __init__(self, work: Rewriting, at: int, bound: dict[str, int]) -> None:
-        self.root = Term(work, at)
+    def __init__(self, work: RewriteGraph, at: int, bound: dict[str, int]) -> None:
+        self.root = NodeView(work, at)
         self._work, self._bound = work, bound
 
-    def __getitem__(self, name: str) -> Term:
-        return Term(self._work, self._bound[name])
+    def __getitem__(self, name: str) -> NodeView:
+        return NodeView(self._work, self._bound[name])
 
-    def make(self, op: Op[...], *operands: Term | Number, params: Params = ()) -> Term:
+    def make(self, op: Op[...], *operands: NodeView | Number, params: Params = ()) -> NodeView:
         """Return the node of an operation on terms and numbers; equal ones are made once."""
-        inputs = [x.at if isinstance(x, Term) else Constant(x) for x in operands]
-        return Term(self._work, self._work.make(op, inputs, params))
+        inputs = [x.at if isinstance(x, NodeView) else Constant(x) for x in operands]
+        return NodeView(self._work, self._work.make(op, inputs, params))
 
-    def again(self, term: Term, *operands: Term | Number, params: Params | None = None) -> Term:
+    def again(
+        self, term: NodeView, *operands: NodeView | Number, params: Params | None = None
+    ) -> NodeView:
         """Return the operation of `term` on other operands; a failure names the same line."""
         assert term.op is not None, "an operation"
         token = ORIGIN.set(self._work.nodes[term.at].origin)
@@ -67,7 +69,7 @@ class Match:
 
 
 Guard = Callable[[Match], bool]
-Replacement = Callable[[Match], Term | Array | Number | None]
+Replacement = Callable[[Match], NodeView | Array | Number | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ class Rule:
     exactness: Exactness = field(default="bitwise", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pattern, (Operation, Reading)):
+        if not isinstance(self.pattern, (OperationPattern, AnyUserPattern)):
             rule = f"rule {self.name!r} matches {self.pattern}, which is no operation"
             raise DTypeError("Rule", rule, remedy="begin the pattern with an operation")
         if self.exactness not in CLASSES:
@@ -123,11 +125,11 @@ class Rule:
         return f"<rule {self.name}>"
 
 
-class Candidate(NamedTuple):
+class RuleCandidate(NamedTuple):
     """A rule with its operands in one order, and what is seen of a match at once."""
 
     rule: Rule
-    pattern: Operation
+    pattern: OperationPattern
     needs: tuple[tuple[int, tuple[Operator, ...]], ...]
     """Which inputs must have one of which ops."""
     names: tuple[str, ...] | None
@@ -138,7 +140,7 @@ class Candidate(NamedTuple):
         return all(place < len(inputs) and inputs[place] in ops for place, ops in self.needs)
 
 
-Fitting = tuple[tuple[Candidate, int | None], ...]
+Fitting = tuple[tuple[RuleCandidate, int | None], ...]
 MOST_FITTING = 4096
 """The ops of nodes and their inputs for which a RuleSet remembers what fits: it is a part of the
 cache of sets."""
@@ -152,12 +154,12 @@ class RuleSet:
     version: int = field(init=False, default_factory=count(1).__next__)
     _roots: dict[tuple[Operator, bool], list[Rule]] = field(init=False, default_factory=dict)
     """The rules by the operation at their root, and whether a node must only read it."""
-    _candidates: Recent[tuple[Operator, bool], list[Candidate]] = field(
-        init=False, default_factory=lambda: Recent(MOST_FITTING)
+    _candidates: LruCache[tuple[Operator, bool], list[RuleCandidate]] = field(
+        init=False, default_factory=lambda: LruCache(MOST_FITTING)
     )
     """Their orders, of the operations that graphs have had."""
-    _fitting: Recent[tuple[Operator, ...], Fitting] = field(
-        init=False, default_factory=lambda: Recent(MOST_FITTING)
+    _fitting: LruCache[tuple[Operator, ...], Fitting] = field(
+        init=False, default_factory=lambda: LruCache(MOST_FITTING)
     )
     """What `fitting` has found, by the ops of a node and of its inputs."""
 
@@ -166,16 +168,18 @@ class RuleSet:
             root = _operation(rule.pattern)
             self._roots.setdefault((root.op, root is not rule.pattern), []).append(rule)
 
-    def _with_root(self, op: Operator, *, read: bool) -> list[Candidate]:
+    def _with_root(self, op: Operator, *, read: bool) -> list[RuleCandidate]:
         known = self._candidates.get((op, read))
         if known is None:
             known = []
             for rule in self._roots.get((op, read), ()):
-                patterns: list[Operation] = []
+                patterns: list[OperationPattern] = []
                 for tree in orders(rule.pattern):
                     if _operation(tree) not in patterns:
                         patterns.append(_operation(tree))
-                known += [Candidate(rule, each, _needs(each), _names(each)) for each in patterns]
+                known += [
+                    RuleCandidate(rule, each, _needs(each), _names(each)) for each in patterns
+                ]
             if _lasts(op):
                 self._candidates[op, read] = known
         return known
@@ -186,7 +190,7 @@ class RuleSet:
         """
         known = self._fitting.get((op, *inputs))
         if known is None:
-            found: list[tuple[Candidate, int | None]] = [
+            found: list[tuple[RuleCandidate, int | None]] = [
                 (each, None) for each in self._with_root(op, read=False) if each.fits(inputs)
             ]
             if isinstance(op, Op):
@@ -210,26 +214,26 @@ def _lasts(op: Operator) -> bool:
     return not (isinstance(op, Op) and op.body is not None)
 
 
-def _operation(pattern: Pattern) -> Operation:
+def _operation(pattern: Pattern) -> OperationPattern:
     """The operation at the root of a rule's pattern, or that must be read there."""
-    inner = pattern.operand if isinstance(pattern, Reading) else pattern
-    assert isinstance(inner, Operation), "a Rule matches nothing else"
+    inner = pattern.operand if isinstance(pattern, AnyUserPattern) else pattern
+    assert isinstance(inner, OperationPattern), "a Rule matches nothing else"
     return inner
 
 
-def _needs(tree: Operation) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
+def _needs(tree: OperationPattern) -> tuple[tuple[int, tuple[Operator, ...]], ...]:
     needs: list[tuple[int, tuple[Operator, ...]]] = []
     for position, operand in enumerate(tree.operands):
-        if isinstance(operand, Operation):
+        if isinstance(operand, OperationPattern):
             needs.append((position, (operand.op,)))
         elif isinstance(operand, Constant):
             needs.append((position, (SCALAR,)))
-        elif isinstance(operand, Variable) and operand.ops:
+        elif isinstance(operand, PatternVariable) and operand.ops:
             needs.append((position, operand.ops))
     return tuple(needs)
 
 
-def _names(tree: Operation) -> tuple[str, ...] | None:
-    found = [operand.name for operand in tree.operands if isinstance(operand, Variable)]
+def _names(tree: OperationPattern) -> tuple[str, ...] | None:
+    found = [operand.name for operand in tree.operands if isinstance(operand, PatternVariable)]
     plain = tree.params is None and found and len(set(found)) == len(tree.operands)
     return tuple(found) if plain else None

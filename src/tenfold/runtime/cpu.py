@@ -19,24 +19,24 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import BoundPlan, Node, Type, Value
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.jit.program import PROGRAMS, Program, is_baseline, program_of
 from tenfold.runtime import reference, timeline
 from tenfold.runtime.blas.accumulate import accumulate
 from tenfold.runtime.blas.multiply import multiply
-from tenfold.runtime.device import Written, declare
+from tenfold.runtime.device import OptimisedGraph, declare
 from tenfold.runtime.executable import bind
 from tenfold.runtime.executable_scalars import scalar_bytes
-from tenfold.runtime.graph_chunks import Pieces
+from tenfold.runtime.graph_chunks import GraphChunks
 from tenfold.runtime.lapack.dispatch import factorise
 from tenfold.runtime.op_kernels import loop, movement
 from tenfold.runtime.reduction_kernels import fold_loop
 from tenfold.runtime.symbolic_executable import generalise
 from tenfold.schedule.loop_schedule import Launch, packed, parameter_bytes
-from tenfold.schedule.lowering import Parameter, contiguous
-from tenfold.schedule.schedule import Made, Plan, Step, key_of, plan_of, replays
+from tenfold.schedule.lowering import LaunchScalar, contiguous
+from tenfold.schedule.schedule import Buffer, Schedule, Step, key_of, plan_of, replays
 from tenfold.schedule.schedule_ir import last_items
 from tenfold.schedule.vector_width import alone_up_to
 from tenfold.schedule.verify import verifies
@@ -58,9 +58,9 @@ class Cpu:
     rewrites = True
 
     def __init__(self) -> None:
-        self.plans: Recent[tuple[object, ...], Plan] = Recent(MOST_PLANS, "plans of steps")
+        self.plans: LruCache[tuple[object, ...], Schedule] = LruCache(MOST_PLANS, "plans of steps")
 
-    def plan(self, graph: Graph) -> Plan:
+    def plan(self, graph: Graph) -> Schedule:
         """Return the plan of a graph, from the cache where there is one."""
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
         key = key_of(graph, fused, fma, verifies())
@@ -80,7 +80,7 @@ class Cpu:
         kernels = dict.fromkeys(launch.kernel for launch in launches)
         return [PROGRAMS.compiled(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
 
-    def bind(self, graph: Graph, written: Written) -> BoundPlan | None:
+    def bind(self, graph: Graph, written: OptimisedGraph) -> BoundPlan | None:
         """Plan a graph, and keep what replays the plan for what was written."""
         if get("check_nans") or get("debug") or len(graph) > LONGEST or not replays(graph):
             return None
@@ -102,12 +102,12 @@ class Cpu:
         if len(graph) > LONGEST:
             return None
         fused, fma = bool(get("fuse")), not is_baseline(str(get("cpu")))
-        run = _Run(self, graph, plan_of(graph, fused=fused, fma=fma))
+        run = _ScheduleRun(self, graph, plan_of(graph, fused=fused, fma=fma))
         for step in run.plan.steps:
             try:
                 if not run.step(step):
                     return None
-            except (MemoryError, reference.Failure):
+            except (MemoryError, reference.ReferenceFailure):
                 return None
         last = last_items(list(run.plan.items))
         return [run.values_of(last[output]) for output in graph.outputs]
@@ -120,17 +120,17 @@ class Cpu:
 
     def _in_pieces(self, graph: Graph) -> Exception | None:
         """Compute a long graph piece by piece; equal pieces have one plan."""
-        pieces = Pieces(graph, PIECE)
+        pieces = GraphChunks(graph, PIECE)
         for begin in pieces.begins():
             piece, wanted = pieces.take(begin)
             if not wanted:
                 continue
-            run = _Run(self, piece, self.plan(piece))
+            run = _ScheduleRun(self, piece, self.plan(piece))
             for number, step in enumerate(run.plan.steps):
                 try:
                     if not run.step(step):
                         return self._one_by_one(graph)
-                except (MemoryError, reference.Failure):
+                except (MemoryError, reference.ReferenceFailure):
                     return self._one_by_one(graph)
                 run.drop(run.plan.last_use[number])
             items = run.plan.items_at
@@ -139,14 +139,14 @@ class Cpu:
         return None
 
     def _run(self, graph: Graph, *, check_nans: bool = False) -> Exception | None:
-        run = _Run(self, graph, self.plan(graph))
+        run = _ScheduleRun(self, graph, self.plan(graph))
         failure: Exception | None = None
         for number, step in enumerate(run.plan.steps):
             try:
                 if run.can(step) and not run.step(step):
                     alone = sum(node.pending and not node.is_scalar for node in graph.nodes) == 1
                     return _with_reference(graph) if alone else self._one_by_one(graph)
-            except (MemoryError, reference.Failure) as error:
+            except (MemoryError, reference.ReferenceFailure) as error:
                 run.without(step)
                 failure = failure or _named(step, error)
             run.drop(run.plan.last_use[number])
@@ -167,9 +167,9 @@ class Cpu:
         return first
 
 
-def _named(step: Step, error: MemoryError | reference.Failure) -> Exception:
+def _named(step: Step, error: MemoryError | reference.ReferenceFailure) -> Exception:
     """What those who wait for a step are to see: it names the operations."""
-    if isinstance(error, reference.Failure):
+    if isinstance(error, reference.ReferenceFailure):
         return error.error
     made = MemoryError(f"{', '.join(step.names)}: {error}")
     made.__cause__ = error
@@ -181,10 +181,10 @@ def _with_reference(graph: Graph) -> Exception | None:
     return reference.Reference("cpu").run(graph)
 
 
-class _Run:
+class _ScheduleRun:
     """One run of a plan: the values that are there."""
 
-    def __init__(self, device: Cpu, graph: Graph, plan: Plan) -> None:
+    def __init__(self, device: Cpu, graph: Graph, plan: Schedule) -> None:
         self.device, self.graph, self.plan = device, graph, plan
         self.values: dict[int, tuple[Value, ...]] = {}
         self.over = dict(plan.over)
@@ -241,7 +241,7 @@ class _Run:
             timeline.record(step.names[0], "call", begun)
         return True
 
-    def _allocated(self, made: Made) -> Value:
+    def _allocated(self, made: Buffer) -> Value:
         type_ = Type(made.shape, DTYPES[made.dtype], self.device.name, dense.NAME)
         value = Value.allocate(type_, made.nbytes)
         if made.strides == contiguous(made.shape, type_.dtype.itemsize):
@@ -329,7 +329,7 @@ class _Run:
                 return False
         return True
 
-    def _scalar(self, parameter: Parameter) -> bytes:
+    def _scalar(self, parameter: LaunchScalar) -> bytes:
         if parameter.item < 0:
             return parameter_bytes(parameter, np.asarray(parameter.number))
         return scalar_bytes(self.graph.nodes[self.plan.items[parameter.item].position], parameter)
@@ -341,7 +341,7 @@ class _Run:
         in_place = made.item in self.over
         try:
             values = called(node, inputs, in_place=in_place)
-        except reference.Failure:
+        except reference.ReferenceFailure:
             return False
         self.values[made.item] = self.values[self.over[made.item]] if in_place else values
         if made.item in self.plan.temporaries:
@@ -357,7 +357,7 @@ class _Run:
         for item in items:
             self.values.pop(item, None)
 
-    def nan_failure(self) -> reference.Failure | None:
+    def nan_failure(self) -> reference.ReferenceFailure | None:
         """Of a graph of one operation: whether it has made NaN of other numbers."""
         (output,) = self.graph.outputs
         node, inputs = self.graph.nodes[output], self.graph.inputs[output]
@@ -374,7 +374,7 @@ class _Run:
 
 
 def called(
-    node: Node | reference.Called, inputs: list[np.ndarray], *, in_place: bool = False
+    node: Node | reference.ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
 ) -> tuple[Value, ...]:
     """Compute a call by a library or by the reference; its results lie in row-major order. In place
     there are none: the operand that it adds to has become the result.

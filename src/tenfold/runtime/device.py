@@ -13,15 +13,15 @@ from typing import NamedTuple, Protocol
 
 from tenfold._native import BoundPlan, Value
 from tenfold.core.graph import Graph
-from tenfold.rewrite.driver import Report
+from tenfold.rewrite.driver import RewriteReport
 from tenfold.settings import declare_device
 
 
-class Written(NamedTuple):
+class OptimisedGraph(NamedTuple):
     """What a computed graph was made from: the graph as it was written, and what rules did."""
 
     graph: Graph
-    report: Report
+    report: RewriteReport
 
 
 class Device(Protocol):
@@ -37,7 +37,7 @@ class Device(Protocol):
         What depends on a node that fails for its values is left pending; the rest is computed.
         """
 
-    def bind(self, graph: Graph, written: Written) -> BoundPlan | None:
+    def bind(self, graph: Graph, written: OptimisedGraph) -> BoundPlan | None:
         """Keep what replays the graph for what was written, and hand it on; None where it cannot be
         replayed.
         """

@@ -30,16 +30,16 @@ from tenfold.dtypes import DTYPES
 from tenfold.jit.program import WORTH_OPTIMISING, Source, note_use, program_of, uses_left
 from tenfold.runtime import interruptible, reference
 from tenfold.runtime.blas import multiply, routines
-from tenfold.runtime.blas.product_forms import Factor
-from tenfold.runtime.device import Written
+from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.runtime.device import OptimisedGraph
 from tenfold.runtime.executable_calls import Caller, calling
 from tenfold.runtime.executable_products import BoundProduct, bound_product
 from tenfold.runtime.executable_scalars import castable, scalar_bytes
 from tenfold.runtime.lapack import dispatch, drivers
-from tenfold.runtime.reference import Called
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.loop_schedule import Launch, packed, parameter_bytes
-from tenfold.schedule.lowering import Parameter, contiguous
-from tenfold.schedule.schedule import Made, Plan, Step
+from tenfold.schedule.lowering import LaunchScalar, contiguous
+from tenfold.schedule.schedule import Buffer, Schedule, Step
 from tenfold.schedule.schedule_ir import last_items
 from tenfold.settings import get
 from tenfold.storage import dense
@@ -53,14 +53,14 @@ class NotReplayable(Exception):
 
 
 def bind(
-    written: Written, graph: Graph, plan: Plan, threads: Threads, caller: Caller
-) -> Binding | None:
+    written: OptimisedGraph, graph: Graph, plan: Schedule, threads: Threads, caller: Caller
+) -> ExecutableBuilder | None:
     """Compile a plan's kernels and keep what replays it; None for what cannot be replayed."""
     structure = written.graph.structure
     if structure is None:
         return None
     try:
-        binding = Binding(structure, written, graph, plan, caller)
+        binding = ExecutableBuilder(structure, written, graph, plan, caller)
         binding.write(threads)
         binding.kept = binding.bound()
         binding.kept.keep(structure)
@@ -70,15 +70,15 @@ def bind(
     return binding
 
 
-class Binding:
+class ExecutableBuilder:
     """The instructions of one plan, as names of methods of BoundPlan and their arguments."""
 
     def __init__(
         self,
         structure: _native.Structure,
-        written: Written,
+        written: OptimisedGraph,
         graph: Graph,
-        plan: Plan,
+        plan: Schedule,
         caller: Caller,
     ) -> None:
         self.structure, self.written, self.graph, self.plan = structure, written, graph, plan
@@ -86,7 +86,7 @@ class Binding:
         self.at = {node: position for position, node in enumerate(written.graph.nodes)}
         self.over = dict(plan.over)
         self.slots: dict[int, list[int]] = {}
-        self.layouts: dict[int, Factor] = {}
+        self.layouts: dict[int, ProductOperand] = {}
         """How items lie that steps have made."""
         self.count = 0
         self.exact = written.report.looked
@@ -147,16 +147,16 @@ class Binding:
                 self.layouts[made.item] = self._layout(self.over[made.item])
             else:
                 dtype = DTYPES[made.dtype]
-                self.layouts[made.item] = Factor(made.shape, made.strides, dtype)
+                self.layouts[made.item] = ProductOperand(made.shape, made.strides, dtype)
 
-    def _layout(self, item: int) -> Factor:
+    def _layout(self, item: int) -> ProductOperand:
         if item in self.layouts:
             return self.layouts[item]
         value = self.graph.nodes[self.plan.items[item].position].value()
         if value is None:
             raise NotReplayable
         shape, dtype = value.type.shape, value.type.dtype
-        return Factor(shape, value.strides or contiguous(shape, dtype.itemsize), dtype)
+        return ProductOperand(shape, value.strides or contiguous(shape, dtype.itemsize), dtype)
 
     def tell_assignments(self) -> None:
         """Let assignments that waited for each other do so no more if that saves no launches."""
@@ -223,20 +223,20 @@ class Binding:
             raise NotReplayable
         return position
 
-    def _type(self, made: Made) -> Any:
+    def _type(self, made: Buffer) -> Any:
         return Type(made.shape, DTYPES[made.dtype], "cpu", dense.NAME)
 
     def _packed(self, sizes: tuple[int, ...]) -> Any:
         return packed(sizes)
 
-    def _allocate(self, made: Made) -> None:
+    def _allocate(self, made: Buffer) -> None:
         (slot,) = self._new(made.item)
         temporary = made.item in self.plan.temporaries
         self._add(BoundPlan.allocate, slot, self._type(made), made.nbytes, made.strides, temporary)
 
     def _table(self, size: int) -> int:
         """Let bytes be allocated; return where they stand."""
-        table = Made(-1, (size,), "uint8", (1,), size)
+        table = Buffer(-1, (size,), "uint8", (1,), size)
         self._add(BoundPlan.allocate, self.count, self._type(table), size, table.strides, False)
         self.count += 1
         return self.count - 1
@@ -349,7 +349,7 @@ class Binding:
 
         self._add(BoundPlan.call, used, (), (), "")
 
-    def _number(self, parameter: Parameter) -> Any:
+    def _number(self, parameter: LaunchScalar) -> Any:
         """A scalar of a launch: of the walk, or the bytes that it has whatever the values are."""
         if parameter.item < 0:
             return parameter_bytes(parameter, np.asarray(parameter.number))
@@ -363,7 +363,9 @@ class Binding:
     def _call(self, step: Step) -> None:
         node = self.graph.nodes[step.position]
         inputs = [self._input(item) for item in step.reads]
-        called = Called(node.op, node.params, node.operands, node.types, node.type, node.name)
+        called = ReferenceCall(
+            node.op, node.params, node.operands, node.types, node.type, node.name
+        )
         if self._product(step, called) or self._solved(step, called):
             return
         item = step.makes[0].item
@@ -380,7 +382,7 @@ class Binding:
             BoundPlan.call, calling(called, self.caller, temporary), inputs, outputs, node.name
         )
 
-    def _product(self, step: Step, called: Called) -> bool:
+    def _product(self, step: Step, called: ReferenceCall) -> bool:
         """Have a product launched without Python; False where that cannot be."""
         if called.op.contraction is None and called.op.accumulates is None:
             return False
@@ -432,7 +434,7 @@ class Binding:
         if over_seen:
             self._publish_what_is_there()
 
-    def _solved(self, step: Step, called: Called) -> bool:
+    def _solved(self, step: Step, called: ReferenceCall) -> bool:
         """Have LAPACK called without Python; False where that cannot be."""
         if called.op not in dispatch.RECIPES:
             return False

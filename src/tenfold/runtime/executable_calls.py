@@ -15,7 +15,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Value
 from tenfold.runtime import reference
-from tenfold.runtime.reference import Called
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.storage import dense
 
 Caller = Callable[..., tuple[Value, ...]]
@@ -24,7 +24,7 @@ the one that it adds to, and returns nothing."""
 
 
 def calling(
-    called: Called, caller: Caller, temporary: bool
+    called: ReferenceCall, caller: Caller, temporary: bool
 ) -> Callable[..., Sequence[Value] | None]:
     """Return what a replay calls: None where it fails for its values."""
     of_values = called.op.on_values
@@ -33,7 +33,7 @@ def calling(
         try:
             assert of_values is not None, "it is there where this is called"
             made = of_values([_value(x, called.type.device) for x in inputs], *called.params)
-        except (MemoryError, reference.Failure):
+        except (MemoryError, reference.ReferenceFailure):
             return None
         for name in ("calls", "launches", *["temporaries"] * temporary):
             _native.count(name)
@@ -43,7 +43,7 @@ def calling(
         given = [dense.export(x) if isinstance(x, Value) else np.asarray(x) for x in inputs]
         try:
             made = caller(called, given)
-        except (MemoryError, reference.Failure):
+        except (MemoryError, reference.ReferenceFailure):
             return None
         if temporary:
             _native.count("temporaries")

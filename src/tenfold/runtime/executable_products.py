@@ -9,8 +9,8 @@ not multiply as NumPy does.
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.ops.contract import matmul
 >>> type_ = Type((8, 8), FLOAT64, "cpu")
->>> node = Called(matmul, (), (FLOAT64, FLOAT64), (type_,), type_, "matmul")
->>> x = Factor((8, 8), (64, 8), FLOAT64)
+>>> node = ReferenceCall(matmul, (), (FLOAT64, FLOAT64), (type_,), type_, "matmul")
+>>> x = ProductOperand((8, 8), (64, 8), FLOAT64)
 >>> found = bound_product(node, [x, x])
 >>> found.reads, found.multiply_adds, found.scales
 ((0, 1), 512, ())
@@ -28,8 +28,8 @@ from tenfold._native import BoundPlan, Type
 from tenfold.dtypes import kind_of
 from tenfold.runtime.blas import accumulate, multiply
 from tenfold.runtime.blas.product_dispatch import ProductStep
-from tenfold.runtime.blas.product_forms import Factor
-from tenfold.runtime.reference import Called
+from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.verify import verifies
 
 SCALED = ("float32", "float64", "complex64", "complex128")
@@ -37,7 +37,7 @@ SCALED = ("float32", "float64", "complex64", "complex128")
 their products once or twice."""
 
 
-class Scale(NamedTuple):
+class ProductScale(NamedTuple):
     """What a product is multiplied by, or what is added to it."""
 
     element: bytes
@@ -53,7 +53,7 @@ class BoundProduct(NamedTuple):
     step: ProductStep
     reads: tuple[int, ...]
     """The operands in the order in which the launch has them; the result comes third."""
-    scales: tuple[Scale, ...]
+    scales: tuple[ProductScale, ...]
     multiply_adds: int
     """What it counts as."""
 
@@ -68,7 +68,9 @@ class BoundProduct(NamedTuple):
         return struct.pack(f"{len(self.step.sizes)}q", *self.step.sizes)
 
 
-def bound_product(node: Called, operands: Sequence[Factor | None]) -> BoundProduct | None:
+def bound_product(
+    node: ReferenceCall, operands: Sequence[ProductOperand | None]
+) -> BoundProduct | None:
     """Return how native code launches a product; a Python number among the operands is None."""
     if node.op.accumulates is not None:
         found = _update(node, operands)
@@ -89,11 +91,11 @@ def bound_product(node: Called, operands: Sequence[Factor | None]) -> BoundProdu
     return BoundProduct(step, reads, scales, node.op.multiply_adds(types, *node.params))
 
 
-Found = tuple[ProductStep, int, tuple[Scale, ...]]
+Found = tuple[ProductStep, int, tuple[ProductScale, ...]]
 """The step, which operand is added, and alpha and beta."""
 
 
-def _product(node: Called, operands: Sequence[Factor | None]) -> Found | None:
+def _product(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> Found | None:
     x1, x2 = arrays = [x for x in operands if x is not None]
     if any(x.dtype != node.type.dtype for x in arrays):
         return None
@@ -102,7 +104,7 @@ def _product(node: Called, operands: Sequence[Factor | None]) -> Found | None:
     return None if step is None else (step, -1, ())
 
 
-def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
+def _update(node: ReferenceCall, operands: Sequence[ProductOperand | None]) -> Found | None:
     *_, count, added = node.params
     third, type_ = 2 + count, node.type
     if any(x is not None and x.dtype != type_.dtype for x in operands):
@@ -122,7 +124,7 @@ def _update(node: Called, operands: Sequence[Factor | None]) -> Found | None:
     return None if scales is None else (step, third, scales)
 
 
-def _scales(node: Called, alpha: range, beta: range) -> tuple[Scale, ...] | None:
+def _scales(node: ReferenceCall, alpha: range, beta: range) -> tuple[ProductScale, ...] | None:
     """Return what the product, and what is added to it, is multiplied by."""
     *_, sign, _, added = node.params
     dtype = node.type.dtype
@@ -131,6 +133,6 @@ def _scales(node: Called, alpha: range, beta: range) -> tuple[Scale, ...] | None
         return None
     pairs = ((sign, alpha), (added, beta))
     return tuple(
-        Scale(np.asarray(factor, dtype).tobytes(), factor < 0, (*places,))
+        ProductScale(np.asarray(factor, dtype).tobytes(), factor < 0, (*places,))
         for factor, places in pairs
     )

@@ -7,7 +7,7 @@ for, hands on the 8 bytes that the launch gives.
 >>> from tenfold import _native
 >>> from tenfold.dtypes import FLOAT64
 >>> (_, scalar) = _native.node_of(tn.asarray([1.0]) * 2).inputs
->>> scalar_bytes(scalar, Parameter(0, FLOAT64)) == np.float64(2).tobytes()
+>>> scalar_bytes(scalar, LaunchScalar(0, FLOAT64)) == np.float64(2).tobytes()
 True
 """
 
@@ -19,10 +19,10 @@ from tenfold._native import Node
 from tenfold.dtypes import kind_of
 from tenfold.runtime import reference
 from tenfold.schedule.loop_schedule import parameter_bytes
-from tenfold.schedule.lowering import Parameter
+from tenfold.schedule.lowering import LaunchScalar
 
 
-def scalar_bytes(node: Node, parameter: Parameter) -> bytes:
+def scalar_bytes(node: Node, parameter: LaunchScalar) -> bytes:
     """Return what a launch is given for a Python scalar, or an array of one number everywhere."""
     if node.is_scalar:
         value = np.asarray(node.scalar)

@@ -8,7 +8,7 @@ what it reads of earlier ones are leaves of it. Values that no later piece reads
 >>> x = tn.asarray([1.0])
 >>> for _ in range(5):
 ...     x = x + 1
->>> pieces = Pieces(Graph.of([_native.node_of(x)]), 4)
+>>> pieces = GraphChunks(Graph.of([_native.node_of(x)]), 4)
 >>> print(pieces.take(0)[0])
 %0 = leaf float64[1]
 %1 = scalar 1
@@ -25,7 +25,7 @@ from tenfold.core.graph import Graph
 Values = tuple[Value, ...]
 
 
-class Pieces:
+class GraphChunks:
     """A long graph, cut into pieces of `length` nodes, and what has been made of it."""
 
     def __init__(self, graph: Graph, length: int) -> None:

@@ -14,7 +14,7 @@ from tenfold import _native
 from tenfold._native import EntryPoint
 from tenfold.core.op import Op
 from tenfold.jit.program import PROGRAMS
-from tenfold.schedule.generic_reduction import FoldLoop
+from tenfold.schedule.generic_reduction import GenericReduction
 from tenfold.settings import get
 
 
@@ -29,9 +29,9 @@ def fold_loop(
     leaves: bool,
 ) -> tuple[EntryPoint, np.dtype, int, int]:
     """Return where the kernel is, the dtype it writes and, of a column, the elements of a packet
-    and the parts of a partial result: `FoldLoop` in native/exec/reduction_kernels.h.
+    and the parts of a partial result: `GenericReduction` in native/exec/reduction_kernels.h.
     """
-    found = FoldLoop(op, source, operand, result, column, strided, enters, leaves)
+    found = GenericReduction(op, source, operand, result, column, strided, enters, leaves)
     # one that is compiled quickly takes three times as long
     program = PROGRAMS.of(found, 0, "1", str(get("cpu")))
     _native.count("generic_compiles")

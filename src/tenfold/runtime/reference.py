@@ -23,17 +23,17 @@ from tenfold.core.graph import Graph
 from tenfold.core.op import Kind, Op
 from tenfold.core.trace_state import note_wait
 from tenfold.dtypes import kind_of
-from tenfold.errors import Explained, RunError, UnsupportedError
+from tenfold.errors import ExplainedError, RunError, UnsupportedError
 from tenfold.ops.cast import cast_values
 from tenfold.runtime import interruptible, timeline
-from tenfold.runtime.device import Written, declare
+from tenfold.runtime.device import OptimisedGraph, declare
 from tenfold.settings import get
 from tenfold.storage import dense
 
 Values = tuple[np.ndarray, ...]
 """The results of one node."""
 REPORTED = (
-    *(Explained, IndexError, ValueError, ArithmeticError, TypeError),
+    *(ExplainedError, IndexError, ValueError, ArithmeticError, TypeError),
     *(MemoryError, RuntimeError),
 )
 """What a computation may raise for its values; of a user's function it may be any Exception."""
@@ -41,7 +41,7 @@ DOCUMENTED = (np.linalg.LinAlgError, IndexError, ValueError, MemoryError)
 """The classes in which a failure for values is raised as it is; any other is a RunError."""
 
 
-class Called(NamedTuple):
+class ReferenceCall(NamedTuple):
     """What computing an operation needs to know of its node, apart from the graph."""
 
     op: Op[...]
@@ -53,7 +53,7 @@ class Called(NamedTuple):
     origin: tuple[str, int] | None = None
 
 
-class Failure(Exception):
+class ReferenceFailure(Exception):
     """A node failed for its values; `error` is what its waiters are to see."""
 
     def __init__(self, error: Exception) -> None:
@@ -69,7 +69,7 @@ class Reference:
     def __init__(self, name: str = "reference") -> None:
         self.name = name
 
-    def bind(self, _graph: Graph, _written: Written) -> None:
+    def bind(self, _graph: Graph, _written: OptimisedGraph) -> None:
         """It keeps nothing."""
 
     def anew(self, _graph: Graph) -> None:
@@ -86,7 +86,7 @@ class Reference:
             if len(operands) == len(inputs):
                 try:
                     computed[position] = results = self._values(graph, position, operands)
-                except Failure as failed:
+                except ReferenceFailure as failed:
                     failure = failure or failed.error
                 else:
                     if graph.held[position] and node.pending:
@@ -105,7 +105,7 @@ class Reference:
             return _present(node)
         if node.op is None:  # a part: one of the results of its input
             return (inputs[0][node.params[0]],)
-        category = "kernel" if node.op.kind < Kind.COMPLEX else "call"
+        category = "kernel" if node.op.kind < Kind.CONTRACTION else "call"
         begun = timeline.begin()
         results = run_op(node, [values[0] for values in inputs])
         _native.count(f"{category}s")
@@ -136,10 +136,10 @@ TRACED = "an array that is being traced has no values"
 """What is wrong with reading a placeholder, and what is made of one."""
 
 
-def no_values() -> Failure:
+def no_values() -> ReferenceFailure:
     """Return the failure, to be raised, of a leaf without values: a placeholder."""
     note_wait()
-    return Failure(
+    return ReferenceFailure(
         UnsupportedError(
             "wait",
             TRACED,
@@ -148,7 +148,7 @@ def no_values() -> Failure:
     )
 
 
-def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
+def run_op(node: Node | ReferenceCall, inputs: list[np.ndarray]) -> Values:
     """Compute one operation from NumPy arrays; check what it returns against what its rule said."""
     op: Op[...] = node.op
     operands = [cast_operand(x, dtype) for x, dtype in zip(inputs, node.operands, strict=True)]
@@ -156,14 +156,14 @@ def run_op(node: Node | Called, inputs: list[np.ndarray]) -> Values:
         results = _interruptibly(node, operands)
     except Exception as error:
         if op.opaque or isinstance(error, REPORTED):
-            raise Failure(_failed(node, error)) from error
+            raise ReferenceFailure(_failed(node, error)) from error
         raise
     return tuple(
         _checked(node, result, type_) for result, type_ in zip(results, node.types, strict=True)
     )
 
 
-def _interruptibly(node: Node | Called, operands: list[np.ndarray]) -> Values:
+def _interruptibly(node: Node | ReferenceCall, operands: list[np.ndarray]) -> Values:
     """Call an operation; a user's function stays on the thread that asks for it."""
 
     def run(_interrupted: threading.Event | None) -> Values:
@@ -174,7 +174,7 @@ def _interruptibly(node: Node | Called, operands: list[np.ndarray]) -> Values:
     return interruptible.call(run, multiply_adds=work)
 
 
-def multiply_adds(node: Node | Called, operands: Sequence[Any]) -> int:
+def multiply_adds(node: Node | ReferenceCall, operands: Sequence[Any]) -> int:
     """Return what a call of operands of such shapes and dtypes counts as."""
     if node.op.multiply_adds is None:
         return 0
@@ -202,7 +202,7 @@ def _call(op: Op[...], operands: list[np.ndarray], params: tuple[Any, ...]) -> V
     return tuple(result) if isinstance(result, tuple) else (result,)
 
 
-def _checked(node: Node | Called, result: Any, type_: Type) -> np.ndarray:
+def _checked(node: Node | ReferenceCall, result: Any, type_: Type) -> np.ndarray:
     values = np.asarray(result)
     if values.shape != type_.shape:
         _refuse_result(node, "shape", type_.shape, values.shape)
@@ -211,8 +211,8 @@ def _checked(node: Node | Called, result: Any, type_: Type) -> np.ndarray:
     return cast_values(values, type_.dtype)
 
 
-def _refuse_result(node: Node | Called, what: str, said: object, given: object) -> NoReturn:
-    raise Failure(
+def _refuse_result(node: Node | ReferenceCall, what: str, said: object, given: object) -> NoReturn:
+    raise ReferenceFailure(
         RunError(
             node.name,
             f"its rule said {what} {said}, its computation gave {given}{_place(node)}",
@@ -221,7 +221,9 @@ def _refuse_result(node: Node | Called, what: str, said: object, given: object) 
     )
 
 
-def nan_failure(node: Node, inputs: Sequence[np.ndarray], results: Values) -> Failure | None:
+def nan_failure(
+    node: Node, inputs: Sequence[np.ndarray], results: Values
+) -> ReferenceFailure | None:
     """Return the failure of an operation that has made NaN of operands without NaN."""
     if node.op is None or node.op.kind == Kind.VIEW:
         return None
@@ -236,7 +238,7 @@ def nan_failure(node: Node, inputs: Sequence[np.ndarray], results: Values) -> Fa
             at = tuple(int(i) for i in np.argwhere(born)[0])
             rule = f"NaN was made of operands without NaN, at index {at}{_place(node)}"
             remedy = "mend the operands, or allow NaN with tn.options(check_nans=False)"
-            return Failure(RunError(node.name, rule, remedy=remedy))
+            return ReferenceFailure(RunError(node.name, rule, remedy=remedy))
     return None
 
 
@@ -245,25 +247,25 @@ def _nans(values: object) -> np.ndarray:
     return array != array if kind_of(array.dtype) in "fc" else np.zeros(array.shape, bool)
 
 
-def _place(node: Node | Called) -> str:
+def _place(node: Node | ReferenceCall) -> str:
     """The user's line, where the node knows it."""
     return f" (written at {node.origin[0]}:{node.origin[1]})" if node.origin else ""
 
 
-def _failed(node: Node | Called, error: Exception) -> Exception:
+def _failed(node: Node | ReferenceCall, error: Exception) -> Exception:
     """The error to raise at the wait: names the op and the user's line."""
     made = _failure_of(node, error)
     made.__cause__ = error  # as `raise ... from` does
     return made
 
 
-def _failure_of(node: Node | Called, error: Exception) -> Exception:
+def _failure_of(node: Node | ReferenceCall, error: Exception) -> Exception:
     text = str(error)
-    if isinstance(error, Explained):  # its operands and remedy are in the original
+    if isinstance(error, ExplainedError):  # its operands and remedy are in the original
         inner = error.operation not in ("", node.name)
         text = f"{error.operation}: {error.rule}" if inner else error.rule
     documented = next((c for c in DOCUMENTED if isinstance(error, c)), None)
-    if documented is not None and not (node.op.opaque or isinstance(error, Explained)):
+    if documented is not None and not (node.op.opaque or isinstance(error, ExplainedError)):
         remedy = f"\n  remedy: {node.op.remedy}" if node.op.remedy else ""
         return documented(f"{node.name}: {text}{_place(node)}{remedy}")
     return RunError(node.name, f"{type(error).__name__}: {text}{_place(node)}")

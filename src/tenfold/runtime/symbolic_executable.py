@@ -26,25 +26,25 @@ from typing import Any
 from tenfold._native import Type
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
-from tenfold.core.symbolic.shape_env import Measure
-from tenfold.core.symbolic.size_program import Formulas
+from tenfold.core.symbolic.shape_env import ShapeEnv
+from tenfold.core.symbolic.size_program import SizeProgram
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.dtypes import DTYPES
-from tenfold.runtime.device import Written
-from tenfold.runtime.executable import Binding, NotReplayable, Threads
-from tenfold.schedule.lowering import Parameter, contiguous
-from tenfold.schedule.schedule import Made, Plan
+from tenfold.runtime.device import OptimisedGraph
+from tenfold.runtime.executable import ExecutableBuilder, NotReplayable, Threads
+from tenfold.schedule.lowering import LaunchScalar, contiguous
+from tenfold.schedule.schedule import Buffer, Schedule
 from tenfold.schedule.symbolic_graph import (
     Lengths,
-    SizedNode,
-    SizedType,
+    SymbolicNode,
+    SymbolicType,
     compare_lengths,
     refuse_items,
     sized,
 )
 from tenfold.storage import dense
 
-Planner = Callable[[Graph], Plan]
+Planner = Callable[[Graph], Schedule]
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "allocate": ("", "type", "bytes", "stride", ""),
@@ -59,7 +59,7 @@ NO_INSTRUCTION = ("claim",)
 """What says something of the plan as a whole."""
 
 
-def generalise(binding: Binding, planner: Planner, threads: Threads) -> bool:
+def generalise(binding: ExecutableBuilder, planner: Planner, threads: Threads) -> bool:
     """Keep a template of a bound plan, if its structure is wanted one and it can be; whether it was
     kept.
     """
@@ -68,21 +68,21 @@ def generalise(binding: Binding, planner: Planner, threads: Threads) -> bool:
     if not structure.wants_template(able):
         return False
     lengths, axes = structure.lengths
-    measure = Measure(lengths)
+    measure = ShapeEnv(lengths)
     places = [
         (axis, length) if axis else length for axis, length in zip(axes, lengths, strict=True)
     ]
     try:
         sizes = dict(zip(places, measure.lengths, strict=True))
-        general = _General(binding, planner, sizes)
+        general = _SymbolicInstructions(binding, planner, sizes)
         general.write(threads)
-        _Writer(general, measure).keep(binding)
+        _SizeProgramWriter(general, measure).keep(binding)
     except (NotSymbolic, NotReplayable, TypeError):  # native code takes no Size for a number
         return False
     return True
 
 
-def _follows_from_form(written: Written) -> bool:
+def _follows_from_form(written: OptimisedGraph) -> bool:
     """Whether rules do the same for all lengths: they have seen none, beyond which are 0, 1 or
     equal; and nothing is asked of products or of users' functions.
     """
@@ -92,10 +92,10 @@ def _follows_from_form(written: Written) -> bool:
     return known and not (report.measured or report.looked or report.parts)
 
 
-class _General(Binding):
+class _SymbolicInstructions(ExecutableBuilder):
     """The instructions of a plan, with Sizes among the arguments."""
 
-    def __init__(self, example: Binding, planner: Planner, lengths: Lengths) -> None:
+    def __init__(self, example: ExecutableBuilder, planner: Planner, lengths: Lengths) -> None:
         graph = sized(example.graph, lengths)
         plan = planner(graph)
         refuse_items(plan.items)
@@ -114,28 +114,28 @@ class _General(Binding):
                 yield from node.type.shape
 
     def _position(self, node: Any) -> int | None:
-        return super()._position(node.node if isinstance(node, SizedNode) else node)
+        return super()._position(node.node if isinstance(node, SymbolicNode) else node)
 
-    def _type(self, made: Made) -> Any:
-        return SizedType(made.shape, DTYPES[made.dtype], "cpu", weak=False)
+    def _type(self, made: Buffer) -> Any:
+        return SymbolicType(made.shape, DTYPES[made.dtype], "cpu", weak=False)
 
     def _packed(self, sizes: tuple[int, ...]) -> Any:
         return sizes
 
-    def _number(self, parameter: Parameter) -> Any:
+    def _number(self, parameter: LaunchScalar) -> Any:
         return parameter.number if is_size(parameter.number) else super()._number(parameter)
 
 
-class _Writer:
+class _SizeProgramWriter:
     """Formulas of instructions, as native code takes them."""
 
-    def __init__(self, general: _General, measure: Measure) -> None:
+    def __init__(self, general: _SymbolicInstructions, measure: ShapeEnv) -> None:
         self.general, self.measure = general, measure
-        self.formulas = Formulas(measure)
+        self.formulas = SizeProgram(measure)
         self.numbers: list[tuple[str, int, int, Any]] = []
         self.shapes: list[tuple[int, list[Any]]] = []
 
-    def keep(self, example: Binding) -> None:
+    def keep(self, example: ExecutableBuilder) -> None:
         """Keep the template, if the example's instructions follow from it."""
         todo = [(name, _valued(name, arguments)) for name, arguments in self.general.todo]
         if todo != [(name, _plain(arguments)) for name, arguments in example.todo]:
@@ -163,7 +163,7 @@ class _Writer:
             raise NotSymbolic
 
     def _write(self, number: int, field: str, argument: Any) -> None:
-        if isinstance(argument, SizedType):
+        if isinstance(argument, SymbolicType):
             if any(is_size(length) for length in argument.shape):
                 self.shapes.append((number, [self.formulas.place(n) for n in argument.shape]))
         elif field:
@@ -172,7 +172,7 @@ class _Writer:
                     self.numbers.append((field, number, index, self.formulas.place(each)))
 
 
-def _in_c_order(type_: SizedType, strides: tuple[int, ...]) -> bool:
+def _in_c_order(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
     """Whether strides need not be told; those of axes of length 1 are no matter."""
     usual = contiguous(type_.shape, type_.dtype.itemsize)
     steps = zip(type_.shape, strides, usual, strict=True)
@@ -194,7 +194,7 @@ def _valued(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
             found.append(struct.pack(f"{len(argument)}q", *values_of(argument)))
         elif field == "bits":
             found.append(tuple([_bits(number) for number in argument]))
-        elif isinstance(argument, SizedType):
+        elif isinstance(argument, SymbolicType):
             shape = values_of(argument.shape)
             found.append(Type(shape, argument.dtype, argument.device, dense.NAME))
         else:

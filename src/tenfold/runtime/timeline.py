@@ -28,7 +28,7 @@ READY = "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """One piece of work: its name and category, begin and end in nanoseconds, the thread's id.
 
     What an engine ran says its operators by their numbers, which grow with its pushes, and their
@@ -53,7 +53,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CounterSample:
     """How much there was of several things at a time in nanoseconds, such as bytes alive."""
 
     name: str
@@ -62,16 +62,16 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TimelineRecord:
     """What a recorder has seen so far, and what threads are called."""
 
-    events: list[Event]
-    levels: list[Level]
+    events: list[TimelineEvent]
+    levels: list[CounterSample]
     threads: dict[int, str]
 
 
 # No lock of its own: list.append and iteration over a copy are whole under the GIL.
-_recorders: list[Record] = []
+_recorders: list[TimelineRecord] = []
 _batch: ContextVar[tuple[int, str]] = ContextVar("tenfold_batch", default=(0, ""))
 
 
@@ -86,7 +86,7 @@ def record(name: str, category: str, begun: int) -> None:
         return
     end, thread = time.perf_counter_ns(), threading.get_ident()
     members, apart = _batch.get()
-    event = Event(name, category, begun, end, thread, members=members, apart=apart)
+    event = TimelineEvent(name, category, begun, end, thread, members=members, apart=apart)
     record_events([event])
     debug(2, f"{category} {name} {(event.end - event.begin) / 1e3:.1f} us")
 
@@ -99,7 +99,7 @@ def watched() -> bool:
 def record_all(events: Iterable[tuple[str, str, int, int]]) -> None:
     """Say what has run: name, category, begin and end of each in nanoseconds."""
     thread, (members, apart) = threading.get_ident(), _batch.get()
-    record_events([Event(*event, thread, members=members, apart=apart) for event in events])
+    record_events([TimelineEvent(*event, thread, members=members, apart=apart) for event in events])
 
 
 @contextmanager
@@ -113,8 +113,8 @@ def together(members: int, apart: str = "") -> Iterator[None]:
 
 
 def record_events(
-    events: Sequence[Event],
-    levels: Sequence[Level] = (),
+    events: Sequence[TimelineEvent],
+    levels: Sequence[CounterSample] = (),
     threads: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
     """Say what has run, on any thread, how much there was of what, and what threads are called."""
@@ -124,7 +124,7 @@ def record_events(
         recorded.threads.update(threads)
 
 
-def take_engines() -> tuple[list[Event], dict[int, str]]:
+def take_engines() -> tuple[list[TimelineEvent], dict[int, str]]:
     """Hand on what engines have noted: pushes, steps, and what was alive after each step.
 
     Returns the steps that have not ended, which come again once they have, and names of threads.
@@ -133,7 +133,9 @@ def take_engines() -> tuple[list[Event], dict[int, str]]:
     events = [_event(*each) for each in noted]
     running = [_event(*each, running=True) for each in begun]
     levels = [
-        Level("engine", time, {"live_bytes": live, "live_objects": objects, "pending": pending})
+        CounterSample(
+            "engine", time, {"live_bytes": live, "live_objects": objects, "pending": pending}
+        )
         for time, live, objects, pending in alive
     ]
     ran = sorted(
@@ -157,14 +159,14 @@ def _event(
     depth: float,
     *,
     running: bool = False,
-) -> Event:
-    return Event(name, category, begun, end, thread, operators, inputs, depth, running)
+) -> TimelineEvent:
+    return TimelineEvent(name, category, begun, end, thread, operators, inputs, depth, running)
 
 
 @contextmanager
-def recording() -> Iterator[Record]:
+def recording() -> Iterator[TimelineRecord]:
     """Collect the events of a block, of all threads."""
-    record = Record([], [], {})
+    record = TimelineRecord([], [], {})
     take_engines()  # of those that record already
     _recorders.append(record)
     _native.set_watched(True)

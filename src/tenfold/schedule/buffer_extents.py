@@ -1,8 +1,8 @@
 """Extents: which bytes of memory exist around each item of a plan.
 
-Takes a Graph and its Plan, hands on for each item in memory an Extent: the buffer that it is part
-of, where in that buffer its element at index 0 lies, and the first byte that exists and the one
-after the last, counted from the buffer's origin. Of a leaf what its strides reach exists.
+Takes a Graph and its Schedule, hands on for each item in memory an BufferExtent: the buffer that it
+is part of, where in that buffer its element at index 0 lies, and the first byte that exists and the
+one after the last, counted from the buffer's origin. Of a leaf what its strides reach exists.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -25,14 +25,14 @@ import numpy as np
 
 from tenfold.core.graph import Graph
 from tenfold.schedule.lowering import contiguous
-from tenfold.schedule.strided_overlap import Region
+from tenfold.schedule.strided_overlap import StridedRegion
 
 if TYPE_CHECKING:
-    from tenfold.schedule.schedule import Made, Plan, Step
+    from tenfold.schedule.schedule import Buffer, Schedule, Step
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class BufferExtent:
     """Where an item lies in its buffer, and which bytes of that there are."""
 
     buffer: int
@@ -42,9 +42,9 @@ class Extent:
     high: int
 
 
-def extents_of(graph: Graph, plan: Plan) -> dict[int, Extent]:
+def extents_of(graph: Graph, plan: Schedule) -> dict[int, BufferExtent]:
     """Return the extents of the leaves that steps read and of what steps make."""
-    found: dict[int, Extent] = {}
+    found: dict[int, BufferExtent] = {}
     over = dict(plan.over)
     for step in plan.steps:
         for item in step.reads:
@@ -56,28 +56,30 @@ def extents_of(graph: Graph, plan: Plan) -> dict[int, Extent]:
     return found
 
 
-def _leaf(graph: Graph, plan: Plan, item: int) -> Extent:
+def _leaf(graph: Graph, plan: Schedule, item: int) -> BufferExtent:
     node = graph.nodes[plan.items[item].position]
     value = node.value()
     shape, dtype = node.type.shape, node.type.dtype
     strides = value.strides if value is not None else ()
     low, high = _range(shape, strides or contiguous(shape, dtype.itemsize), dtype)
-    return Extent(item, 0, low, high)
+    return BufferExtent(item, 0, low, high)
 
 
 def _range(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> tuple[int, int]:
     """The bytes from the first one to the last that strides reach; none of an empty array."""
-    region = Region(0, tuple(shape), tuple(strides), dtype.itemsize)
+    region = StridedRegion(0, tuple(shape), tuple(strides), dtype.itemsize)
     return (0, 0) if region.empty else region.range
 
 
-def _made(step: Step, made: Made, found: dict[int, Extent], over: int | None) -> Extent:
+def _made(
+    step: Step, made: Buffer, found: dict[int, BufferExtent], over: int | None
+) -> BufferExtent:
     if over is not None and over in found:
         return found[over]
     if step.kind == "window" and step.reads[0] in found:
         below = found[step.reads[0]]
         return replace(below, origin=below.origin + step.offset)
-    return Extent(made.item, 0, 0, made.nbytes)
+    return BufferExtent(made.item, 0, 0, made.nbytes)
 
 
-__all__ = ["Extent", "extents_of"]
+__all__ = ["BufferExtent", "extents_of"]

@@ -17,7 +17,7 @@ from tenfold.schedule.loop_schedule import Launch
 Pairs = tuple[tuple[int, int], ...]
 
 
-class Made(Protocol):
+class ReusableBuffer(Protocol):
     """Something that a step makes."""
 
     @property
@@ -37,7 +37,7 @@ class Made(Protocol):
         """Its strides, in bytes."""
 
 
-class Step(Protocol):
+class LivenessStep(Protocol):
     """One step of a plan."""
 
     @property
@@ -49,7 +49,7 @@ class Step(Protocol):
         """The items it reads."""
 
     @property
-    def makes(self) -> Sequence[Made]:
+    def makes(self) -> Sequence[ReusableBuffer]:
         """What is there afterwards."""
 
     @property
@@ -66,9 +66,9 @@ class Step(Protocol):
 
 
 def written_over(
-    steps: Sequence[Step],
+    steps: Sequence[LivenessStep],
     dying: Sequence[Sequence[int]],
-    leaves: Mapping[int, Made],
+    leaves: Mapping[int, ReusableBuffer],
     whole: Collection[int],
     taken: Collection[int] = (),
 ) -> Pairs:
@@ -98,13 +98,13 @@ def written_over(
     return tuple(over.items())
 
 
-def _owns(step: Step) -> bool:
+def _owns(step: LivenessStep) -> bool:
     """Whether what it makes stands in memory of its own, at which only windows look."""
     return step.kind == "kernel" or step.fresh
 
 
 def may_begin_anew(
-    steps: Sequence[Step], dying: Sequence[Sequence[int]], whole: Collection[int]
+    steps: Sequence[LivenessStep], dying: Sequence[Sequence[int]], whole: Collection[int]
 ) -> list[bool]:
     """Say of each step whether after it all that is there and needed are values of nodes, and it
     cannot fail.
@@ -121,14 +121,14 @@ def may_begin_anew(
     return answers
 
 
-def _may_fail(step: Step) -> bool:
+def _may_fail(step: LivenessStep) -> bool:
     """Whether a step may end with an error: a call, or a kernel that looks for one."""
     if step.launch is None:
         return step.adds_to < 0
     return any(made.name == "fail" for made in step.launch.kernel.body)
 
 
-def _fits(step: Step, number: int, dying: Made, made: Made) -> bool:
+def _fits(step: LivenessStep, number: int, dying: ReusableBuffer, made: ReusableBuffer) -> bool:
     if (dying.shape, dying.dtype, dying.strides) != (made.shape, made.dtype, made.strides):
         return False
     launch = step.launch

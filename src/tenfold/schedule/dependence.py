@@ -1,13 +1,13 @@
 """Alias: in which order may loops write a target that they also read?
 
-Takes the target and the reads of a map, Regions of one shape: at each index the kernel writes
-`target[index]` and needs of every read the value that `read[index]` had before. Hands on an Order:
-for each axis the direction in which its loop may run, or that none will do; then `temporary` tells
-the least that is to be set aside. (To ask of each loop by itself whether its earlier and its later
-indices meet is how compilers test dependences: D. Maydan, J. Hennessy, M. Lam, "Efficient and exact
-data dependence analysis", PLDI 1991, p. 1.)
+Takes the target and the reads of a map, StridedRegions of one shape: at each index the kernel
+writes `target[index]` and needs of every read the value that `read[index]` had before. Hands on an
+LoopOrder: for each axis the direction in which its loop may run, or that none will do; then
+`temporary` tells the least that is to be set aside. (To ask of each loop by itself whether its
+earlier and its later indices meet is how compilers test dependences: D. Maydan, J. Hennessy, M.
+Lam, "Efficient and exact data dependence analysis", PLDI 1991, p. 1.)
 
->>> numbers = lambda address: Region(address, (9,), (8,), 8)
+>>> numbers = lambda address: StridedRegion(address, (9,), (8,), 8)
 >>> print(order(numbers(8), [numbers(0)]))
 backward: read 0 shares bytes with what lower indices of axis 0 write
 """
@@ -19,7 +19,13 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice, product
 
-from tenfold.schedule.strided_overlap import STEPS, Equation, Region, Verdict, overlap
+from tenfold.schedule.strided_overlap import (
+    STEPS,
+    OverlapEquation,
+    OverlapVerdict,
+    StridedRegion,
+    overlap,
+)
 
 CHOICES = 64
 """The most choices of directions that are weighed for a temporary."""
@@ -32,7 +38,7 @@ Named = tuple[str, Hazards]
 UNDECIDED = " (not decided within the limit of steps, taken for granted)"
 
 
-class Kind(Enum):
+class LoopSafety(Enum):
     """Which orders are safe."""
 
     ANY = "any order"
@@ -48,7 +54,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LoopOrder:
     """The directions of loops that go through the axes in this order, outermost first."""
 
     axes: tuple[int, ...]
@@ -59,22 +65,22 @@ class Order:
     safe: bool = True
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> LoopSafety:
         """What it is called."""
         if not self.safe:
-            return Kind.NONE
+            return LoopSafety.NONE
         if not any(self.directions):
-            return Kind.ANY
+            return LoopSafety.ANY
         if -1 not in self.directions:
-            return Kind.FORWARD
-        return Kind.MIXED if 1 in self.directions else Kind.BACKWARD
+            return LoopSafety.FORWARD
+        return LoopSafety.MIXED if 1 in self.directions else LoopSafety.BACKWARD
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagedPart:
     """What is to be set aside: cells of a read, copied before, or results, stored afterwards."""
 
     read: int | None
@@ -86,27 +92,27 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Temporary:
+class StagedCopy:
     """What is to be set aside, and the order that is safe then."""
 
-    parts: tuple[Part, ...]
-    order: Order
+    parts: tuple[StagedPart, ...]
+    order: LoopOrder
 
 
 def order(
-    target: Region,
-    reads: Sequence[Region],
+    target: StridedRegion,
+    reads: Sequence[StridedRegion],
     *,
     axes: Sequence[int] | None = None,
     steps: int = STEPS,
-) -> Order:
+) -> LoopOrder:
     """Find the directions of loops, `axes` outermost first, that read everything before its write.
 
     A packet reads its consecutive indices before it writes them. That is never less safe than one
     index after the other: some reads come before writes that they followed, none after. But no
     index may be visited twice: a last packet that overlaps the one before reads what that wrote.
 
-    >>> rows = lambda row: Region(80 * row, (8, 10), (80, 8), 8)
+    >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
     >>> order(rows(1), [rows(0)]).directions, order(rows(1), [rows(0), rows(2)]).kind.name
     ((-1, 0), 'NONE')
     """
@@ -114,13 +120,13 @@ def order(
     return _order(loops, _all_hazards(target, reads, loops, steps))
 
 
-def _loops(target: Region, axes: Sequence[int] | None) -> tuple[int, ...]:
+def _loops(target: StridedRegion, axes: Sequence[int] | None) -> tuple[int, ...]:
     every = tuple(range(len(target.shape)))
     assert axes is None or sorted(axes) == list(every), "every axis has one loop"
     return every if axes is None else tuple(axes)
 
 
-def _order(axes: tuple[int, ...], hazards: Sequence[Named]) -> Order:
+def _order(axes: tuple[int, ...], hazards: Sequence[Named]) -> LoopOrder:
     """Choose the direction of each axis by itself: whether the others turn changes nothing there.
 
     A read comes after the write of its bytes if, at the outermost loop where their indices differ,
@@ -130,12 +136,12 @@ def _order(axes: tuple[int, ...], hazards: Sequence[Named]) -> Order:
     for axis in axes:
         blamed = _blamed(hazards, axis)
         if len(blamed) == 2:
-            return Order(axes, (), "; ".join(blamed.values()), safe=False)
+            return LoopOrder(axes, (), "; ".join(blamed.values()), safe=False)
         for sign, words in blamed.items():
             directions[axis] = -sign
             said.append(words)
     reason = "; ".join(said) or "nothing is read that another index writes"
-    return Order(axes, tuple(directions), reason)
+    return LoopOrder(axes, tuple(directions), reason)
 
 
 def _blamed(hazards: Sequence[Named], axis: int) -> dict[int, str]:
@@ -151,7 +157,7 @@ def _blamed(hazards: Sequence[Named], axis: int) -> dict[int, str]:
 
 
 def _all_hazards(
-    target: Region, reads: Sequence[Region], axes: tuple[int, ...], steps: int
+    target: StridedRegion, reads: Sequence[StridedRegion], axes: tuple[int, ...], steps: int
 ) -> list[Named]:
     """Return the hazards of every read, and of the target's own cells if they share bytes."""
     found: list[Named] = []
@@ -159,7 +165,7 @@ def _all_hazards(
     for number, read in enumerate(reads):
         assert read.shape == target.shape, "a map reads at the indices that it writes"
         verdict = overlap(target, read, steps=steps).verdict
-        harmless = verdict is Verdict.DISJOINT or (verdict is Verdict.SAME and apart)
+        harmless = verdict is OverlapVerdict.DISJOINT or (verdict is OverlapVerdict.SAME and apart)
         hazards = {} if harmless else _hazards(target, read, axes, steps)
         found.append((f"read {number}", hazards))
     # Where two indices write the same bytes the higher one has the last word.
@@ -167,7 +173,7 @@ def _all_hazards(
     return [*found, ("the target itself", own)]
 
 
-def _apart(region: Region) -> bool:
+def _apart(region: StridedRegion) -> bool:
     """Whether no two cells share bytes because each axis steps over all that inner ones reach."""
     extent = region.itemsize
     steps = [(abs(s), n) for n, s in zip(region.shape, region.strides, strict=True) if n > 1]
@@ -179,8 +185,8 @@ def _apart(region: Region) -> bool:
 
 
 def _hazards(
-    target: Region,
-    read: Region,
+    target: StridedRegion,
+    read: StridedRegion,
     axes: tuple[int, ...],
     steps: int,
     signs: tuple[int, ...] = (1, -1),
@@ -199,12 +205,17 @@ def _hazards(
 
 
 def _meet(
-    target: Region, read: Region, axes: tuple[int, ...], level: int, sign: int, steps: int
+    target: StridedRegion,
+    read: StridedRegion,
+    axes: tuple[int, ...],
+    level: int,
+    sign: int,
+    steps: int,
 ) -> bool | None:
     """Decide whether a write at i and a read at j share bytes, where i and j are equal on the axes
     before a level, j is beyond i on the axis of that level, and all is free on later ones.
     """
-    equation = Equation(read.address - target.address + read.itemsize - 1)
+    equation = OverlapEquation(read.address - target.address + read.itemsize - 1)
     shape, written, wanted = target.shape, target.strides, read.strides
     for axis in axes[:level]:
         equation.add(written[axis] - wanted[axis], shape[axis] - 1)
@@ -219,10 +230,12 @@ def _meet(
     return equation.solvable(target.itemsize + read.itemsize - 2, steps)
 
 
-def independent(target: Region, reads: Sequence[Region], axis: int, *, steps: int = STEPS) -> bool:
+def independent(
+    target: StridedRegion, reads: Sequence[StridedRegion], axis: int, *, steps: int = STEPS
+) -> bool:
     """Whether different indices of an axis share no bytes: threads may divide it among them.
 
-    >>> rows = lambda row: Region(80 * row, (8, 10), (80, 8), 8)
+    >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
     >>> independent(rows(1), [rows(0)], 0), independent(rows(1), [rows(0)], 1)
     (False, True)
     """
@@ -236,10 +249,10 @@ def independent(target: Region, reads: Sequence[Region], axis: int, *, steps: in
     return True
 
 
-def exchange(target: Region, read: Region) -> tuple[int, int] | None:
+def exchange(target: StridedRegion, read: StridedRegion) -> tuple[int, int] | None:
     """Return the two axes if a read is the target with them exchanged: pairs of cells may swap.
 
-    >>> exchange(Region(0, (9, 9), (72, 8), 8), Region(0, (9, 9), (8, 72), 8))
+    >>> exchange(StridedRegion(0, (9, 9), (72, 8), 8), StridedRegion(0, (9, 9), (8, 72), 8))
     (0, 1)
     """
     pairs = zip(target.strides, read.strides, strict=True)
@@ -249,33 +262,33 @@ def exchange(target: Region, read: Region) -> tuple[int, int] | None:
     one, two = moved
     strides = list(target.strides)
     strides[one], strides[two] = strides[two], strides[one]
-    swapped = Region(target.address, target.shape, tuple(strides), target.itemsize)
+    swapped = StridedRegion(target.address, target.shape, tuple(strides), target.itemsize)
     return (one, two) if target.shape[one] == target.shape[two] and swapped == read else None
 
 
 def temporary(
-    target: Region,
-    reads: Sequence[Region],
+    target: StridedRegion,
+    reads: Sequence[StridedRegion],
     *,
     axes: Sequence[int] | None = None,
     steps: int = STEPS,
-) -> Temporary:
+) -> StagedCopy:
     """Find what is to be set aside so that an order is safe: the fewest bytes.
 
     Either of each read that no direction suits the cells that it shares with the target, or once
     the results that those reads share. No parts: an order is safe as it is.
 
-    >>> rows = lambda row: Region(80 * row, (8, 10), (80, 8), 8)
+    >>> rows = lambda row: StridedRegion(80 * row, (8, 10), (80, 8), 8)
     >>> temporary(rows(1), [rows(0), rows(1), rows(2)]).parts
-    (Part(read=0, slices=(slice(1, 8, None), slice(0, 10, None)), bytes=560),)
+    (StagedPart(read=0, slices=(slice(1, 8, None), slice(0, 10, None)), bytes=560),)
     """
     loops = _loops(target, axes)
     hazards = _all_hazards(target, reads, loops, steps)
     blocked = [axis for axis in loops if len(_blamed(hazards, axis)) == 2]
     if not blocked:
-        return Temporary((), _order(loops, hazards))
-    copies: dict[int, Part] = {}
-    chosen: list[tuple[tuple[Part, ...], list[int]]] = []
+        return StagedCopy((), _order(loops, hazards))
+    copies: dict[int, StagedPart] = {}
+    chosen: list[tuple[tuple[StagedPart, ...], list[int]]] = []
     for signs in islice(product((1, -1), repeat=len(blocked)), CHOICES):
         wrong = set(zip(blocked, signs, strict=True))
         harmed = [number for number, (_, each) in enumerate(hazards) if wrong & each.keys()]
@@ -289,10 +302,12 @@ def temporary(
             chosen.append(((results,), harmed))
     parts, harmed = min(chosen, key=lambda choice: sum(part.bytes for part in choice[0]))
     left = [named for number, named in enumerate(hazards) if number not in harmed]
-    return Temporary(parts, _order(loops, left))
+    return StagedCopy(parts, _order(loops, left))
 
 
-def _part(number: int | None, region: Region, others: Sequence[Region], steps: int) -> Part:
+def _part(
+    number: int | None, region: StridedRegion, others: Sequence[StridedRegion], steps: int
+) -> StagedPart:
     """Return the box around all cells of a region that share bytes with others."""
     slices, count = [], region.itemsize
     for axis, (length, stride) in enumerate(zip(region.shape, region.strides, strict=True)):
@@ -304,11 +319,11 @@ def _part(number: int | None, region: Region, others: Sequence[Region], steps: i
         slices.append(slice(first, last))
         region = _cut(region, axis, first, last)
         count *= last - first
-    return Part(number, tuple(slices), count)
+    return StagedPart(number, tuple(slices), count)
 
 
 def _untouched(
-    region: Region, axis: int, others: Sequence[Region], steps: int, *, from_end: bool
+    region: StridedRegion, axis: int, others: Sequence[StridedRegion], steps: int, *, from_end: bool
 ) -> int:
     """Return how many indices at one end of an axis share nothing; that some do is known."""
     length = region.shape[axis]
@@ -326,7 +341,12 @@ def _untouched(
 
 
 def _free(
-    region: Region, axis: int, count: int, others: Sequence[Region], steps: int, from_end: bool
+    region: StridedRegion,
+    axis: int,
+    count: int,
+    others: Sequence[StridedRegion],
+    steps: int,
+    from_end: bool,
 ) -> bool:
     """Whether so many indices at one end of an axis share nothing with any of the others."""
     length = region.shape[axis]
@@ -334,7 +354,7 @@ def _free(
     return all(overlap(end, other, steps=steps).disjoint for other in others)
 
 
-def _cut(region: Region, axis: int, first: int, last: int) -> Region:
+def _cut(region: StridedRegion, axis: int, first: int, last: int) -> StridedRegion:
     address = region.address + first * region.strides[axis]
     shape = (*region.shape[:axis], last - first, *region.shape[axis + 1 :])
-    return Region(address, shape, region.strides, region.itemsize)
+    return StridedRegion(address, shape, region.strides, region.itemsize)

@@ -29,7 +29,7 @@ from tenfold._native import Type
 from tenfold.caches import remembered
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
-from tenfold.core.scalar_ir import PRIMITIVES, Body, Element, Instruction, Operand, Pair
+from tenfold.core.scalar_ir import PRIMITIVES, Body, ComplexElement, Element, Instruction, Operand
 from tenfold.dtypes import FLOAT32, HALVES, PARTS, kind_of
 from tenfold.ops import integer_division
 from tenfold.ops.cast import constant_element, converted_element
@@ -48,14 +48,14 @@ def apply_rule(
 ) -> Operand | None:
     """Return the element of an operation's result; None where it has no rule for these dtypes.
 
-    `operands` have the dtypes `operand_dtypes`, a complex one as a Pair.
+    `operands` have the dtypes `operand_dtypes`, a complex one as a ComplexElement.
     """
     if op.kernel is None and op.element is not None:
         return _by_element(k, op, operands, operand_dtypes, result_dtype)
     if not op.takes_halves:
         operands = [_widened(k, x) for x in operands]
     made = _by_kernel(k, op, params, operands)
-    if made is None or isinstance(made, Pair) or made.dtype == result_dtype:
+    if made is None or isinstance(made, ComplexElement) or made.dtype == result_dtype:
         return made
     assert result_dtype in HALVES, f"{op.name} made {made.dtype}"
     return k.convert(made, result_dtype)
@@ -131,7 +131,7 @@ def _looked_up(
     for number, dtype in enumerate(operand_dtypes):
         part = PARTS.get(dtype, dtype)
         loads = [k.apply("load", part, data=(number, i)) for i in range(1 + (dtype in PARTS))]
-        operands.append(Pair(*loads) if len(loads) == 2 else loads[0])
+        operands.append(ComplexElement(*loads) if len(loads) == 2 else loads[0])
     if apply_rule(k, op, params, operands, operand_dtypes, result_dtype) is None:
         return False
     return fma or not _needs_fma(k.instructions)

@@ -27,9 +27,9 @@ from tenfold.core.index_map import (
 )
 from tenfold.core.op import Op
 from tenfold.core.shape_rules import Shape, product
-from tenfold.schedule.kernel_splitting import LARGEST_BODY, LOAD, STORE, Bodies, weight_of
+from tenfold.schedule.kernel_splitting import LARGEST_BODY, LOAD, STORE, BodySizes, weight_of
 from tenfold.schedule.materialize_views import is_copied
-from tenfold.schedule.schedule_ir import Item
+from tenfold.schedule.schedule_ir import ScheduleItem
 
 INLINED = ("map", "view", "leave", "scalar", "identity", "located", "piece", "constant")
 """The kinds that are computed where they are read."""
@@ -41,7 +41,7 @@ Embedding = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
-class Use:
+class FusedRead:
     """Something in memory, or a fold, that a root reads, and where in the root's own space."""
 
     item: int
@@ -49,7 +49,7 @@ class Use:
 
 
 @dataclass
-class Group:
+class FusedGroup:
     """What one kernel computes: roots, and where each stands in the space of the loops."""
 
     number: int
@@ -72,7 +72,7 @@ class Fusion:
     """The items of a graph, which of them are roots, and their groups."""
 
     def __init__(
-        self, graph: Graph, items: Sequence[Item], kept: Iterable[int], fused: bool = True
+        self, graph: Graph, items: Sequence[ScheduleItem], kept: Iterable[int], fused: bool = True
     ) -> None:
         self.graph, self.items, self.fused = graph, items, fused
         self.users: list[list[int]] = [[] for _ in items]
@@ -89,8 +89,8 @@ class Fusion:
         self.roots = self._roots()
         asides = {item.aside for item in items}
         self.windows = {i for i in self.roots if i not in asides and self._is_window(i)}
-        self.groups: list[Group] = []
-        self.group_of: dict[int, Group] = {}
+        self.groups: list[FusedGroup] = []
+        self.group_of: dict[int, FusedGroup] = {}
         self.computed: dict[int, set[tuple[int, Access]]] = {}
         """Of each root what is computed where it is read."""
         self.behind: dict[int, frozenset[int]] = {}
@@ -135,7 +135,7 @@ class Fusion:
     def _same_node(self, number: int, other: int) -> bool:
         return self.items[number].position == self.items[other].position
 
-    def _has_parts(self, item: Item) -> bool:
+    def _has_parts(self, item: ScheduleItem) -> bool:
         """Whether what is folded has several parts, which no memory holds."""
         folding = self.op_of(item).folding
         return folding is not None and folding.one_axis
@@ -161,7 +161,7 @@ class Fusion:
 
     def _keep_dear(self, roots: set[int]) -> None:
         """Keep what is dearer to compute at each reader than to store once, and split long ones."""
-        reads_of, bodies = self._reads(), Bodies(self.items, self.users, self._cost)
+        reads_of, bodies = self._reads(), BodySizes(self.items, self.users, self._cost)
         for number, item in enumerate(self.items):
             if item.kind not in INLINED or item.kind in ("view", "scalar"):
                 continue
@@ -179,7 +179,7 @@ class Fusion:
                 self._keep(roots, number, _inequality(again, once))
         self._weigh_products(bodies)
 
-    def _weigh_products(self, bodies: Bodies) -> None:
+    def _weigh_products(self, bodies: BodySizes) -> None:
         """Say of what a product reads what the inequality says: an element is read many times."""
         for item in self.items:
             if item.kind != "call" or self.op_of(item).multiply_adds is None:
@@ -212,12 +212,12 @@ class Fusion:
                     reads[number] += item.size
         return reads
 
-    def _cost(self, item: Item) -> float:
+    def _cost(self, item: ScheduleItem) -> float:
         if item.kind != "map":
             return 0.0 if item.kind in ("view", "scalar") else 1.0
         return self.op_of(item).cost
 
-    def op_of(self, item: Item) -> Op[...]:
+    def op_of(self, item: ScheduleItem) -> Op[...]:
         """The operation of an item's node."""
         op: Op[...] = self.graph.nodes[item.position].op
         return op
@@ -240,7 +240,7 @@ class Fusion:
             elif item.kind != "identity":
                 yield i, access
 
-    def uses(self, root: int) -> list[Use]:
+    def uses(self, root: int) -> list[FusedRead]:
         """What a root reads of memory and of folds, and where in its own space."""
         space = self.space_of(root)
         found: dict[tuple[int, Access], None] = {}
@@ -256,7 +256,7 @@ class Fusion:
             else:
                 stack.extend(self.read_by(number, access))
         self.computed[root] = seen - found.keys()
-        return [Use(number, access) for number, access in found]
+        return [FusedRead(number, access) for number, access in found]
 
     def space_of(self, root: int) -> Shape:
         """The space over which a root is computed: that of what it folds or scans."""
@@ -297,7 +297,7 @@ class Fusion:
                 self._join(root, group, embedding, needed, uses)
                 return
             apart.append(f"{self._named(root)} apart from {self._named(*group.roots)}: {objection}")
-        group = Group(len(self.groups), self.space_of(root))
+        group = FusedGroup(len(self.groups), self.space_of(root))
         self.apart[group.number] = apart
         self.groups.append(group)
         self._join(root, group, tuple(range(len(group.space))), needed, uses)
@@ -323,7 +323,7 @@ class Fusion:
             known = self.behind[number] = frozenset(found)
         return known
 
-    def _candidates(self, root: int, uses: Sequence[Use]) -> list[Group]:
+    def _candidates(self, root: int, uses: Sequence[FusedRead]) -> list[FusedGroup]:
         """The groups of what it reads, the latest first; then those that read the same memory."""
         below = self.items[root].inputs[:1]
         squeezes = self.items[root].kind == "view" and self._same_node(root, below[0])
@@ -348,14 +348,16 @@ class Fusion:
         ]
         return found
 
-    def _written_with(self, root: int, group: Group) -> bool:
+    def _written_with(self, root: int, group: FusedGroup) -> bool:
         """Whether a group writes another part of the array that a root is a part of."""
         whole = self.whole.get(root)
         if whole is None or self.items[whole].base < 0:
             return False
         return any(self.whole.get(other) == whole for other in group.roots)
 
-    def _embedded(self, root: int, uses: Sequence[Use], group: Group) -> Embedding | None:
+    def _embedded(
+        self, root: int, uses: Sequence[FusedRead], group: FusedGroup
+    ) -> Embedding | None:
         """How the axes of a root stand in the group's space, if all it reads there fits."""
         space = self.space_of(root)
         if space == group.space:
@@ -367,7 +369,9 @@ class Fusion:
             return None
         return candidate
 
-    def _matched(self, space: Shape, uses: Sequence[Use], group: Group) -> Embedding | None:
+    def _matched(
+        self, space: Shape, uses: Sequence[FusedRead], group: FusedGroup
+    ) -> Embedding | None:
         """Match the axes of a root by how it reads a fold of the group."""
         axes: dict[int, int] = {}
         for use in uses:
@@ -394,7 +398,9 @@ class Fusion:
             return None
         return tuple(axes.get(i) for i in range(len(space)))
 
-    def _fits(self, uses: Sequence[Use], group: Group, embedding: Embedding | None) -> bool:
+    def _fits(
+        self, uses: Sequence[FusedRead], group: FusedGroup, embedding: Embedding | None
+    ) -> bool:
         """Whether everything read of the group is read at the index where it is made."""
         assert embedding is not None, "there is a candidate"
         return all(
@@ -403,7 +409,7 @@ class Fusion:
             for use in uses
         )
 
-    def made_at(self, group: Group, number: int) -> Access:
+    def made_at(self, group: FusedGroup, number: int) -> Access:
         """Where in the group's space a root is made."""
         shape = self.items[number].shape
         return tuple(
@@ -419,8 +425,8 @@ class Fusion:
     def _objection(
         self,
         root: int,
-        uses: Sequence[Use],
-        group: Group,
+        uses: Sequence[FusedRead],
+        group: FusedGroup,
         embedding: Embedding,
         needed: set[int],
     ) -> str:
@@ -450,7 +456,7 @@ class Fusion:
                 return f"{rows} long rows are better cut among the threads"
         return ""
 
-    def _added(self, root: int, group: Group, embedding: Embedding) -> int:
+    def _added(self, root: int, group: FusedGroup, embedding: Embedding) -> int:
         """How many operations a root adds to a group, which may compute a part of it already."""
         computed = self.computed[root]
         if embedding == tuple(range(len(group.space))):
@@ -460,10 +466,10 @@ class Fusion:
     def _join(
         self,
         root: int,
-        group: Group,
+        group: FusedGroup,
         embedding: Embedding,
         needed: set[int],
-        uses: Sequence[Use],
+        uses: Sequence[FusedRead],
     ) -> None:
         group.weight += self._added(root, group, embedding)
         if embedding == tuple(range(len(group.space))):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.core.gather_rules import Position, Source
-from tenfold.core.scalar_ir import Body, Pair
+from tenfold.core.gather_rules import GatherSource, ResultIndex
+from tenfold.core.scalar_ir import Body, ComplexElement
 from tenfold.core.shape_rules import Shape, product
 from tenfold.dtypes import BOOL, INT64, PARTS
 
@@ -29,13 +29,15 @@ def has_element(node: Any, shapes: Sequence[Shape]) -> bool:
         return False
     body = Body()
 
-    def source(shape: Shape, dtype: np.dtype) -> Source:
+    def source(shape: Shape, dtype: np.dtype) -> GatherSource:
         """An input that is read, whatever the index."""
         part = PARTS.get(dtype, dtype)
         found = body.gather(0, part, body.constant(0, INT64), body.constant(True, BOOL))
-        return Source(shape, dtype, lambda *_: Pair(found, found) if dtype in PARTS else found)
+        return GatherSource(
+            shape, dtype, lambda *_: ComplexElement(found, found) if dtype in PARTS else found
+        )
 
     axes = tuple(body.index(axis) for axis in range(len(shape)))
-    at = Position(axes, shape, lambda number: body.constant(number, INT64))
+    at = ResultIndex(axes, shape, lambda number: body.constant(number, INT64))
     sources = map(source, shapes, node.operands)
     return node.op.element_at(body, at, *sources, *node.params) is not NotImplemented

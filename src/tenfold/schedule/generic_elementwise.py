@@ -7,7 +7,7 @@ hands on its kernel of two axes, which native code launches for any node of that
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.arithmetic import add
 >>> inputs = ((FLOAT32, False), (np.dtype(float), True))
->>> print(Loop(add, (), inputs, (FLOAT32, FLOAT32), FLOAT32, "1").kernel)
+>>> print(GenericElementwise(add, (), inputs, (FLOAT32, FLOAT32), FLOAT32, "1").kernel)
 kernel of 2 axes, inner
   operand 0: float32, steps s 1
   operand 1: float32, steps s 1, written
@@ -24,10 +24,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from tenfold.core.loop_ir import Kernel, Store
-from tenfold.core.loop_ir import Operand as InMemory
+from tenfold.core.loop_ir import Kernel, KernelStore
+from tenfold.core.loop_ir import KernelOperand as InMemory
 from tenfold.core.op import OPS, Op, Params
-from tenfold.core.scalar_ir import Body, Operand, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Operand
 from tenfold.dtypes import PARTS
 from tenfold.ops.cast import converted_element
 from tenfold.schedule.elementwise_lowering import apply_rule
@@ -47,7 +47,7 @@ def form_of(steps: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Loop:
+class GenericElementwise:
     """An operation on elements, of operands of some dtypes that lie in some way. Equal ones have
     equal texts.
     """
@@ -84,7 +84,7 @@ class Loop:
         return self.text
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Loop) and self.text == other.text
+        return isinstance(other, GenericElementwise) and self.text == other.text
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -106,7 +106,7 @@ class Loop:
                 memory.append(InMemory(dtype, "s" + self.steps[len(memory)]))
         made_of_it = apply_rule(body, self.op, self.params, given, self.operands, self.result)
         assert made_of_it is not None, "it has a rule"
-        parts = made_of_it if isinstance(made_of_it, Pair) else (made_of_it,)
+        parts = made_of_it if isinstance(made_of_it, ComplexElement) else (made_of_it,)
         stores = [(len(memory), tuple(part.position for part in parts))]
         memory.append(InMemory(self.result, "s1", written=True))
         instructions, kept = pruned(body.instructions, stores)
@@ -115,7 +115,7 @@ class Loop:
         return Kernel(
             tuple(memory),
             instructions,
-            tuple(Store(store.operand, store.elements) for store in kept),
+            tuple(KernelStore(store.operand, store.elements) for store in kept),
             scalars,
             lanes=lanes_of_map(weight, widest),
             masked=weight > LONG_BODY,
@@ -131,11 +131,13 @@ def word(dtype: np.dtype) -> str:
 def _parameter(body: Body, first: int, dtype: np.dtype) -> Operand:
     if dtype not in PARTS:
         return body.parameter(first, dtype)
-    return Pair(*(body.parameter(first + part, PARTS[dtype]) for part in (0, 1)))
+    return ComplexElement(*(body.parameter(first + part, PARTS[dtype]) for part in (0, 1)))
 
 
 def loaded(body: Body, operand: int, dtype: np.dtype) -> Operand:
     """Add what reads an element of an operand."""
     if dtype not in PARTS:
         return body.load(operand, dtype)
-    return Pair(*(body.apply("load", PARTS[dtype], data=(operand, part)) for part in (0, 1)))
+    return ComplexElement(
+        *(body.apply("load", PARTS[dtype], data=(operand, part)) for part in (0, 1))
+    )

@@ -6,7 +6,7 @@ hands on its kernel of two outer axes, which native code launches for any node o
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.ops.reduce import sum
->>> print(FoldLoop(sum, FLOAT32, FLOAT32, FLOAT32).kernel)
+>>> print(GenericReduction(sum, FLOAT32, FLOAT32, FLOAT32).kernel)
 kernel of 3 axes, row
   operand 0: float32, steps s s 1
   operand 1: float32, steps s s 0, written
@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tenfold.core.cached_property import cached
-from tenfold.core.loop_ir import LANES, Kernel, Operand
-from tenfold.core.op import OPS, Folding, Op
+from tenfold.core.loop_ir import LANES, Kernel, KernelOperand
+from tenfold.core.op import OPS, Op, ReductionTree
 from tenfold.core.scalar_ir import Body
 from tenfold.ops.cast import converted_element
 from tenfold.schedule.generic_elementwise import loaded
@@ -43,7 +43,7 @@ OUTER = 2
 
 
 @dataclass(frozen=True)
-class FoldLoop:
+class GenericReduction:
     """A reduction along one axis, of an operand that lies in some way."""
 
     op: Op[...]
@@ -73,7 +73,7 @@ class FoldLoop:
         )
 
     @property
-    def folding(self) -> Folding:
+    def folding(self) -> ReductionTree:
         """How it is folded."""
         assert self.op.folding is not None, "it folds"
         return self.op.folding
@@ -101,8 +101,8 @@ class FoldLoop:
         )
         step = "s" if self.strided else "1"
         operands = (
-            Operand(self.source, ("sss" if self.column else "ss") + step),
-            Operand(self.made, "ss01" if self.column else "ss0", written=True),
+            KernelOperand(self.source, ("sss" if self.column else "ss") + step),
+            KernelOperand(self.made, "ss01" if self.column else "ss0", written=True),
         )
         form = "column" if self.column else "row"
         kernel = Kernel(operands, instructions, stores, form=form, ahead=SHORT_AHEAD)

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 from tenfold.core.graph import Graph
 from tenfold.core.shape_rules import product
-from tenfold.schedule.dependence import Kind, Order, order
+from tenfold.schedule.dependence import LoopOrder, LoopSafety, order
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.lowering import Memory
-from tenfold.schedule.strided_overlap import Region, overlap
+from tenfold.schedule.lowering import UnorderedOperand
+from tenfold.schedule.strided_overlap import StridedRegion, overlap
 
 HELD = "an array, or an expression that is not computed, still holds the old value"
 LATER = "the old value is read where the new one must be there"
@@ -37,7 +37,7 @@ APART = "parts of it are computed by several kernels"
 
 
 @dataclass(frozen=True)
-class Hazard:
+class InPlaceHazard:
     """The update at a position of the graph cannot be done in place, and why.
 
     It can if the loops go in these directions along the axes of its part, where there are any.
@@ -51,7 +51,7 @@ class Hazard:
 class NotInPlace(Exception):
     """Some updates cannot be done in place."""
 
-    def __init__(self, *hazards: Hazard) -> None:
+    def __init__(self, *hazards: InPlaceHazard) -> None:
         super().__init__("; ".join(hazard.why for hazard in hazards))
         self.hazards = hazards
 
@@ -86,7 +86,7 @@ def why_not(graph: Graph, position: int) -> str:
 
 def direction(
     launch: Launch, base: int, written: int, space: Sequence[int], *, maps: bool
-) -> Order:
+) -> LoopOrder:
     """Return how the loops of a launch may write parts of an item over what they read of another:
     whatever is read anywhere has not been written before.
 
@@ -100,10 +100,10 @@ def direction(
     if _gathered(launch, base):
         refused.append(ANYWHERE)
     if refused:
-        return Order(launch.order, (), refused[0], safe=False)
+        return LoopOrder(launch.order, (), refused[0], safe=False)
     orders = [order(target, reads if maps else [], axes=launch.order) for target in targets]
-    bound = [each for each in orders if each.kind is not Kind.ANY]
-    turned = [each for each in bound if each.kind is not Kind.FORWARD]
+    bound = [each for each in orders if each.kind is not LoopSafety.ANY]
+    turned = [each for each in bound if each.kind is not LoopSafety.FORWARD]
     return (turned or bound or orders)[0]
 
 
@@ -114,8 +114,8 @@ def _gathered(launch: Launch, base: int) -> bool:
     return any(m.item == base for number, m in enumerate(launch.memory) if number in operands)
 
 
-def _region(memory: Memory, space: Sequence[int]) -> Region:
-    return Region(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
+def _region(memory: UnorderedOperand, space: Sequence[int]) -> StridedRegion:
+    return StridedRegion(memory.offset, tuple(space), memory.strides, memory.dtype.itemsize)
 
 
-__all__ = ["Hazard", "NotInPlace", "direction", "updates", "why_not"]
+__all__ = ["InPlaceHazard", "NotInPlace", "direction", "updates", "why_not"]

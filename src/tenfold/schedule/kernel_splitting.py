@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tenfold.core.op_decorators import FORMULA_COST
-from tenfold.schedule.schedule_ir import Item
+from tenfold.schedule.schedule_ir import ScheduleItem
 
 LARGEST_BODY = 300
 """Operations of one kernel; longer expressions are split."""
@@ -27,21 +27,23 @@ STORE, LOAD = 2.0, 1.0
 MOST_CROSSING = 16
 """Values that cross a cut at most; with more of them some are better computed on both sides."""
 
-Cost = Callable[[Item], float]
+Cost = Callable[[ScheduleItem], float]
 """What computing an element of an item costs, in additions."""
 
 
-def weight_of(item: Item, cost: Cost) -> int:
+def weight_of(item: ScheduleItem, cost: Cost) -> int:
     """Return how many operations of a kernel's body an item counts as."""
     if item.kind in ("view", "scalar") or (item.kind == "piece" and not item.placed):
         return 0
     return FORMULA_WEIGHT if cost(item) >= FORMULA_COST else 1
 
 
-class Bodies:
+class BodySizes:
     """Of items that are computed where they are read: what they are computed from."""
 
-    def __init__(self, items: Sequence[Item], users: Sequence[Sequence[int]], cost: Cost) -> None:
+    def __init__(
+        self, items: Sequence[ScheduleItem], users: Sequence[Sequence[int]], cost: Cost
+    ) -> None:
         self.items, self._cost = items, cost
         self._last = _last_readers(items, users)
         self._below = [0] * len(items)
@@ -84,7 +86,7 @@ class Bodies:
         return found
 
 
-def _last_readers(items: Sequence[Item], users: Sequence[Sequence[int]]) -> list[int]:
+def _last_readers(items: Sequence[ScheduleItem], users: Sequence[Sequence[int]]) -> list[int]:
     """The last item that reads each one, by itself or through views."""
     last = [-1] * len(items)
     for number in reversed(range(len(items))):

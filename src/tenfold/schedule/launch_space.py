@@ -20,18 +20,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tenfold.core.loop_ir import STEPS, Kernel, Operand
+from tenfold.core.loop_ir import STEPS, Kernel, KernelOperand
 from tenfold.core.shape_rules import product
 from tenfold.errors import VerifyError
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.lowering import Memory
-from tenfold.schedule.strided_overlap import Region
+from tenfold.schedule.lowering import UnorderedOperand
+from tenfold.schedule.strided_overlap import StridedRegion
 
 Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class LoopSpace:
+class LaunchSpace:
     """The loops of a launch."""
 
     launch: Launch
@@ -48,11 +48,11 @@ class LoopSpace:
         """The kernel that is launched."""
         return self.launch.kernel
 
-    def region(self, number: int, address: int = 0) -> Region:
+    def region(self, number: int, address: int = 0) -> StridedRegion:
         """Return the cells that an operand is taken to, from an address on."""
         memory = self.launch.memory[number]
         shape, strides = self.reached[number], self.strides[number]
-        return Region(address + memory.offset, shape, strides, memory.dtype.itemsize)
+        return StridedRegion(address + memory.offset, shape, strides, memory.dtype.itemsize)
 
 
 def broken(kernel: Kernel, rule: str) -> VerifyError:
@@ -60,7 +60,7 @@ def broken(kernel: Kernel, rule: str) -> VerifyError:
     return VerifyError("verify", f"{rule}\n{kernel}")
 
 
-def loop_space(launch: Launch) -> LoopSpace:
+def loop_space(launch: Launch) -> LaunchSpace:
     """Return the loops of a launch; raise VerifyError where sizes are not those of the memory."""
     kernel, sizes = launch.kernel, launch.sizes
     if len(sizes) != len(kernel.sizes):
@@ -82,7 +82,7 @@ def loop_space(launch: Launch) -> LoopSpace:
         _refuse_other_strides(launch, number, strides[-1], runs)
     part, slots = given["part", 0, 0], given["slots", 0, 0]
     reached = tuple([_reached(kernel, each, lengths) for each in kernel.operands])
-    return LoopSpace(launch, lengths, tuple(strides), part, slots, reached)
+    return LaunchSpace(launch, lengths, tuple(strides), part, slots, reached)
 
 
 def _runs(launch: Launch, lengths: Sequence[int]) -> list[list[int]]:
@@ -115,7 +115,7 @@ def _strides(
     )
 
 
-def step_bytes(operand: Operand, step: str) -> int:
+def step_bytes(operand: KernelOperand, step: str) -> int:
     """Return the bytes of a step that the kernel knows."""
     if step in STEPS:
         return int(step) * operand.dtype.itemsize
@@ -126,7 +126,7 @@ def _refuse_other_strides(
     launch: Launch, number: int, strides: Strides, runs: Sequence[Sequence[int]]
 ) -> None:
     """Refuse strides that do not lead along the axes of the space as its memory does."""
-    memory: Memory = launch.memory[number]
+    memory: UnorderedOperand = launch.memory[number]
     for loop, run in enumerate(runs):
         expected = strides[loop]
         for axis in reversed(run):
@@ -137,7 +137,7 @@ def _refuse_other_strides(
             expected *= launch.space[axis]
 
 
-def _reached(kernel: Kernel, operand: Operand, lengths: tuple[int, ...]) -> tuple[int, ...]:
+def _reached(kernel: Kernel, operand: KernelOperand, lengths: tuple[int, ...]) -> tuple[int, ...]:
     """The lengths of what is touched of an operand."""
     if not (operand.written and kernel.form.startswith("scan")):
         return lengths
@@ -146,4 +146,4 @@ def _reached(kernel: Kernel, operand: Operand, lengths: tuple[int, ...]) -> tupl
     return (*lengths[:axis], lengths[axis] + more, *lengths[axis + 1 :])
 
 
-__all__ = ["LoopSpace", "broken", "loop_space", "step_bytes"]
+__all__ = ["LaunchSpace", "broken", "loop_space", "step_bytes"]

@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tenfold.core.loop_ir import BLOCK, LANES, STEPS, Kernel, Operand
+from tenfold.core.loop_ir import BLOCK, LANES, STEPS, Kernel, KernelOperand
 from tenfold.core.scalar_ir import PRIMITIVES
 from tenfold.core.shape_rules import product
 from tenfold.core.symbolic.sym_int import largest, smallest
 from tenfold.dtypes import PARTS
-from tenfold.schedule.lowering import Lowering, Memory, Parameter, merged_axes, with_axes
+from tenfold.schedule.lowering import (
+    LaunchScalar,
+    Lowering,
+    UnorderedOperand,
+    merged_axes,
+    with_axes,
+)
 from tenfold.schedule.output_layout import loop_order
 from tenfold.schedule.vector_width import (
     AHEAD,
@@ -73,8 +79,8 @@ class Launch:
     """A kernel and everything one launch of it needs but the addresses."""
 
     kernel: Kernel
-    memory: tuple[Memory, ...]
-    parameters: tuple[Parameter, ...]
+    memory: tuple[UnorderedOperand, ...]
+    parameters: tuple[LaunchScalar, ...]
     sizes: tuple[int, ...]
     units: int
     grain: int
@@ -193,12 +199,12 @@ class _Traversal:
             return best
         return None
 
-    def _touched(self, memory: Memory) -> int:
+    def _touched(self, memory: UnorderedOperand) -> int:
         """How many elements of memory are read or written."""
         steps = zip(self.space, memory.strides, strict=True)
         return product(length for length, stride in steps if stride)
 
-    def _distance(self, memory: Memory, axis: int) -> int:
+    def _distance(self, memory: UnorderedOperand, axis: int) -> int:
         """How many elements are from one index of an axis to the next; more than all: too many."""
         stride = memory.strides[axis]
         if abs(stride) == memory.dtype.itemsize:
@@ -267,7 +273,8 @@ class _Traversal:
     def _kernel(self, form: str) -> Kernel:
         axes = {axis: i for i, run in enumerate(self.runs) for axis in run[:1]}
         operands = tuple(
-            Operand(memory.dtype, self._steps(memory), memory.written) for memory in self.memory
+            KernelOperand(memory.dtype, self._steps(memory), memory.written)
+            for memory in self.memory
         )
         weight = weight_of(self.body)
         streamed = self._past_the_cache() and self._aligned(form)
@@ -366,7 +373,7 @@ class _Traversal:
                     wanted.extend(made.inputs)
         return replace(kernel, kept=tuple(sorted(kept)))
 
-    def _steps(self, memory: Memory) -> str:
+    def _steps(self, memory: UnorderedOperand) -> str:
         steps = ""
         for number, run in enumerate(self.runs):
             stride = memory.strides[run[-1]] if run else 0
@@ -388,7 +395,7 @@ class _Traversal:
             return steps[:-2] + "1s"
         return steps
 
-    def _lies_across(self, memory: Memory) -> bool:
+    def _lies_across(self, memory: UnorderedOperand) -> bool:
         """Whether memory is contiguous along the axis before the packet axis, in a map."""
         if self.form != "map" or memory.written or min(self.lengths[-2:]) < SHORTEST_TURNED:
             return False
@@ -475,7 +482,7 @@ def _whole_packets(elements: int, lanes: int) -> int:
     return max(elements // lanes, 1) * lanes
 
 
-def _near(memory: Memory, stride: int) -> str:
+def _near(memory: UnorderedOperand, stride: int) -> str:
     """The step of an operand whose stride is a few real elements, else "s"."""
     if memory.dtype not in PARTS:
         for step in STEPS:
@@ -489,7 +496,7 @@ def packed(sizes: Sequence[int]) -> bytes:
     return struct.pack(f"{len(sizes)}q", *sizes)
 
 
-def parameter_bytes(parameter: Parameter, cast: np.ndarray) -> bytes:
+def parameter_bytes(parameter: LaunchScalar, cast: np.ndarray) -> bytes:
     """Return a scalar as the 8 bytes that the launch gives; `cast` is it in the dtype asked for."""
     part = (cast.real, cast.imag)[parameter.part]
     return np.asarray(part).tobytes().ljust(8, b"\0")

@@ -15,23 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from tenfold.core.gather_rules import Position, Source
+from tenfold.core.gather_rules import GatherSource, ResultIndex
 from tenfold.core.index_map import Access, Step, identity, placed, seen_through, strides_in
-from tenfold.core.scalar_ir import Body, Element, Instruction, Pair
+from tenfold.core.scalar_ir import Body, ComplexElement, Element, Instruction
 from tenfold.core.scalar_ir import Operand as Computed
 from tenfold.core.shape_rules import Shape, row_major
 from tenfold.dtypes import BOOL, INT64, PARTS
 from tenfold.ops.cast import constant_element, converted_element
 from tenfold.schedule.elementwise_lowering import apply_rule
-from tenfold.schedule.fusion import Fusion, Group
-from tenfold.schedule.schedule_ir import Item
+from tenfold.schedule.fusion import FusedGroup, Fusion
+from tenfold.schedule.schedule_ir import ScheduleItem
 
 Layout = Callable[[int], tuple[int, ...]]
 """The strides, in bytes, of an item in memory."""
 
 
 @dataclass(frozen=True)
-class Memory:
+class UnorderedOperand:
     """An operand before its axes are ordered: an item, bytes for each axis of the space, offset."""
 
     item: int
@@ -42,7 +42,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class LaunchScalar:
     """A scalar of the launch: of which item, in which dtype, and of a complex one which part.
 
     A number that follows from shapes, an int64, is of no item.
@@ -57,12 +57,14 @@ class Parameter:
 class Lowering:
     """The body of one group, and the memory it reads and writes."""
 
-    def __init__(self, fusion: Fusion, group: Group, stored: Iterable[int], layout: Layout) -> None:
+    def __init__(
+        self, fusion: Fusion, group: FusedGroup, stored: Iterable[int], layout: Layout
+    ) -> None:
         self.fusion, self.group, self.layout = fusion, group, layout
         self.items = fusion.items
         self.body = Body()
-        self.memory: list[Memory] = []
-        self.parameters: list[Parameter] = []
+        self.memory: list[UnorderedOperand] = []
+        self.parameters: list[LaunchScalar] = []
         self.stores: list[tuple[int, tuple[int, ...]]] = []
         self._numbers: dict[object, int] = {}
         self._made: dict[tuple[int, Access], Any] = {}
@@ -139,7 +141,7 @@ class Lowering:
             made = folding.enter(self.body, source, self.body.constant(0, np.dtype(np.int64)))
         return folding.leave(self.body, parts_of(made), item.dtype)
 
-    def _scanned(self, item: Item, read: tuple[int, Access]) -> Computed:
+    def _scanned(self, item: ScheduleItem, read: tuple[int, Access]) -> Computed:
         """The running value, accumulated in one dtype and rounded to that of the result."""
         node = self.fusion.graph.nodes[item.position]
         _, _, include_initial, exclusive = node.params
@@ -152,7 +154,7 @@ class Lowering:
         )
         return converted_element(self.body, _whole(made), item.dtype)
 
-    def _mapped(self, item: Item, inputs: list[tuple[int, Access]]) -> Computed:
+    def _mapped(self, item: ScheduleItem, inputs: list[tuple[int, Access]]) -> Computed:
         node = self.fusion.graph.nodes[item.position]
         operands = [
             self._operand(each, dtype) for each, dtype in zip(inputs, node.operands, strict=True)
@@ -161,11 +163,11 @@ class Lowering:
         assert made is not None, f"{node.name} has a rule"
         return made
 
-    def _located(self, item: Item, access: Access) -> Computed:
+    def _located(self, item: ScheduleItem, access: Access) -> Computed:
         node = self.fusion.graph.nodes[item.position]
-        at = Position(tuple(map(self._index, access)), item.shape, self._number)
+        at = ResultIndex(tuple(map(self._index, access)), item.shape, self._number)
         sources = [
-            Source(self.items[i].shape, dtype, partial(self._read_at, i, dtype))
+            GatherSource(self.items[i].shape, dtype, partial(self._read_at, i, dtype))
             for i, dtype in zip(item.inputs, node.operands, strict=True)
         ]
         made: Computed = node.op.element_at(self.body, at, *sources, *node.params)
@@ -187,7 +189,7 @@ class Lowering:
         """A number that follows from shapes: given at the launch, so that kernels are shared."""
         if value in (0, 1):
             return self.body.constant(value, INT64)
-        return self._scalar(Parameter(-1, INT64, number=value))
+        return self._scalar(LaunchScalar(-1, INT64, number=value))
 
     def _read_at(
         self, number: int, dtype: np.dtype, index: Sequence[Element], valid: Element | None
@@ -198,7 +200,7 @@ class Lowering:
             return self._parameter(number, dtype)
         if item.size == 0:  # the launch fails; what is read at no index would be read before
             return converted_element(self.body, self._zero(item.dtype), dtype)
-        memory = Memory(number, item.dtype, (0,) * len(self.group.space))
+        memory = UnorderedOperand(number, item.dtype, (0,) * len(self.group.space))
         operand = self._operand_number(memory)
         if valid is None:
             valid = self.body.constant(True, BOOL)
@@ -216,30 +218,30 @@ class Lowering:
 
     def _zero(self, dtype: np.dtype) -> Computed:
         zero = self.body.constant(0, PARTS.get(dtype, dtype))
-        return Pair(zero, zero) if dtype in PARTS else zero
+        return ComplexElement(zero, zero) if dtype in PARTS else zero
 
     def _gathered(self, operand: int, dtype: np.dtype, offset: Element, valid: Element) -> Computed:
         if dtype not in PARTS:
             return self.body.gather(operand, dtype, offset, valid)
         part = PARTS[dtype]
         parts = [self.body.apply("gather", part, offset, valid, data=(operand, i)) for i in (0, 1)]
-        return Pair(*parts)
+        return ComplexElement(*parts)
 
     def _operand(self, read: tuple[int, Access], dtype: np.dtype) -> Computed:
         number, access = read
         if self.items[number].kind == "scalar":
             return self._parameter(number, dtype)
         made = self._made[number, access]
-        if isinstance(made, tuple) and not isinstance(made, Pair):
+        if isinstance(made, tuple) and not isinstance(made, ComplexElement):
             made = _whole(made)
         return converted_element(self.body, made, dtype)
 
     def _parameter(self, number: int, dtype: np.dtype) -> Computed:
         if dtype in PARTS:
-            return Pair(*(self._scalar(Parameter(number, dtype, i)) for i in (0, 1)))
-        return self._scalar(Parameter(number, dtype))
+            return ComplexElement(*(self._scalar(LaunchScalar(number, dtype, i)) for i in (0, 1)))
+        return self._scalar(LaunchScalar(number, dtype))
 
-    def _scalar(self, parameter: Parameter) -> Element:
+    def _scalar(self, parameter: LaunchScalar) -> Element:
         if parameter not in self._numbers:
             self._numbers[parameter] = len(self.parameters)
             self.parameters.append(parameter)
@@ -252,13 +254,13 @@ class Lowering:
             assert item.access is not None, "pieces of blocks are read as a whole"
             number, access = self.fusion.whole[number], seen_through(access, item.access)
         strides, offset = strides_in(access, self.layout(number), len(self.group.space))
-        operand = self._operand_number(Memory(number, item.dtype, strides, offset))
+        operand = self._operand_number(UnorderedOperand(number, item.dtype, strides, offset))
         if item.dtype not in PARTS:
             return self.body.load(operand, item.dtype)
         part = PARTS[item.dtype]
-        return Pair(*(self.body.apply("load", part, data=(operand, i)) for i in (0, 1)))
+        return ComplexElement(*(self.body.apply("load", part, data=(operand, i)) for i in (0, 1)))
 
-    def _operand_number(self, memory: Memory) -> int:
+    def _operand_number(self, memory: UnorderedOperand) -> int:
         if memory not in self._numbers:
             self._numbers[memory] = len(self.memory)
             self.memory.append(memory)
@@ -281,7 +283,9 @@ class Lowering:
                 if place is not None and length != 1:
                     strides[place] = stride
         self.stores.append((len(self.memory), elements))
-        self.memory.append(Memory(whole, self.items[root].dtype, tuple(strides), offset, True))
+        self.memory.append(
+            UnorderedOperand(whole, self.items[root].dtype, tuple(strides), offset, True)
+        )
 
 
 def folded(body: Body, kind: str, parts: tuple[Element, ...]) -> tuple[Element, ...]:
@@ -297,7 +301,7 @@ def parts_of(made: Any) -> tuple[Element, ...]:
 
 
 def _whole(parts: tuple[Element, ...]) -> Computed:
-    return Pair(*parts) if len(parts) == 2 else parts[0]
+    return ComplexElement(*parts) if len(parts) == 2 else parts[0]
 
 
 def contiguous(shape: Shape, itemsize: int) -> tuple[int, ...]:
@@ -306,7 +310,7 @@ def contiguous(shape: Shape, itemsize: int) -> tuple[int, ...]:
 
 
 def merged_axes(
-    order: Sequence[int], space: Shape, memory: Sequence[Memory], single: set[int]
+    order: Sequence[int], space: Shape, memory: Sequence[UnorderedOperand], single: set[int]
 ) -> list[list[int]]:
     """Return axes that can be gone through as one, outer ones first; axes of length 1 are dropped.
 

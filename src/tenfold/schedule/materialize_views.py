@@ -19,14 +19,16 @@ from collections.abc import Sequence
 
 from tenfold.core.graph import Graph
 from tenfold.core.index_map import identity, seen_through
-from tenfold.schedule.schedule_ir import Item
+from tenfold.schedule.schedule_ir import ScheduleItem
 
 LARGER, LEAST = 16, 1 << 13
 """How many times as large as the vector the other operand must be, and how many elements it must
 have; order 256 took 17 us with the copy and 24 without, order 64 as long either way."""
 
 
-def is_copied(graph: Graph, items: Sequence[Item], users: Sequence[int], number: int) -> bool:
+def is_copied(
+    graph: Graph, items: Sequence[ScheduleItem], users: Sequence[int], number: int
+) -> bool:
     """Whether a view that `users` read is such a vector."""
     item = items[number]
     if len(item.shape) != 1 or not _meets_a_matrix(graph, items, users, item.size):
@@ -41,7 +43,9 @@ def is_copied(graph: Graph, items: Sequence[Item], users: Sequence[int], number:
     return False
 
 
-def _meets_a_matrix(graph: Graph, items: Sequence[Item], users: Sequence[int], size: int) -> bool:
+def _meets_a_matrix(
+    graph: Graph, items: Sequence[ScheduleItem], users: Sequence[int], size: int
+) -> bool:
     """Whether a product reads it, and something many times as large."""
     for user in users:
         item = items[user]

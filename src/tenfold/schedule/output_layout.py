@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tenfold.core.index_map import ELSEWHERE, placed, strides_in
 from tenfold.core.shape_rules import Shape
-from tenfold.schedule.fusion import Fusion, Group
+from tenfold.schedule.fusion import FusedGroup, Fusion
 
 
 def laid_out(shape: Shape, order: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def laid_out(shape: Shape, order: Sequence[int], itemsize: int) -> tuple[int, ..
 
 
 def agreed_order(
-    fusion: Fusion, group: Group, layout: Callable[[int], tuple[int, ...]]
+    fusion: Fusion, group: FusedGroup, layout: Callable[[int], tuple[int, ...]]
 ) -> tuple[int, ...] | None:
     """Return the order of axes that all operands of a map agree on, or None: row-major order."""
     space = group.space

@@ -1,7 +1,7 @@
 """Plan: the steps that compute a graph, each with what it reads, what it makes, and why.
 
-Takes a Graph and how the values that are there lie in memory, hands on a Plan: frozen, printable,
-good for every graph of the same structure and lengths. Scalars are no part of it.
+Takes a Graph and how the values that are there lie in memory, hands on a Schedule: frozen,
+printable, good for every graph of the same structure and lengths. Scalars are no part of it.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
@@ -21,22 +21,22 @@ from tenfold.core.graph import Graph
 from tenfold.core.index_map import Access, identity, seen_through, strides_in
 from tenfold.core.shape_rules import Shape, product
 from tenfold.schedule.buffer_reuse import Pairs, written_over
-from tenfold.schedule.fusion import Fusion, Group
-from tenfold.schedule.in_place_updates import Hazard, NotInPlace, updates, why_not
+from tenfold.schedule.fusion import FusedGroup, Fusion
+from tenfold.schedule.in_place_updates import InPlaceHazard, NotInPlace, updates, why_not
 from tenfold.schedule.loop_schedule import Launch, launch_of
 from tenfold.schedule.lowering import Lowering, contiguous
 from tenfold.schedule.output_layout import agreed_order, laid_out
-from tenfold.schedule.schedule_ir import Item, Runs, items_of, last_items
+from tenfold.schedule.schedule_ir import ScheduleItem, UpdateRuns, items_of, last_items
 from tenfold.schedule.symbolic_graph import is_sized
 from tenfold.schedule.update_coalescing import runs_of
 from tenfold.schedule.verify import verifies, verify_plan
-from tenfold.schedule.write_ordering import Taken, Unit, outputs
+from tenfold.schedule.write_ordering import Unit, WriteOrder, outputs
 
 Layout = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Made:
+class Buffer:
     """Something in memory: an item, the Type of its elements, and its strides in bytes."""
 
     item: int
@@ -56,7 +56,7 @@ class Step:
 
     kind: str
     reads: tuple[int, ...]
-    makes: tuple[Made, ...]
+    makes: tuple[Buffer, ...]
     names: tuple[str, ...]
     """The operations, as they were written."""
     position: int = -1
@@ -80,11 +80,11 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Schedule:
     """Steps in an order in which they can run."""
 
     steps: tuple[Step, ...]
-    items: tuple[Item, ...]
+    items: tuple[ScheduleItem, ...]
     kept: frozenset[int]
     """The items that somebody can see."""
     last_use: tuple[tuple[int, ...], ...]
@@ -113,17 +113,17 @@ class Plan:
         return "\n".join(str(step) for step in self.steps)
 
 
-def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
+def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Schedule:
     """Plan a graph; `fused=False` gives every operation a kernel of its own; without `fma`, for a
     processor that lacks it, operations that need it are calls.
     """
     if not replays(graph):
         graph = replace(graph, dying=())
-    changes = _Changes(graph, together=fused)
+    changes = _UpdateDecisions(graph, together=fused)
     while True:
-        runs = runs_of(graph, changes.at_once()) if changes.together else Runs()
+        runs = runs_of(graph, changes.at_once()) if changes.together else UpdateRuns()
         try:
-            plan = _Planner(graph, fused, fma, changes, runs).plan()
+            plan = _Scheduler(graph, fused, fma, changes, runs).plan()
         except NotInPlace as refused:
             changes.give_up(runs, refused.hazards)
             continue
@@ -132,7 +132,7 @@ def plan_of(graph: Graph, *, fused: bool = True, fma: bool = True) -> Plan:
         return plan
 
 
-class _Changes:
+class _UpdateDecisions:
     """How the updates of a graph are done, as far as is known."""
 
     def __init__(self, graph: Graph, *, together: bool) -> None:
@@ -146,7 +146,7 @@ class _Changes:
         self.graph, self.together = graph, together
         """Whether those that are one upon the other may be done together."""
 
-    def give_up(self, runs: Runs, hazards: Iterable[Hazard]) -> None:
+    def give_up(self, runs: UpdateRuns, hazards: Iterable[InPlaceHazard]) -> None:
         """Try one by one, or in other directions, or not in place: each time there is less."""
         if any(hazard.position in runs.parts for hazard in hazards):
             self.together = False
@@ -182,14 +182,14 @@ def replays(graph: Graph) -> bool:
     return all(op.pure and not op.opaque for op in operations)
 
 
-class _Planner:
+class _Scheduler:
     def __init__(
         self,
         graph: Graph,
         fused: bool,
         fma: bool,
-        changes: _Changes,
-        runs: Runs,
+        changes: _UpdateDecisions,
+        runs: UpdateRuns,
     ) -> None:
         self.graph, self.copied = graph, changes.copied
         self.items = items_of(
@@ -203,7 +203,7 @@ class _Planner:
         }
         self.kept = frozenset(kept)
         self.fusion = Fusion(graph, self.items, kept, fused)
-        self.taken = Taken(graph, self.items, self.fusion)
+        self.taken = WriteOrder(graph, self.items, self.fusion)
         self.layouts: dict[int, Layout] = {}
         self.begun: set[int] = set()
         """What an earlier step has made a piece of."""
@@ -252,7 +252,7 @@ class _Planner:
                 self.layouts[number] = contiguous(item.shape, item.dtype.itemsize)
         return self.layouts[number]
 
-    def plan(self) -> Plan:
+    def plan(self) -> Schedule:
         """Order the steps: each after what makes what it reads."""
         steps: list[Step] = []
         done: set[int] = {
@@ -266,7 +266,7 @@ class _Planner:
             for number, item in enumerate(self.items)
             if item.kind in ("call", "restride", "part", "join") or number in self.fusion.windows
         ]
-        todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, Group) else unit)
+        todo.sort(key=lambda unit: max(unit.roots) if isinstance(unit, FusedGroup) else unit)
         readers = self.taken.readers(todo, self._inputs)
         while todo:
             waiting: list[Unit] = []
@@ -285,9 +285,9 @@ class _Planner:
         whole = self.last.values()
         over = written_over(steps, last_uses, self._dying(), whole, self.taken.by)
         over = (*over, *self.taken.pairs(steps, last_uses, whole))
-        return Plan(tuple(steps), tuple(self.items), self.kept, last_uses, over)
+        return Schedule(tuple(steps), tuple(self.items), self.kept, last_uses, over)
 
-    def _dying(self) -> dict[int, Made]:
+    def _dying(self) -> dict[int, Buffer]:
         """The values from before that a replay may write over: nobody else can see them."""
         dying = self.graph.dying
         return {
@@ -298,13 +298,13 @@ class _Planner:
         }
 
     def _inputs(self, unit: Unit) -> set[int]:
-        if isinstance(unit, Group):
+        if isinstance(unit, FusedGroup):
             whole = self.fusion.whole  # a piece that other loops have stored is read there
             return {whole.get(i, i) for i in unit.reads - set(unit.roots)}
         return set(self._memory_inputs(unit))
 
     def _step(self, unit: Unit) -> Step | None:
-        if isinstance(unit, Group):
+        if isinstance(unit, FusedGroup):
             return self._kernel_step(unit)
         item = self.items[unit]
         if unit in self.fusion.windows:
@@ -349,9 +349,9 @@ class _Planner:
         place = None if node.op.accumulates is None else node.op.accumulates(*node.params)
         return -1 if place is None or reads.count(reads[place]) > 1 else reads[place]
 
-    def _made(self, number: int) -> Made:
+    def _made(self, number: int) -> Buffer:
         item = self.items[number]
-        return Made(
+        return Buffer(
             number,
             item.shape,
             str(item.dtype),
@@ -359,7 +359,7 @@ class _Planner:
             item.size * item.dtype.itemsize,
         )
 
-    def _kernel_step(self, group: Group) -> Step | None:
+    def _kernel_step(self, group: FusedGroup) -> Step | None:
         stored = [root for root in group.roots if root in self.needed]
         if not stored:
             return None
@@ -403,7 +403,7 @@ class _Planner:
             if at in self.copied
         ]
 
-    def _lay_out(self, group: Group, stored: Sequence[int]) -> None:
+    def _lay_out(self, group: FusedGroup, stored: Sequence[int]) -> None:
         """Let fresh results lie as what they are computed from, where that agrees."""
         order = agreed_order(self.fusion, group, self.layout)
         if order is not None:
@@ -418,7 +418,7 @@ class _Planner:
         read = any(root in group.reads for group in self.fusion.groups)
         return "other loops read it" if read else ""
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _names(self, group: FusedGroup) -> tuple[str, ...]:
         """The operations that a group computes, in the order of the graph."""
         positions: set[int] = set()
         stack = [(root, True) for root in group.roots]
@@ -437,7 +437,7 @@ class _Planner:
             stack.extend((i, False) for i in item.inputs)
         return tuple(self.graph.nodes[position].name for position in sorted(positions))
 
-    def _follows_fold(self, item: Item) -> bool:
+    def _follows_fold(self, item: ScheduleItem) -> bool:
         """Whether it only makes a result of a fold, which another kernel may have computed."""
         op = self.graph.nodes[item.position].op
         return op is not None and op.folding is not None and item.kind != "fold" and not item.first
@@ -481,4 +481,4 @@ def key_of(graph: Graph, *options: object) -> tuple[object, ...]:
     return tuple(parts)
 
 
-__all__ = ["Made", "Plan", "Step", "key_of", "plan_of", "replays"]
+__all__ = ["Buffer", "Schedule", "Step", "key_of", "plan_of", "replays"]

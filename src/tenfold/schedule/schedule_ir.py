@@ -38,7 +38,7 @@ go up."""
 
 
 @dataclass
-class Runs:
+class UpdateRuns:
     """Updates of parts of one array that are done together (`schedule/update_coalescing.py`); of
     each such run the last one makes the array.
     """
@@ -56,7 +56,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ScheduleItem:
     """One thing to plan for.
 
     value: memory that is there; scalar: a number given at the launch; constant: elements of one
@@ -105,36 +105,36 @@ def items_of(
     fma: bool = True,
     in_place: Turns | None = None,
     aside: Collection[int] = (),
-    runs: Runs | None = None,
-) -> list[Item]:
+    runs: UpdateRuns | None = None,
+) -> list[ScheduleItem]:
     """Return the items of a graph; the last item of a node stands for it (see `last_items`).
 
     Without `fma` what cannot do without it is a call. What replaces a part of an array at one of
     the positions `in_place` writes that part into the array's memory, its axes turned where a
     direction is -1, and is computed `aside` before; the last one of a run writes the parts of all.
     """
-    return _Items(graph, fma, in_place or {}, aside, runs or Runs()).items
+    return _ItemBuilder(graph, fma, in_place or {}, aside, runs or UpdateRuns()).items
 
 
-def last_items(items: list[Item]) -> dict[int, int]:
+def last_items(items: list[ScheduleItem]) -> dict[int, int]:
     """Return for each node of the graph the item that has its value."""
     return {item.position: number for number, item in enumerate(items)}
 
 
-class _Items:
+class _ItemBuilder:
     def __init__(
-        self, graph: Graph, fma: bool, in_place: Turns, aside: Collection[int], runs: Runs
+        self, graph: Graph, fma: bool, in_place: Turns, aside: Collection[int], runs: UpdateRuns
     ) -> None:
         self.graph, self.fma, self.in_place, self.runs = graph, fma, in_place, runs
         self.aside = aside
-        self.items: list[Item] = []
+        self.items: list[ScheduleItem] = []
         self.last: dict[int, int] = {}
         self.parts: dict[int, int] = {}
         """By the position of what is done in place the piece that it replaces."""
         for position in range(len(graph)):
             self._add_node(position)
 
-    def _add(self, item: Item) -> int:
+    def _add(self, item: ScheduleItem) -> int:
         self.items.append(item)
         self.last[item.position] = len(self.items) - 1
         return len(self.items) - 1
@@ -156,7 +156,7 @@ class _Items:
         if kind == "join":
             inputs = tuple(self._add_pieces(position, node, inputs))
         axis = node.params[0] if kind == "scan" else -1
-        self._add(Item(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
+        self._add(ScheduleItem(kind, position, type_.shape, type_.dtype, inputs, reads, axis))
 
     def _add_pieces(self, position: int, node: Any, inputs: tuple[int, ...]) -> Iterator[int]:
         dtype = node.type.dtype
@@ -165,13 +165,19 @@ class _Items:
             if product(shape) == 0:
                 continue
             if piece.source is None:
-                number = self._add(Item("constant", position, shape, dtype, fill=piece.fill))
+                number = self._add(
+                    ScheduleItem("constant", position, shape, dtype, fill=piece.fill)
+                )
             else:
                 number = inputs[piece.source]
             if piece.reads is not None:
                 source = self.items[number].dtype
-                number = self._add(Item("view", position, shape, source, (number,), piece.reads))
-            yield self._add(Item("piece", position, shape, dtype, (number,), start=piece.start))
+                number = self._add(
+                    ScheduleItem("view", position, shape, source, (number,), piece.reads)
+                )
+            yield self._add(
+                ScheduleItem("piece", position, shape, dtype, (number,), start=piece.start)
+            )
 
     def _add_overwriting(self, position: int, node: Any, value: int) -> None:
         """Compute a part where it is to lie, in the memory of what it is a part of."""
@@ -185,16 +191,18 @@ class _Items:
         )
         there = tuple(_turned(step, turns, shape) for step in access)
         stored = self.runs.inner.get(position, True)
-        number = self._add(Item("view", position, shape, given.dtype, (value,), reads))
+        number = self._add(ScheduleItem("view", position, shape, given.dtype, (value,), reads))
         lies = there if stored else None
         aside = value if position in self.aside else -1
-        lying = Item("piece", position, shape, dtype, (number,), access=lies, aside=aside)
+        lying = ScheduleItem("piece", position, shape, dtype, (number,), access=lies, aside=aside)
         self.parts[position] = self._add(lying)
         if position in self.runs.inner:
             return
         below = self.runs.bases.get(position, self.graph.inputs[position][0])
         parts = tuple(self.parts[i] for i in self.runs.parts.get(position, (position,)))
-        self._add(Item("join", position, node.type.shape, dtype, parts, base=self.last[below]))
+        self._add(
+            ScheduleItem("join", position, node.type.shape, dtype, parts, base=self.last[below])
+        )
 
     def _add_read(self, position: int, type_: Type) -> None:
         """Read a part of an array between, which is not there. It is computed, where it is asked
@@ -206,8 +214,8 @@ class _Items:
         else:
             below, reads = self.runs.reads[position]
             source = self.last[below]
-        number = self._add(Item("view", position, shape, dtype, (source,), reads))
-        self._add(Item("piece", position, shape, dtype, (number,)))
+        number = self._add(ScheduleItem("view", position, shape, dtype, (source,), reads))
+        self._add(ScheduleItem("piece", position, shape, dtype, (number,)))
 
     def _add_folds(self, position: int, op: Op[...], source: int) -> None:
         node = self.graph.nodes[position]
@@ -220,16 +228,20 @@ class _Items:
             kind = "fold" if shape[axis] else "identity"
             shape = tuple(1 if i == axis else length for i, length in enumerate(shape))
             first = number == source
-            number = self._add(Item(kind, position, shape, dtype, (number,), (), axis, first))
+            number = self._add(
+                ScheduleItem(kind, position, shape, dtype, (number,), (), axis, first)
+            )
         result = node.type
         first = number == source
-        number = self._add(Item("leave", position, shape, result.dtype, (number,), first=first))
+        number = self._add(
+            ScheduleItem("leave", position, shape, result.dtype, (number,), first=first)
+        )
         if not keepdims and axes:
             kept = iter(range(len(result.shape)))
             reads = tuple(
                 (None, 0, 0) if axis in axes else (next(kept), 1, 0) for axis in range(len(shape))
             )
-            self._add(Item("view", position, result.shape, result.dtype, (number,), reads))
+            self._add(ScheduleItem("view", position, result.shape, result.dtype, (number,), reads))
 
 
 def _turned(step: Step, turns: Sequence[int], shape: Shape) -> Step:
@@ -241,7 +253,7 @@ def _turned(step: Step, turns: Sequence[int], shape: Shape) -> Step:
 
 
 def _kind_of(
-    node: Any, items: list[Item], inputs: tuple[int, ...], fma: bool
+    node: Any, items: list[ScheduleItem], inputs: tuple[int, ...], fma: bool
 ) -> tuple[str, tuple[Step, ...]]:
     if node.is_scalar:
         return "scalar", ()

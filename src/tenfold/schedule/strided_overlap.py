@@ -1,14 +1,14 @@
 """Overlap: do two strided regions of memory share a byte?
 
-Takes two Regions, hands on an Overlap: a verdict and why, in words. Two cells share a byte where
-their addresses differ by less than an itemsize, so the question is whether an equation
+Takes two StridedRegions, hands on an Overlap: a verdict and why, in words. Two cells share a byte
+where their addresses differ by less than an itemsize, so the question is whether an equation
 `sum(coefficient * x) = total` has a solution in integers `0 <= x <= bound`. In general that is
 NP-hard; a depth-first search that follows ranges and greatest common divisors answers it at once
 for memory that people use (P. Ramachandran, "Use of extended Euclidean algorithm in solving a
 system of linear Diophantine equations with bounded variables", ANTS-VII, LNCS 4076, 2006, p. 182).
 The search is bounded; where it gives up the verdict is UNKNOWN, to be taken as an overlap.
 
->>> evens, odds = Region(0, (4,), (16,), 8), Region(8, (4,), (16,), 8)
+>>> evens, odds = StridedRegion(0, (4,), (16,), 8), StridedRegion(8, (4,), (16,), 8)
 >>> print(overlap(evens, odds))
 disjoint: multiples of 16 bytes never bring them nearer than 8
 """
@@ -26,10 +26,10 @@ STEPS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class StridedRegion:
     """The cells of a strided array: where they lie, in bytes; strides may be negative or 0.
 
-    >>> Region(64, (3, 2), (-16, 8), 8).range
+    >>> StridedRegion(64, (3, 2), (-16, 8), 8).range
     (32, 80)
     """
 
@@ -56,7 +56,7 @@ class Region:
         return first, last + self.itemsize
 
 
-class Verdict(Enum):
+class OverlapVerdict(Enum):
     """What two regions share."""
 
     DISJOINT = "disjoint"
@@ -73,58 +73,58 @@ class Verdict(Enum):
 class Overlap:
     """A verdict and why."""
 
-    verdict: Verdict
+    verdict: OverlapVerdict
     reason: str
 
     @property
     def disjoint(self) -> bool:
         """Whether no byte is shared: certain where it is True."""
-        return self.verdict is Verdict.DISJOINT
+        return self.verdict is OverlapVerdict.DISJOINT
 
     def __str__(self) -> str:
         return f"{self.verdict.value}: {self.reason}"
 
 
-NO_CELLS = Overlap(Verdict.DISJOINT, "one of them has no cells")
-SAME_CELLS = Overlap(Verdict.SAME, "every index is the same cell in both")
-SHARED = Overlap(Verdict.PARTIAL, "some of their cells share bytes")
-BETWEEN = Overlap(Verdict.DISJOINT, "the cells of one lie between those of the other")
+NO_CELLS = Overlap(OverlapVerdict.DISJOINT, "one of them has no cells")
+SAME_CELLS = Overlap(OverlapVerdict.SAME, "every index is the same cell in both")
+SHARED = Overlap(OverlapVerdict.PARTIAL, "some of their cells share bytes")
+BETWEEN = Overlap(OverlapVerdict.DISJOINT, "the cells of one lie between those of the other")
 
 
-def overlap(one: Region, other: Region, *, steps: int = STEPS) -> Overlap:
+def overlap(one: StridedRegion, other: StridedRegion, *, steps: int = STEPS) -> Overlap:
     """Decide whether two regions share a byte; exact unless the search takes more than `steps`.
 
-    >>> print(overlap(Region(0, (9,), (8,), 8), Region(8, (9,), (8,), 8)))
+    >>> print(overlap(StridedRegion(0, (9,), (8,), 8), StridedRegion(8, (9,), (8,), 8)))
     partial: some of their cells share bytes
     """
     if one.empty or other.empty:
         return NO_CELLS
     if _same(one, other):
         return SAME_CELLS
-    equation = Equation()
+    equation = OverlapEquation()
     begin, last = equation.count(one)
     start, final = equation.count(other)
     before, behind = start - last - one.itemsize, begin - final - other.itemsize
     if before >= 0 or behind >= 0:
         apart = max(before, behind)
-        return Overlap(Verdict.DISJOINT, f"their address ranges lie {apart} bytes apart")
+        return Overlap(OverlapVerdict.DISJOINT, f"their address ranges lie {apart} bytes apart")
     # The cells of the other are counted from the last: then all coefficients are positive.
     equation.total = final - begin + other.itemsize - 1
     slack = one.itemsize + other.itemsize - 2
     found = equation.solvable(slack, steps)
     if found is None:
-        return Overlap(Verdict.UNKNOWN, f"not decided in {steps} steps, taken as an overlap")
+        return Overlap(OverlapVerdict.UNKNOWN, f"not decided in {steps} steps, taken as an overlap")
     if found:
         return SHARED
     step = gcd(*equation.bounds)
     if step and equation.total % step > slack:
         nearest = min((start - begin) % step, (begin - start) % step)
         words = f"multiples of {step} bytes never bring them nearer than {nearest}"
-        return Overlap(Verdict.DISJOINT, words)
+        return Overlap(OverlapVerdict.DISJOINT, words)
     return BETWEEN
 
 
-def _same(one: Region, other: Region) -> bool:
+def _same(one: StridedRegion, other: StridedRegion) -> bool:
     if (one.address, one.shape, one.itemsize) != (other.address, other.shape, other.itemsize):
         return False
     if one.strides == other.strides:
@@ -133,7 +133,7 @@ def _same(one: Region, other: Region) -> bool:
     return all(length == 1 or stride == step for length, stride, step in axes)
 
 
-class Equation:
+class OverlapEquation:
     """`sum(coefficient * x) = total - z` in integers `0 <= x <= bound`, `0 <= z <= slack`."""
 
     __slots__ = ("bounds", "pair", "total")
@@ -151,7 +151,7 @@ class Equation:
         if coefficient and bound:
             self.bounds[coefficient] = self.bounds.get(coefficient, 0) + bound
 
-    def count(self, region: Region) -> tuple[int, int]:
+    def count(self, region: StridedRegion) -> tuple[int, int]:
         """Add the terms of a region, all counted upwards: the addresses of its ends come back."""
         first = last = region.address
         bounds = self.bounds
@@ -193,14 +193,14 @@ class Equation:
             larger, lesser, left = pair[0] // divisor, pair[1] // divisor, pair[2]
             if total > largest + larger * left:
                 return False
-            return _Search(terms, (larger, lesser), steps).visit(0, total, left)
+            return _DiophantineSearch(terms, (larger, lesser), steps).visit(0, total, left)
         if total > largest:
             return False
         if len(terms) == 1:
             return True  # its coefficient is 1, as nothing else divides all
         if len(terms) == 2:
             return _two(terms[0], terms[1], total)
-        return _Search(terms, None, steps).visit(0, total, 0)
+        return _DiophantineSearch(terms, None, steps).visit(0, total, 0)
 
 
 def _two(small: tuple[int, int], large: tuple[int, int], total: int) -> bool:
@@ -229,7 +229,7 @@ def _joined(bounds: dict[int, int], divisor: int, slack: int) -> list[tuple[int,
     return joined
 
 
-class _Search:
+class _DiophantineSearch:
     """Depth first, largest coefficient first: what is left must be in reach of the later ones.
 
     Of its values only those are tried that leave a multiple of the divisor of the later

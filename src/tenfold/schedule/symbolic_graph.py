@@ -28,14 +28,14 @@ from tenfold.core.op import Kind, Op, Params
 from tenfold.core.shape_rules import Pick, Shape, product
 from tenfold.core.symbolic.sym_int import NotSymbolic, is_size, value_of, values_of
 from tenfold.ops.indexing import index
-from tenfold.schedule.schedule_ir import Item
+from tenfold.schedule.schedule_ir import ScheduleItem
 
 PLANNED = frozenset(("value", "scalar", "map", "view", "fold", "leave", "identity", "scan"))
 """The kinds of items whose plans are known to hold for other lengths."""
 
 
 @dataclass(frozen=True)
-class SizedType:
+class SymbolicType:
     """A Type as rules and planners read it, with lengths that may be Sizes."""
 
     shape: Shape
@@ -55,10 +55,10 @@ class SizedType:
         return len(self.shape)
 
 
-class SizedNode:
-    """A node as a planner reads it, of a SizedType."""
+class SymbolicNode:
+    """A node as a planner reads it, of a SymbolicType."""
 
-    def __init__(self, node: Node, type_: SizedType, params: Params) -> None:
+    def __init__(self, node: Node, type_: SymbolicType, params: Params) -> None:
         self.node, self.type, self.params = node, type_, params
         self.types = (type_,)
         self.pending, self.is_scalar = node.pending, node.is_scalar
@@ -81,7 +81,7 @@ compared: there an accident may make them equal."""
 
 def sized(graph: Graph, lengths: Lengths) -> Graph:
     """Return a graph with Sizes for the lengths of its leaves; those of 0 and 1 stay ints."""
-    nodes: list[SizedNode] = []
+    nodes: list[SymbolicNode] = []
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         params = node.params
         if node.pending:
@@ -95,13 +95,13 @@ def sized(graph: Graph, lengths: Lengths) -> Graph:
             type_ = _typed(node, shape)
             if not node.is_scalar:
                 _refuse_layout(node)
-        nodes.append(SizedNode(node, type_, params))
+        nodes.append(SymbolicNode(node, type_, params))
     made: Any = nodes
     return replace(graph, nodes=made, structure=None)
 
 
-def _typed(node: Node, shape: Shape) -> SizedType:
-    return SizedType(shape, node.type.dtype, node.type.device, node.is_scalar)
+def _typed(node: Node, shape: Shape) -> SymbolicType:
+    return SymbolicType(shape, node.type.dtype, node.type.device, node.is_scalar)
 
 
 def _refuse_layout(node: Node) -> None:
@@ -145,7 +145,7 @@ def _valued(pick: Pick) -> Pick:
     return value_of(pick)
 
 
-def _inferred(node: Node, types: tuple[SizedType, ...], params: Params) -> SizedType:
+def _inferred(node: Node, types: tuple[SymbolicType, ...], params: Params) -> SymbolicType:
     op: Any = node.op
     if not isinstance(op, Op) or not types or op.opaque or op.promise or len(node.types) > 1:
         raise NotSymbolic
@@ -190,10 +190,10 @@ def _permutes(op: Op[...], shape: Shape, params: Params) -> bool:
 
 def is_sized(graph: Graph) -> bool:
     """Whether lengths of a graph may be Sizes."""
-    return any(isinstance(node, SizedNode) for node in graph.nodes[:1])
+    return any(isinstance(node, SymbolicNode) for node in graph.nodes[:1])
 
 
-def refuse_items(items: tuple[Item, ...]) -> None:
+def refuse_items(items: tuple[ScheduleItem, ...]) -> None:
     """Refuse a plan with items of which it is not known whether it holds for other lengths."""
     if not PLANNED.issuperset(item.kind for item in items):
         raise NotSymbolic
@@ -201,8 +201,8 @@ def refuse_items(items: tuple[Item, ...]) -> None:
 
 __all__ = [
     "Lengths",
-    "SizedNode",
-    "SizedType",
+    "SymbolicNode",
+    "SymbolicType",
     "compare_lengths",
     "is_sized",
     "refuse_items",

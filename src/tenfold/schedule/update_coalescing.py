@@ -1,17 +1,17 @@
 """Runs: parts of one array that are replaced one upon the other, and written together.
 
-Takes a Graph and which of its updates are done in place, hands on the Runs: updates of which each
-replaces a part of what the one before has made, and of which nothing else is read than parts. Such
-a part lies apart from all that were replaced, and is read of the array below; or it is one of them,
-and is that value. Then the arrays between need not exist: the parts of a recurrence over rows are
-values of one kernel, which reads the array below and stores all of them into its memory.
+Takes a Graph and which of its updates are done in place, hands on the UpdateRuns: updates of which
+each replaces a part of what the one before has made, and of which nothing else is read than parts.
+Such a part lies apart from all that were replaced, and is read of the array below; or it is one of
+them, and is that value. Then the arrays between need not exist: the parts of a recurrence over rows
+are values of one kernel, which reads the array below and stores all of them into its memory.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
 >>> a = tn.zeros((4, 3)).wait()
 >>> node = _native.node_of(a)
 >>> for row in (1, 2):
-...     node = _native.node_of(tn.update(_native.array_of(node), row, 1.0))
+...     node = _native.node_of(tn.set_at(_native.array_of(node), row, 1.0))
 >>> del row
 >>> runs_of(Graph.of([node]), [2, 4]).parts
 {4: (2, 4)}
@@ -29,7 +29,7 @@ from tenfold.core.op_decorators import FORMULA_COST
 from tenfold.core.shape_rules import Shape, product, row_major
 from tenfold.rewrite.rules.update_slices import apart, inside
 from tenfold.schedule.kernel_splitting import FORMULA_WEIGHT, LARGEST_BODY
-from tenfold.schedule.schedule_ir import Runs
+from tenfold.schedule.schedule_ir import UpdateRuns
 
 MOST_PARTS, FEWER, FEW = 64, 8, 4
 """Parts of one run at most; of parts that fill some pages, and of those that fill a cache: more of
@@ -40,19 +40,19 @@ PAGES, CACHE = 1 << 14, 1 << 19
 Part = tuple[Access, Shape]
 
 
-def runs_of(graph: Graph, in_place: Collection[int]) -> Runs:
+def runs_of(graph: Graph, in_place: Collection[int]) -> UpdateRuns:
     """Find the runs among the updates at these positions, no longer than a kernel may be."""
-    runs = Runs()
+    runs = UpdateRuns()
     readers: list[list[int]] = [[] for _ in graph.nodes]
     for user, inputs in enumerate(graph.inputs):
         for i in inputs:
             readers[i].append(user)
-    open_: dict[int, _Run] = {}
+    open_: dict[int, _UpdateRun] = {}
     for at in sorted(in_place):
         base = graph.inputs[at][0]
         run = open_.get(base)
         if run is None or not run.goes_on(at, readers[base]):
-            run = _Run(graph, base)
+            run = _UpdateRun(graph, base)
         run.add(at)
         open_[at] = run
     for run in dict.fromkeys(open_.values()):
@@ -60,7 +60,7 @@ def runs_of(graph: Graph, in_place: Collection[int]) -> Runs:
     return runs
 
 
-class _Run:
+class _UpdateRun:
     """A run that is being found."""
 
     def __init__(self, graph: Graph, base: int) -> None:
@@ -148,7 +148,7 @@ class _Run:
         self.members.append(at)
         self.stored[at] = access, shape
 
-    def enter(self, runs: Runs, readers: Sequence[Sequence[int]]) -> None:
+    def enter(self, runs: UpdateRuns, readers: Sequence[Sequence[int]]) -> None:
         """Note a run of several updates; what loops read of the last array are its parts too."""
         if len(self.members) < 2:
             return

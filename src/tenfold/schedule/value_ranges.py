@@ -10,7 +10,7 @@ in its array: the mask of the gather is such a condition, and so is that the lau
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
 >>> place = body.index(0) - 2
->>> ranges = Ranges(body.instructions, (8,), {})
+>>> ranges = ValueRanges(body.instructions, (8,), {})
 >>> ranges.of(place.position, {}), ranges.of(place.position, ranges.where((place >= 0).position))
 ((-2, 5), (0, 5))
 """
@@ -35,7 +35,7 @@ STEPS = 4096
 """Elements that one question may look at; what is left then may be any number."""
 
 
-class Ranges:
+class ValueRanges:
     """The ranges of the elements of one body."""
 
     def __init__(
@@ -216,4 +216,4 @@ RULES: Mapping[str, Callable[..., Interval]] = {
 exact."""
 
 
-__all__ = ["Facts", "Interval", "Ranges"]
+__all__ = ["Facts", "Interval", "ValueRanges"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tenfold.core.loop_ir import Store
+from tenfold.core.loop_ir import KernelStore
 from tenfold.core.scalar_ir import PRIMITIVES, Instruction
 
 FORMULA_WEIGHT = 25
@@ -64,7 +64,7 @@ def lanes_of_map(weight: int, widest: int) -> int:
 
 def pruned(
     body: Sequence[Instruction], stores: Sequence[tuple[int, tuple[int, ...]]]
-) -> tuple[tuple[Instruction, ...], tuple[Store, ...]]:
+) -> tuple[tuple[Instruction, ...], tuple[KernelStore, ...]]:
     """Drop what nothing stored needs, but for one fold or scan, around which there are loops."""
     needed = {i for _, elements in stores for i in elements}
     needed |= {i for i, made in enumerate(body) if made.name == "fail"}
@@ -79,7 +79,7 @@ def pruned(
             replace(body[old], inputs=tuple(places[i] for i in body[old].inputs)) for old in places
         )
     return kept, tuple(
-        Store(operand, tuple(places[i] for i in elements)) for operand, elements in stores
+        KernelStore(operand, tuple(places[i] for i in elements)) for operand, elements in stores
     )
 
 

@@ -1,8 +1,8 @@
 """Verify: launches are shown to be right before their kernels are compiled.
 
-Takes a Graph and its Plan, or a Launch and the Extents of its operands; raises VerifyError, which
-names the kernel and the rule that it breaks. Nothing is run, and it takes as long for ten elements
-as for ten million. The rules, each in a file of its own:
+Takes a Graph and its Schedule, or a Launch and the BufferExtents of its operands; raises
+VerifyError, which names the kernel and the rule that it breaks. Nothing is run, and it takes as
+long for ten elements as for ten million. The rules, each in a file of its own:
 
 - the loops and the strides are those of the memory (`schedule/launch_space.py`);
 - units cover the loops once, in whole packets; scratch memory and tables of partial results are as
@@ -36,7 +36,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tenfold.core.graph import Graph
-from tenfold.schedule.buffer_extents import Extent, extents_of
+from tenfold.schedule.buffer_extents import BufferExtent, extents_of
 from tenfold.schedule.launch_space import loop_space
 from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.verify_accesses import refuse_accesses
@@ -45,7 +45,7 @@ from tenfold.schedule.verify_units import refuse_units
 from tenfold.settings import get
 
 if TYPE_CHECKING:
-    from tenfold.schedule.schedule import Plan
+    from tenfold.schedule.schedule import Schedule
 
 
 def verifies() -> bool:
@@ -53,7 +53,7 @@ def verifies() -> bool:
     return bool(get("verify") or get("verify_kernels"))
 
 
-def verify_plan(graph: Graph, plan: Plan) -> int:
+def verify_plan(graph: Graph, plan: Schedule) -> int:
     """Verify the launches of a plan; return how many there are."""
     launches = [step.launch for step in plan.steps if step.launch is not None]
     extents = extents_of(graph, plan) if launches else {}
@@ -62,7 +62,7 @@ def verify_plan(graph: Graph, plan: Plan) -> int:
     return len(launches)
 
 
-def verify_launch(launch: Launch, extents: Mapping[int, Extent]) -> None:
+def verify_launch(launch: Launch, extents: Mapping[int, BufferExtent]) -> None:
     """Verify a launch whose operands lie within these extents."""
     verify_kernel(launch.kernel)
     space = loop_space(launch)

@@ -1,11 +1,11 @@
 """Access rules: a launch touches only memory that exists, writes no byte twice, and reads no cell
 after another index has written it.
 
-Takes a LoopSpace and the Extents of its operands, raises VerifyError. All is decided on strides and
-lengths, never on elements: the lowest and the highest byte of an operand follow from them; cells
-are apart where each stride steps over all that smaller ones reach (a mixed radix); where operands
-share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A gather's offset
-is bounded by its mask, and by what has not failed (`schedule/value_ranges.py`).
+Takes a LaunchSpace and the BufferExtents of its operands, raises VerifyError. All is decided on
+strides and lengths, never on elements: the lowest and the highest byte of an operand follow from
+them; cells are apart where each stride steps over all that smaller ones reach (a mixed radix);
+where operands share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A
+gather's offset is bounded by its mask, and by what has not failed (`schedule/value_ranges.py`).
 
     refuse_accesses(loop_space(launch), extents)
 """
@@ -17,14 +17,14 @@ from dataclasses import replace
 
 from tenfold.core.loop_ir import Kernel, operand_of
 from tenfold.dtypes import PARTS
-from tenfold.schedule.buffer_extents import Extent
-from tenfold.schedule.dependence import Kind, independent, order
-from tenfold.schedule.launch_space import LoopSpace, broken
-from tenfold.schedule.strided_overlap import Region, Verdict, overlap
-from tenfold.schedule.value_ranges import Facts, Ranges
+from tenfold.schedule.buffer_extents import BufferExtent
+from tenfold.schedule.dependence import LoopSafety, independent, order
+from tenfold.schedule.launch_space import LaunchSpace, broken
+from tenfold.schedule.strided_overlap import OverlapVerdict, StridedRegion, overlap
+from tenfold.schedule.value_ranges import Facts, ValueRanges
 
 
-def refuse_accesses(space: LoopSpace, extents: Mapping[int, Extent]) -> None:
+def refuse_accesses(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
     """Refuse accesses out of bounds, cells that are written twice, and hazards in place."""
     kernel = space.kernel
     read = {operand_of(made) for made in kernel.body if made.name == "load"}
@@ -43,7 +43,7 @@ def refuse_accesses(space: LoopSpace, extents: Mapping[int, Extent]) -> None:
     _refuse_hazards(space, extents, gathered)
 
 
-def _refuse_elements_apart(space: LoopSpace, number: int) -> None:
+def _refuse_elements_apart(space: LaunchSpace, number: int) -> None:
     """Refuse elements that are not aligned as elements, which all loads and stores claim."""
     memory = space.launch.memory[number]
     size = PARTS.get(memory.dtype, memory.dtype).itemsize
@@ -53,14 +53,16 @@ def _refuse_elements_apart(space: LoopSpace, number: int) -> None:
         raise broken(space.kernel, f"operand {number}: {memory} is not aligned to {size} bytes")
 
 
-def _refuse_out_of_bounds(kernel: Kernel, number: int, region: Region, extent: Extent) -> None:
+def _refuse_out_of_bounds(
+    kernel: Kernel, number: int, region: StridedRegion, extent: BufferExtent
+) -> None:
     first, last = region.range
     if first < extent.low or extent.high < last:
         there = f"bytes {extent.low} to {extent.high} exist"
         raise broken(kernel, f"operand {number} touches bytes {first} to {last}, but {there}")
 
 
-def _refuse_shared_cells(space: LoopSpace, number: int) -> None:
+def _refuse_shared_cells(space: LaunchSpace, number: int) -> None:
     """Refuse cells that two indices write: two units could, at the same time."""
     kernel, region = space.kernel, space.region(number)
     (store, *others) = [store for store in kernel.stores if store.operand == number]
@@ -76,7 +78,7 @@ def _refuse_shared_cells(space: LoopSpace, number: int) -> None:
         raise broken(kernel, f"{rule} apart")
 
 
-def _is_apart(region: Region) -> bool:
+def _is_apart(region: StridedRegion) -> bool:
     """Whether no two cells share a byte."""
     reach = region.itemsize
     for stride, length in sorted(
@@ -90,11 +92,11 @@ def _is_apart(region: Region) -> bool:
     return True
 
 
-def _refuse_gathers(space: LoopSpace, extents: Mapping[int, Extent]) -> None:
+def _refuse_gathers(space: LaunchSpace, extents: Mapping[int, BufferExtent]) -> None:
     """Refuse offsets that are not shown to lie in the array where they are read."""
     kernel, launch = space.kernel, space.launch
     numbers = {i: p.number for i, p in enumerate(launch.parameters) if p.item < 0}
-    ranges = Ranges(kernel.body, space.lengths, numbers)
+    ranges = ValueRanges(kernel.body, space.lengths, numbers)
     for position, made in enumerate(kernel.body):
         if made.name != "gather":
             continue
@@ -115,7 +117,7 @@ def _refuse_gathers(space: LoopSpace, extents: Mapping[int, Extent]) -> None:
             raise broken(kernel, f"{rule}, of which {there}")
 
 
-def _checked_before(kernel: Kernel, position: int, ranges: Ranges) -> Facts:
+def _checked_before(kernel: Kernel, position: int, ranges: ValueRanges) -> Facts:
     """What is known as the launch has not failed: of conditions that are looked at before."""
     facts: Facts = {}
     for number, made in enumerate(kernel.body[:position]):
@@ -124,7 +126,9 @@ def _checked_before(kernel: Kernel, position: int, ranges: Ranges) -> Facts:
     return facts
 
 
-def _refuse_hazards(space: LoopSpace, extents: Mapping[int, Extent], gathered: set[int]) -> None:
+def _refuse_hazards(
+    space: LaunchSpace, extents: Mapping[int, BufferExtent], gathered: set[int]
+) -> None:
     """Refuse reads of memory that the launch writes, unless they come first whatever the units."""
     kernel, memory = space.kernel, space.launch.memory
     buffers = [extents[each.item].buffer for each in memory]
@@ -143,19 +147,21 @@ def _refuse_hazards(space: LoopSpace, extents: Mapping[int, Extent], gathered: s
             _refuse_hazard(space, (number, target), (other, read))
 
 
-def _refuse_hazard(space: LoopSpace, one: tuple[int, Region], two: tuple[int, Region]) -> None:
+def _refuse_hazard(
+    space: LaunchSpace, one: tuple[int, StridedRegion], two: tuple[int, StridedRegion]
+) -> None:
     (number, target), (other, read) = one, two
     kernel, found = space.kernel, overlap(target, read)
     if found.disjoint:
         return
     if kernel.form == "map" and not kernel.operands[other].written:
         across = {number, other}.intersection(kernel.across)
-        if found.verdict is Verdict.SAME and not across:
+        if found.verdict is OverlapVerdict.SAME and not across:
             return
         directions = order(target, [read])
-        if directions.kind is Kind.ANY and not across:
+        if directions.kind is LoopSafety.ANY and not across:
             return
-        if directions.kind is Kind.FORWARD and space.launch.upwards and not kernel.across:
+        if directions.kind is LoopSafety.FORWARD and space.launch.upwards and not kernel.across:
             return
         found = replace(found, reason=f"{found.reason}; {directions}")
     raise broken(kernel, f"operands {number} and {other} are of one buffer: {found}")

@@ -1,9 +1,9 @@
 """Unit rules: the units of work of a launch cover its loops once, in whole packets, and the memory
 of a kernel's own is as large as the renderer uses it.
 
-Takes a LoopSpace, raises VerifyError. Each form is cut as its writer in render/ cuts it: a unit is
-a part of the packet axis (maps, columns), a row, some rows side by side, blocks of a row, a tile.
-All but the last part of a row must be whole packets, so that masks are needed at ends alone.
+Takes a LaunchSpace, raises VerifyError. Each form is cut as its writer in render/ cuts it: a unit
+is a part of the packet axis (maps, columns), a row, some rows side by side, blocks of a row, a
+tile. All but the last part of a row must be whole packets, so that masks are needed at ends alone.
 
     refuse_units(loop_space(launch))
 """
@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 
 from tenfold.core.loop_ir import BLOCK, LANES, PITCH, TILE, TILE_ROW
 from tenfold.core.shape_rules import product
-from tenfold.schedule.launch_space import LoopSpace, broken
+from tenfold.schedule.launch_space import LaunchSpace, broken
 
 WORD = 8
 """Bytes that an element takes in scratch memory of rows and columns, whatever its dtype."""
 
 
-def refuse_units(space: LoopSpace) -> None:
+def refuse_units(space: LaunchSpace) -> None:
     """Refuse units, partial results or scratch memory that are not those of the loops."""
     kernel, launch = space.kernel, space.launch
     form = "tiled" if kernel.across else kernel.form
@@ -44,11 +44,11 @@ Cut = tuple[int, int, tuple[int, ...], int, int]
 """Units, bytes of scratch memory, of each table of totals, rows that are finished, parts."""
 
 
-def _rows(space: LoopSpace) -> int:
+def _rows(space: LaunchSpace) -> int:
     return product(space.lengths[:-1])
 
 
-def _parts(space: LoopSpace, length: int, multiple: int, what: str) -> int:
+def _parts(space: LaunchSpace, length: int, multiple: int, what: str) -> int:
     """How many parts of a length there are, each a multiple of packets but the last."""
     if space.part < 1 or space.part % multiple:
         rule = f"a part of {space.part} is not a whole number of {what} of {multiple}"
@@ -56,12 +56,12 @@ def _parts(space: LoopSpace, length: int, multiple: int, what: str) -> int:
     return -(-length // space.part)
 
 
-def _map(space: LoopSpace) -> Cut:
+def _map(space: LaunchSpace) -> Cut:
     parts = _parts(space, space.lengths[-1], space.kernel.lanes, "packets")
     return _rows(space) * parts, 0, (), 0, 0
 
 
-def _tiled(space: LoopSpace) -> Cut:
+def _tiled(space: LaunchSpace) -> Cut:
     """Blocks are turned whole: both axes have one at least, and tiles are made of them."""
     kernel, across = space.kernel, space.kernel.across
     sizes = [kernel.operands[number].dtype.itemsize for number in across]
@@ -80,40 +80,40 @@ def _tiled(space: LoopSpace) -> Cut:
     return product(space.lengths[:-2]) * rows * columns, scratch, (), 0, 0
 
 
-def _refuse_lanes(space: LoopSpace) -> None:
+def _refuse_lanes(space: LaunchSpace) -> None:
     if space.kernel.lanes != LANES:
         raise broken(space.kernel, f"rows are folded {LANES} lanes at a time")
 
 
-def _row(space: LoopSpace) -> Cut:
+def _row(space: LaunchSpace) -> Cut:
     _refuse_lanes(space)
     kept = WORD * len(space.kernel.kept) * (space.lengths[-1] + space.kernel.lanes)
     return _rows(space), kept, (), 0, 0
 
 
-def _split(space: LoopSpace) -> Cut:
+def _split(space: LaunchSpace) -> Cut:
     _refuse_lanes(space)
     blocks = -(-space.lengths[-1] // BLOCK)
     parts, rows = _parts(space, blocks, 1, "blocks"), _rows(space)
     return rows * parts, 0, _totals(space, rows * blocks), rows, 0
 
 
-def _search(space: LoopSpace) -> Cut:
+def _search(space: LaunchSpace) -> Cut:
     return _rows(space), 0, (), 0, 0
 
 
-def _search_parts(space: LoopSpace) -> Cut:
+def _search_parts(space: LaunchSpace) -> Cut:
     rows, parts = _rows(space), _parts(space, space.lengths[-1], space.kernel.lanes, "packets")
     return rows * parts, 0, _totals(space, rows * parts), rows, 0
 
 
-def _totals(space: LoopSpace, count: int) -> tuple[int, ...]:
+def _totals(space: LaunchSpace, count: int) -> tuple[int, ...]:
     """The bytes of a table for each part of each fold, with so many entries."""
     kernel = space.kernel
     return tuple([count * kernel.body[i].dtype.itemsize for f in kernel.folds for i in f.inputs])
 
 
-def _column(space: LoopSpace) -> Cut:
+def _column(space: LaunchSpace) -> Cut:
     """A lane's results and those of waiting blocks stand in rows of scratch memory; of n blocks at
     most one waits for each bit of n.
     """
@@ -127,7 +127,7 @@ def _column(space: LoopSpace) -> Cut:
     return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
 
 
-def _scanned(space: LoopSpace) -> int:
+def _scanned(space: LaunchSpace) -> int:
     """The bytes of blocks side by side; a packet must not reach beyond its block."""
     kernel = space.kernel
     if BLOCK % kernel.lanes:
@@ -136,19 +136,19 @@ def _scanned(space: LoopSpace) -> int:
     return _side_by_side(space) * PITCH * sizes
 
 
-def _side_by_side(space: LoopSpace) -> int:
+def _side_by_side(space: LaunchSpace) -> int:
     return 8 if space.kernel.body[space.kernel.scan.inputs[0]].dtype.itemsize == 8 else 16
 
 
-def _scan(space: LoopSpace) -> Cut:
+def _scan(space: LaunchSpace) -> Cut:
     return -(-_rows(space) // _side_by_side(space)), _scanned(space), (), 0, 0
 
 
-def _scan_blocks(space: LoopSpace) -> Cut:
+def _scan_blocks(space: LaunchSpace) -> Cut:
     return _rows(space), _scanned(space), (), 0, 0
 
 
-def _scan_parts(space: LoopSpace) -> Cut:
+def _scan_parts(space: LaunchSpace) -> Cut:
     """Totals are stored as whole packets of blocks: no part begins within one."""
     kernel, beside, rows = space.kernel, _side_by_side(space), _rows(space)
     blocks = -(-space.lengths[-1] // BLOCK)
@@ -158,14 +158,14 @@ def _scan_parts(space: LoopSpace) -> Cut:
     return rows, _scanned(space), tuple(totals), 0, rows * parts
 
 
-def _scan_columns(space: LoopSpace) -> Cut:
+def _scan_columns(space: LaunchSpace) -> Cut:
     kernel = space.kernel
     parts = _parts(space, space.lengths[-1], kernel.lanes, "packets")
     scratch = 2 * WORD * len(kernel.scan.inputs) * (space.part + kernel.lanes)
     return product(space.lengths[:-2]) * parts, scratch, (), 0, 0
 
 
-FORMS: Mapping[str, Callable[[LoopSpace], Cut]] = {
+FORMS: Mapping[str, Callable[[LaunchSpace], Cut]] = {
     "map": _map,
     "tiled": _tiled,
     "row": _row,

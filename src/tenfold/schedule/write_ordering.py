@@ -17,31 +17,31 @@ from dataclasses import replace
 from typing import NoReturn
 
 from tenfold.core.graph import Graph
-from tenfold.schedule.buffer_reuse import Step, may_begin_anew
-from tenfold.schedule.dependence import Kind
-from tenfold.schedule.fusion import Fusion, Group
+from tenfold.schedule.buffer_reuse import LivenessStep, may_begin_anew
+from tenfold.schedule.dependence import LoopSafety
+from tenfold.schedule.fusion import FusedGroup, Fusion
 from tenfold.schedule.in_place_updates import (
     APART,
     FAILS,
     LATER,
     SEEN,
-    Hazard,
+    InPlaceHazard,
     NotInPlace,
     direction,
 )
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule_ir import Item
+from tenfold.schedule.schedule_ir import ScheduleItem
 
-Unit = Group | int
+Unit = FusedGroup | int
 
 
-class Taken:
+class WriteOrder:
     """By which item each array is taken over."""
 
-    def __init__(self, graph: Graph, items: Sequence[Item], fusion: Fusion) -> None:
+    def __init__(self, graph: Graph, items: Sequence[ScheduleItem], fusion: Fusion) -> None:
         self.graph, self.items, self.fusion = graph, items, fusion
         self.by = {item.base: number for number, item in enumerate(items) if item.base >= 0}
-        self.hazards: list[Hazard] = []
+        self.hazards: list[InPlaceHazard] = []
         """What no order of the loops of a launch allows."""
         for base, whole in self.by.items():
             groups = {fusion.group_of[piece].number for piece in items[whole].inputs}
@@ -50,7 +50,7 @@ class Taken:
 
     def refuse(self, base: int, why: str) -> NoReturn:
         """Raise NotInPlace for what is taken over."""
-        raise NotInPlace(Hazard(self.items[self.by[base]].position, why))
+        raise NotInPlace(InPlaceHazard(self.items[self.by[base]].position, why))
 
     def readers(
         self, units: Iterable[Unit], inputs_of: Callable[[Unit], set[int]]
@@ -85,7 +85,7 @@ class Taken:
         assert bases, "steps need each other in a circle"
         self.refuse(bases[0], LATER)
 
-    def ordered(self, launch: Launch, group: Group, wholes: Collection[int]) -> Launch:
+    def ordered(self, launch: Launch, group: FusedGroup, wholes: Collection[int]) -> Launch:
         """Let loops go in an order in which they may write over what they read; where there is none
         that is noted as a hazard.
         """
@@ -93,20 +93,20 @@ class Taken:
             if whole not in wholes:
                 continue
             found = direction(launch, base, whole, group.space, maps=group.axis is None)
-            if found.kind is Kind.FORWARD and not launch.kernel.across:
+            if found.kind is LoopSafety.FORWARD and not launch.kernel.across:
                 launch = replace(launch, upwards=True)
-            elif found.kind is not Kind.ANY:
+            elif found.kind is not LoopSafety.ANY:
                 turns: tuple[int, ...] = ()
                 if found.safe and len(self.items[whole].inputs) == 1:
                     (piece,) = self.items[whole].inputs
                     down = {axis for axis, each in enumerate(found.directions) if each < 0}
                     turns = tuple(-1 if place in down else 1 for place in group.roots[piece])
-                self.hazards.append(Hazard(self.items[whole].position, str(found), turns))
+                self.hazards.append(InPlaceHazard(self.items[whole].position, str(found), turns))
         return launch
 
     def pairs(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[LivenessStep],
         last_uses: Sequence[Sequence[int]],
         wholes: Collection[int],
     ) -> Iterator[tuple[int, int]]:
@@ -129,7 +129,7 @@ class Taken:
 
 def outputs(unit: Unit) -> set[int]:
     """Return the items that are there once a unit has run."""
-    return set(unit.roots) if isinstance(unit, Group) else {unit}
+    return set(unit.roots) if isinstance(unit, FusedGroup) else {unit}
 
 
-__all__ = ["Taken", "Unit", "outputs"]
+__all__ = ["Unit", "WriteOrder", "outputs"]

@@ -32,7 +32,7 @@ Dtype = np.dtype[Any]
 Values = np.ndarray[Any, Any]
 
 
-class Memory:
+class WindowMemory:
     """What owns the Values of a window: the user's memory, as an ndarray that can be written to.
 
     While it is lent it cannot be resized nor closed; an ndarray alone need not see to that.
@@ -97,7 +97,7 @@ def adopt(values: Values, device: str) -> Value:
     while isinstance(root.base, np.ndarray):
         root = root.base
     owner: object = root.base
-    if isinstance(owner, _Window) and isinstance(owner.keeper, Memory):
+    if isinstance(owner, _Window) and isinstance(owner.keeper, WindowMemory):
         return copied(values, device)
     for array in (values, root):  # else a view of it could be made writeable again
         if array.flags.writeable:
@@ -133,7 +133,7 @@ def export(value: Value) -> Values:
 
 def handed_out(value: Value) -> Values:
     """Return what `export` does to somebody who may keep it: a copy of what a window can change."""
-    if not isinstance(value.owner, Memory):
+    if not isinstance(value.owner, WindowMemory):
         return export(value)
     with GATE.reading():
         _native.count("copies")
@@ -147,7 +147,7 @@ def _keeper(value: Value) -> object:
     owner = value.owner
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base
-    if isinstance(owner, Memory):
+    if isinstance(owner, WindowMemory):
         return owner  # the Value may move elsewhere
     return owner.keeper if isinstance(owner, _Window) else value  # else windows would pile up
 

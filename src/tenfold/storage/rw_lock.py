@@ -3,7 +3,7 @@
 Every computation goes through it once there is a window (`tn.wrap`); an assignment to a window
 waits until no other thread is computing, unless nobody but the window can see the old value.
 
->>> gate = Gate()
+>>> gate = RwLock()
 >>> with gate.reading():
 ...     gate.is_inside()
 True
@@ -22,7 +22,7 @@ PATIENCE = 0.001
 """Seconds after which a writer looks again whether anybody still sees the old value."""
 
 
-class Gate:
+class RwLock:
     """Counts who is inside. A thread that is inside may go in again, whoever waits."""
 
     def __init__(self) -> None:
@@ -43,9 +43,9 @@ class Gate:
         """Whether this thread is reading."""
         return threading.get_ident() in self._inside
 
-    def reading(self) -> Reading:
+    def reading(self) -> ReadLock:
         """Go in to read; waits for a writer that is inside, or at the gate before this thread."""
-        return Reading(self)
+        return ReadLock(self)
 
     @contextmanager
     def writing(self, is_alone: Callable[[], bool]) -> Iterator[None]:
@@ -83,12 +83,12 @@ class Gate:
             self._changed.notify_all()
 
 
-class Reading:
+class ReadLock:
     """One reader inside; out again at the end of its block, whatever interrupts it."""
 
     __slots__ = ("_gate", "_thread")
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: RwLock) -> None:
         self._gate, self._thread = gate, 0
 
     def __enter__(self) -> None:
@@ -108,5 +108,5 @@ class Reading:
             self._gate._exit(self._thread)
 
 
-GATE = Gate()
+GATE = RwLock()
 os.register_at_fork(after_in_child=GATE.free)

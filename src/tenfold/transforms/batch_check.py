@@ -26,8 +26,8 @@ from tenfold.errors import RunError
 from tenfold.rewrite.inline import is_call
 from tenfold.settings import within
 from tenfold.storage import dense
-from tenfold.transforms.batch_compiler import Exact
-from tenfold.transforms.batch_interpreter import Entry, batched_unasked
+from tenfold.transforms.batch_compiler import ExactNumber
+from tenfold.transforms.batch_interpreter import BatchedNode, batched_unasked
 from tenfold.transforms.tracer import substituted
 
 ALONE = {"verify": False, "batch": False, "reassociate": False}
@@ -36,7 +36,7 @@ SLACK = 4
 """Roundings of a complex product to one of a real one, at the most."""
 
 
-class Written(NamedTuple):
+class CheckedOperation(NamedTuple):
     """An operation for one member and for all; where both are compared."""
 
     one: Graph
@@ -75,7 +75,7 @@ def _compared(
     """Compute all members together, and each alone until one differs."""
     types = tuple([x.type if isinstance(x, Value) else None for x, _ in columns])
     flags = tuple([stacked for _, stacked in columns])
-    scalars = tuple([None if isinstance(x, Value) else Exact(x) for x, _ in columns])
+    scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in columns])
     written = _written(op, params, types, flags, scalars, every)
     found = _rows(written, columns, len(nodes))
     for number, node in enumerate(nodes):
@@ -92,17 +92,17 @@ def _written(
     flags: tuple[bool, ...],
     scalars: tuple[Any, ...],
     every: bool,
-) -> Written:
+) -> CheckedOperation:
     """Write an operation for one member and for all."""
     ones: list[Any] = []
-    stand_ins: dict[Node, Entry] = {}
+    stand_ins: dict[Node, BatchedNode] = {}
     for type_, stacked, scalar in zip(types, flags, scalars, strict=True):
         if type_ is None:
             ones.append(scalar.value)
             continue
         shape = type_.shape[1:] if stacked else type_.shape
         ones.append(_native.placeholder(Type(shape, type_.dtype, type_.device)))
-        stand_ins[_native.node_of(ones[-1])] = Entry(_native.placeholder(type_), stacked)
+        stand_ins[_native.node_of(ones[-1])] = BatchedNode(_native.placeholder(type_), stacked)
     made = op.body(ones) if op.body else _native.apply(op.id, tuple(ones), params)
     results = made if isinstance(made, tuple) else (made,)
     graph = Graph.of(_flat([_native.node_of(result) for result in results]))
@@ -112,7 +112,7 @@ def _written(
     outputs = [_native.node_of(entry.value) for entry in entries]
     inputs = tuple([_native.node_of(entry.value) for entry in stand_ins.values()])
     rows = tuple([entry.batched for entry in entries])
-    return Written(one, tuple(stand_ins), Graph.of(outputs), inputs, rows, len(results))
+    return CheckedOperation(one, tuple(stand_ins), Graph.of(outputs), inputs, rows, len(results))
 
 
 def _flat(nodes: Sequence[Node]) -> list[Node]:
@@ -141,7 +141,9 @@ def _is_compared(node: Node, every: bool) -> bool:
     return isinstance(op, Op) and len(node.types) == 1 and (every or op.multiply_adds is not None)
 
 
-def _rows(written: Written, columns: Sequence[tuple[Any, bool]], members: int) -> list[np.ndarray]:
+def _rows(
+    written: CheckedOperation, columns: Sequence[tuple[Any, bool]], members: int
+) -> list[np.ndarray]:
     """Compute all members together."""
     values = [_native.value_array(x) for x, _ in columns if isinstance(x, Value)]
     given = dict(zip(written.inputs, map(_native.node_of, values), strict=True))
@@ -178,7 +180,7 @@ def _leaves(columns: Sequence[tuple[Any, bool]], node: Node, number: int) -> lis
 
 
 def _difference(
-    written: Written, leaves: Sequence[Any], found: Sequence[np.ndarray], number: int
+    written: CheckedOperation, leaves: Sequence[Any], found: Sequence[np.ndarray], number: int
 ) -> tuple[Node | None, tuple[int, ...], Any, Any] | None:
     """Compute a member by itself; return where it differs: the operation that is to blame, if it is
     known, the index, and the values in the group and alone.

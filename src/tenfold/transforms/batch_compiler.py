@@ -17,14 +17,14 @@ import numpy as np
 
 from tenfold import _native, pipeline, settings
 from tenfold._native import Node, Type, Value
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op, Params
 from tenfold.errors import UnsupportedError
 from tenfold.inspect import batch_split_reasons
 from tenfold.runtime import timeline
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import Entry, batched_unasked
+from tenfold.transforms.batch_interpreter import BatchedNode, batched_unasked
 from tenfold.transforms.tracer import substituted
 
 MOST = 4096
@@ -33,11 +33,11 @@ NEAR = 64
 """Earlier batches of an operation that a later one is compared with, to say why it is apart."""
 OFTEN = 3
 """Groups of one form that are computed without a plan."""
-_seen: Recent[tuple[Any, ...], int] = Recent(MOST, "forms of groups")
-_expressions: Recent[tuple[Any, ...], Any] = Recent(MOST, "expressions of groups")
+_seen: LruCache[tuple[Any, ...], int] = LruCache(MOST, "forms of groups")
+_expressions: LruCache[tuple[Any, ...], Any] = LruCache(MOST, "expressions of groups")
 # Keys have the numbers of operations: what is kept must not keep the op of a call that is gone.
 Columns = Sequence[tuple[Any, bool]]
-Earlier = dict[Any, dict[int, batch_split_reasons.Batch]]
+Earlier = dict[Any, dict[int, batch_split_reasons.BatchFeatures]]
 """Of an evaluation: by operation or function its batches, by the number of the group."""
 Kept = tuple[tuple[Node, ...], tuple[Node, ...], tuple[bool, ...], tuple[int, ...], bool]
 """The nodes of an expression's results, its placeholders, which results have a row for each member,
@@ -45,7 +45,7 @@ and what it is planned by: numbers of options, and whether there are rules.
 """
 
 
-class Exact:
+class ExactNumber:
     """A number, equal to those of its type and bits alone."""
 
     __slots__ = ("key", "value")
@@ -54,7 +54,7 @@ class Exact:
         self.value, self.key = value, (type(value), repr(value))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Exact) and self.key == other.key
+        return isinstance(other, ExactNumber) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -103,7 +103,7 @@ def _apart(
         )
         common = known and not stacked and x.type.size >= batch_split_reasons.SHARED
         shared.append(x.address if common else None)
-    batch = batch_split_reasons.Batch(op, params, tuple(types), tuple(shared))
+    batch = batch_split_reasons.BatchFeatures(op, params, tuple(types), tuple(shared))
     why = batch_split_reasons.nearest([*batches.values()][-NEAR:], batch)
     batches[number] = batch
     return why
@@ -113,7 +113,7 @@ def _computed(
     op: Op[...], params: Params, columns: Columns, rows: int, wanted: bool
 ) -> tuple[list[Value], Kept | None] | None:
     flags = tuple([stacked for _, stacked in columns])
-    scalars = tuple([None if isinstance(x, Value) else Exact(x) for x, _ in columns])
+    scalars = tuple([None if isinstance(x, Value) else ExactNumber(x) for x, _ in columns])
     given = tuple([x.type if isinstance(x, Value) else None for x, _ in columns])
     try:
         made = expression(op, params, given, flags, scalars)
@@ -176,7 +176,7 @@ class _Number:
             forget(self.op)
 
 
-_later: Recent[int, _Number] = Recent(256, "operations to be forgotten")
+_later: LruCache[int, _Number] = LruCache(256, "operations to be forgotten")
 
 
 def forget_later(op: int) -> None:
@@ -214,7 +214,7 @@ def _written(
     scalars: tuple[Any, ...],
 ) -> Expression | None:
     ones: list[Any] = []
-    stand_ins: dict[Node, Entry] = {}
+    stand_ins: dict[Node, BatchedNode] = {}
     inputs: list[Node] = []
     for type_, stacked, scalar in zip(given, flags, scalars, strict=True):
         if type_ is None:
@@ -225,7 +225,7 @@ def _written(
         all_ = _native.placeholder(type_)
         ones.append(one)
         inputs.append(_native.node_of(all_))
-        stand_ins[_native.node_of(one)] = Entry(all_, stacked)
+        stand_ins[_native.node_of(one)] = BatchedNode(all_, stacked)
     try:
         made = op.body(ones) if op.body else _native.apply(op.id, tuple(ones), params)
         results = made if isinstance(made, tuple) else (made,)

@@ -11,7 +11,7 @@ A batch rule follows from what an op declares: its `shapes`, axes that it folds 
 >>> from tenfold import _native
 >>> x = _native.placeholder(_native.Type((2,), tn.float64, "cpu"))
 >>> result = _native.node_of(tn.sum(x * 10))
->>> rows = Entry(tn.asarray([[1.0, 2.0], [3.0, 4.0]]), batched=True)
+>>> rows = BatchedNode(tn.asarray([[1.0, 2.0], [3.0, 4.0]]), batched=True)
 >>> (sums,) = batched([result], {_native.node_of(x): rows})
 >>> sums.value.tolist(), sums.batched
 ([30.0, 70.0], True)
@@ -40,7 +40,7 @@ UNASKED: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
 """Whether members are put together that nobody has mapped: what one does not need is not made."""
 
 
-class Entry(NamedTuple):
+class BatchedNode(NamedTuple):
     """What stands for a node: with the batch axis in front, or one value that all members share."""
 
     value: Any
@@ -48,17 +48,17 @@ class Entry(NamedTuple):
     batched: bool
 
 
-def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[Entry]:
+def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, BatchedNode]) -> list[BatchedNode]:
     """Return for each output what it is for all members; its value is an Array.
 
     Raises ShapeError when the stand-ins have no common length.
     """
     length = _common_length(stand_ins.values())
     graph = Graph.of(outputs)
-    made: list[Entry | None] = []  # None for what reads no stand-in: the node itself will do
+    made: list[BatchedNode | None] = []  # None for what reads no stand-in: the node itself will do
 
-    def entry(at: int) -> Entry:
-        return made[at] or Entry(_value(graph.nodes[at]), batched=False)
+    def entry(at: int) -> BatchedNode:
+        return made[at] or BatchedNode(_value(graph.nodes[at]), batched=False)
 
     for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
         if node in stand_ins:
@@ -70,7 +70,9 @@ def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[En
     return [entry(at) for at in graph.outputs]
 
 
-def batched_unasked(outputs: Sequence[Node], stand_ins: Mapping[Node, Entry]) -> list[Entry]:
+def batched_unasked(
+    outputs: Sequence[Node], stand_ins: Mapping[Node, BatchedNode]
+) -> list[BatchedNode]:
     """As `batched`, for members that nobody has mapped.
 
     Raises UnsupportedError where one would be computed what it has not chosen.
@@ -94,23 +96,23 @@ def _value(node: Node) -> Any:
     return node.scalar if node.is_scalar else _native.array_of(node)
 
 
-def _made(node: Node, given: Sequence[Entry], length: int) -> Entry:
+def _made(node: Node, given: Sequence[BatchedNode], length: int) -> BatchedNode:
     """Make the node of an op on what stands for its inputs."""
     if node.op is None:  # a part of several results
         (whole,) = given
-        return Entry(whole.value[node.params[0]], whole.batched)
+        return BatchedNode(whole.value[node.params[0]], whole.batched)
     flags = tuple([entry.batched for entry in given])
     members = Members(node.op, length, tuple([entry.value for entry in given]), flags)
     token = ORIGIN.set(node.origin or ORIGIN.get())
     try:
         if not any(flags):
-            return Entry(members.call(members.operands, node.params), batched=False)
+            return BatchedNode(members.call(members.operands, node.params), batched=False)
         result = _of_call(members, node) if node.op.body else _by_facts(members, node)
         if result is NotImplemented:
             result = _one_by_one(members, node)
         elif node.op.opaque:
             _check_result(result, node, length)
-        return Entry(result, batched=True)
+        return BatchedNode(result, batched=True)
     finally:
         ORIGIN.reset(token)
 
@@ -121,13 +123,13 @@ def _of_call(members: Members, node: Node) -> Any:
     for operand, shared, type_ in zip(members.operands, members.batched, node.inputs, strict=True):
         one = _native.placeholder(type_.type)
         ones.append(one)
-        stand_ins[_native.node_of(one)] = Entry(operand, shared)
+        stand_ins[_native.node_of(one)] = BatchedNode(operand, shared)
     made = [_native.node_of(result) for result in node.op.body(ones)]
     rows = tuple([in_front(entry, members.length) for entry in batched(made, stand_ins)])
     return rows if len(rows) > 1 else rows[0]
 
 
-def in_front(entry: Entry, length: int) -> Array:
+def in_front(entry: BatchedNode, length: int) -> Array:
     """Return what stands for a node with the batch axis, whether it differs or not."""
     shape = (length, *entry.value.shape)
     made: Array = entry.value if entry.batched else broadcast_to(entry.value, shape)
@@ -201,4 +203,4 @@ def _of_member(members: Members, at: int, number: int) -> Any:
     return viewed(x, (number, *whole_axes(x.shape)[1:]))
 
 
-__all__ = ["UNASKED", "Entry", "batched", "batched_unasked", "in_front"]
+__all__ = ["UNASKED", "BatchedNode", "batched", "batched_unasked", "in_front"]

@@ -16,8 +16,8 @@ import numpy as np
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Type
 from tenfold.core.graph import Graph
-from tenfold.core.op import Call, Inferred, Kind, Op
-from tenfold.runtime.reference import Failure
+from tenfold.core.op import BoundCall, Inferred, Kind, Op
+from tenfold.runtime.reference import ReferenceFailure
 from tenfold.storage import dense
 from tenfold.transforms.tracer import substituted
 
@@ -61,17 +61,17 @@ def call_op(
         made = [_native.node_of(array) for array in body(given)]
         failure = pipeline.compute([node for node in made if node.pending])
         if failure is not None:
-            raise Failure(failure) if lines else failure
+            raise ReferenceFailure(failure) if lines else failure
         return tuple([dense.export(value) for node in made if (value := node.value())])
 
-    def bind(*given: Array) -> Call:
-        return Call(given, (device,))
+    def bind(*given: Array) -> BoundCall:
+        return BoundCall(given, (device,))
 
     return Op(
         name=name,
         page=page,
         function=_called,  # not the user's: an op is for ever
-        kind=Kind.COMPLEX,
+        kind=Kind.CONTRACTION,
         rule=rule,
         bind=bind,
         reference=reference,

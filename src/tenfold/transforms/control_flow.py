@@ -30,7 +30,7 @@ from tenfold.transforms.loop_carry import (
     checked_length,
     shown,
 )
-from tenfold.transforms.trace_cache import Found, name_of, trace
+from tenfold.transforms.trace_cache import CachedTrace, name_of, trace
 
 Function = Callable[..., Any]
 
@@ -183,7 +183,7 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     return structure.unflatten(_applied(COND, inputs, params))
 
 
-def _captured(found: Found) -> list[Array]:
+def _captured(found: CachedTrace) -> list[Array]:
     """Return what a function reads beside its arguments, as it is now."""
     return [
         _native.array_of(each.node) if each.source is None else each.source

@@ -1,9 +1,9 @@
 """Loops and branches as operations: what they compute, and what they are for many members.
 
 Takes the operands of `tn.scan`, `tn.while_loop` and `tn.cond` (`transforms/control_flow.py`) with
-the Expressions of their functions as parameters, hands on their results. A step is a call of its
+the Subgraphs of their functions as parameters, hands on their results. A step is a call of its
 Expression: planned once, replayed by native code (`native/python/scan_loop.cpp`) as often as
-there are steps. The batch rules write the Expression for all members.
+there are steps. The batch rules write the Subgraph for all members.
 
 Operands are in this order: of a scan the carry, then what it has a row of for each step; of a
 while_loop whether there is a first step, then the carry; of a cond what it chooses by, then the
@@ -20,7 +20,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Type, Value
 from tenfold.caches import remembered
-from tenfold.core.op import Call, Inferred, Kind, Op
+from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.dtypes import BOOL
 from tenfold.errors import UnsupportedError
 from tenfold.ops.batch_rules import Members
@@ -28,15 +28,15 @@ from tenfold.ops.reduce import any as any_
 from tenfold.ops.reshaping import reshape
 from tenfold.ops.selection import where
 from tenfold.storage import dense
-from tenfold.transforms.batch_interpreter import UNASKED, Entry, batched, in_front
-from tenfold.transforms.subgraph import Expression, expression
+from tenfold.transforms.batch_interpreter import UNASKED, BatchedNode, batched, in_front
+from tenfold.transforms.subgraph import Subgraph, expression
 
 Compute = Callable[..., Sequence[Value]]
 
 
 def _scan(
     given: Sequence[Value],
-    step: Expression,
+    step: Subgraph,
     carries: int,
     reads: int,
     length: int,
@@ -53,7 +53,7 @@ def _scan(
     return [*carried, *written]
 
 
-def _while(given: Sequence[Value], step: Expression, carries: int, _: str) -> list[Value]:
+def _while(given: Sequence[Value], step: Subgraph, carries: int, _: str) -> list[Value]:
     first, *others = given
     carried = others[:carries]
     if _is_true(first):
@@ -62,7 +62,7 @@ def _while(given: Sequence[Value], step: Expression, carries: int, _: str) -> li
 
 
 def _cond(
-    given: Sequence[Value], yes: Expression, no: Expression, count: int, of_yes: int, _: str
+    given: Sequence[Value], yes: Subgraph, no: Subgraph, count: int, of_yes: int, _: str
 ) -> list[Value]:
     chosen, *others = given
     takes = _is_true(chosen)
@@ -105,20 +105,20 @@ def _scan_rule(types: tuple[Type, ...], *params: Any) -> Inferred:
     return Inferred((*carried, *ys), tuple([type_.dtype for type_ in types]))
 
 
-def _while_rule(types: tuple[Type, ...], step: Expression, carries: int, _: str) -> Inferred:
+def _while_rule(types: tuple[Type, ...], step: Subgraph, carries: int, _: str) -> Inferred:
     made = tuple([(type_.shape, type_.dtype) for type_ in step.types[:carries]])
     return Inferred(made, tuple([type_.dtype for type_ in types]))
 
 
-def _cond_rule(types: tuple[Type, ...], yes: Expression, *_: Any) -> Inferred:
+def _cond_rule(types: tuple[Type, ...], yes: Subgraph, *_: Any) -> Inferred:
     made = tuple([(type_.shape, type_.dtype) for type_ in yes.types])
     return Inferred(made, tuple([type_.dtype for type_ in types]))
 
 
-class Lifted:
-    """An Expression for all members: its results, and the placeholders that it is made of."""
+class BatchedSubgraph:
+    """An Subgraph for all members: its results, and the placeholders that it is made of."""
 
-    def __init__(self, one: Expression, flags: Sequence[bool], length: int) -> None:
+    def __init__(self, one: Subgraph, flags: Sequence[bool], length: int) -> None:
         self.one, self.length = one, length
         self.inputs = []
         stand_ins = {}
@@ -126,7 +126,7 @@ class Lifted:
             own, type_ = _native.array_of(node), node.type
             if batch:
                 own = _native.placeholder(Type((length, *type_.shape), type_.dtype, type_.device))
-                stand_ins[node] = Entry(own, batched=True)
+                stand_ins[node] = BatchedNode(own, batched=True)
             self.inputs.append(own)
         self.results = batched(one.outputs, stand_ins)
 
@@ -134,7 +134,7 @@ class Lifted:
         """Which of its results differ from member to member."""
         return [entry.batched for entry in self.results]
 
-    def expression(self, flags: Sequence[bool]) -> Expression:
+    def expression(self, flags: Sequence[bool]) -> Subgraph:
         """Return it; of these results there is one for each member."""
         outputs = [
             in_front(entry, self.length) if batch else entry.value
@@ -143,15 +143,15 @@ class Lifted:
         return written(self.one.name, outputs, self.inputs)
 
 
-def written(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Expression:
-    """Return the Expression of arrays that were made of placeholders."""
+def written(name: str, outputs: Sequence[Array], inputs: Sequence[Array]) -> Subgraph:
+    """Return the Subgraph of arrays that were made of placeholders."""
     return expression(name, [*map(_native.node_of, outputs)], [*map(_native.node_of, inputs)])
 
 
-def _settled(step: Expression, flags: list[bool], carries: int, length: int) -> Lifted:
+def _settled(step: Subgraph, flags: list[bool], carries: int, length: int) -> BatchedSubgraph:
     """Lift a step: what differs from member to member after one differs before the next."""
     while True:
-        made = Lifted(step, flags, length)
+        made = BatchedSubgraph(step, flags, length)
         wider = [was or now for was, now in zip(flags[:carries], made.flags(), strict=False)]
         if wider == flags[:carries]:
             return made
@@ -172,7 +172,7 @@ def _called(members: Members, operands: Sequence[Any], params: tuple[Any, ...]) 
 def _all_in_front(members: Members, results: Sequence[Array], flags: Sequence[bool]) -> Any:
     """Return the results of all members, as a batch rule hands them on."""
     pairs = zip(results, flags, strict=True)
-    made = [in_front(Entry(x, batch), members.length) for x, batch in pairs]
+    made = [in_front(BatchedNode(x, batch), members.length) for x, batch in pairs]
     return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -193,7 +193,7 @@ def _scan_members(members: Members, *params: Any) -> Any:
     return _all_in_front(members, results, made)
 
 
-def _while_members(members: Members, step: Expression, carries: int, device: str) -> Any:
+def _while_members(members: Members, step: Subgraph, carries: int, device: str) -> Any:
     (first, *flags), length = members.batched, members.length
     lifted = _settled(step, flags, carries, length)
     if not first and not lifted.flags()[carries]:
@@ -202,7 +202,7 @@ def _while_members(members: Members, step: Expression, carries: int, device: str
         results = _called(members, operands, (made, carries, device))
         return _all_in_front(members, results, flags[:carries])
     flags[:carries] = [True] * carries
-    lifted = Lifted(step, flags, length)
+    lifted = BatchedSubgraph(step, flags, length)
     runs = _native.placeholder(Type((length,), BOOL, device))
     *after, more = [in_front(entry, length) for entry in lifted.results]
     kept = [_chosen(runs, x, was) for x, was in zip(after, lifted.inputs, strict=False)]
@@ -225,7 +225,7 @@ def _cond_members(members: Members, *params: Any) -> Any:
     length, own = members.length, count + of_yes
     places = [*range(own)], [*range(count), *range(own, len(flags))]
     lifted = [
-        Lifted(branch, [flags[at] for at in of_branch], length)
+        BatchedSubgraph(branch, [flags[at] for at in of_branch], length)
         for branch, of_branch in zip((yes, no), places, strict=True)
     ]
     if not chosen:
@@ -246,7 +246,7 @@ def _cond_members(members: Members, *params: Any) -> Any:
 
 
 @remembered("bodies of loops with their conditions", 256)
-def followed(body: Expression, test: Expression, count: int) -> Expression:
+def followed(body: Subgraph, test: Subgraph, count: int) -> Subgraph:
     """Return a body that says whether there is a next step: a condition on what it makes.
 
     Both take `count` arrays, then what they have captured.
@@ -257,24 +257,24 @@ def followed(body: Expression, test: Expression, count: int) -> Expression:
     return written(body.name, [*made, *test.apply([*made, *own])], [*given, *own])
 
 
-def _lines(head: str, of: Expression) -> list[str]:
+def _lines(head: str, of: Subgraph) -> list[str]:
     return [head, *(f"  {line}" for line in str(of.graph).splitlines())]
 
 
-def _told_of_scan(step: Expression, _carries: int, _reads: int, length: int, *_: Any) -> list[str]:
+def _told_of_scan(step: Subgraph, _carries: int, _reads: int, length: int, *_: Any) -> list[str]:
     return _lines(f"{length:,} steps, each of them:", step)
 
 
-def _told_of_while(step: Expression, carries: int, _: str) -> list[str]:
+def _told_of_while(step: Subgraph, carries: int, _: str) -> list[str]:
     return _lines(f"steps until %{step.graph.outputs[carries]} is false:", step)
 
 
-def _told_of_cond(yes: Expression, no: Expression, *_: Any) -> list[str]:
+def _told_of_cond(yes: Subgraph, no: Subgraph, *_: Any) -> list[str]:
     return [*_lines(f"where it is true, {yes.name}:", yes), *_lines(f"else, {no.name}:", no)]
 
 
-def _bind(*inputs: Array, params: tuple[Any, ...]) -> Call:
-    return Call(inputs, params)
+def _bind(*inputs: Array, params: tuple[Any, ...]) -> BoundCall:
+    return BoundCall(inputs, params)
 
 
 def _named(name: str, **facts: Any) -> Op[...]:
@@ -282,7 +282,7 @@ def _named(name: str, **facts: Any) -> Op[...]:
         name=name,
         page="control",
         function=_bind,
-        kind=Kind.COMPLEX,
+        kind=Kind.CONTRACTION,
         bind=_bind,
         can_fail=True,
         public=False,

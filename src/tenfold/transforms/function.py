@@ -25,10 +25,10 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Node
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
-from tenfold.core.pytree import Structure, flatten
+from tenfold.core.pytree import TreeDef, flatten
 from tenfold.core.trace_state import TRACE
 from tenfold.errors import RunError, message
 from tenfold.interop.asarray import asarray
@@ -37,7 +37,7 @@ from tenfold.transforms import batch_compiler
 from tenfold.transforms.call_op import call_op
 from tenfold.transforms.pushed_functions import computed
 from tenfold.transforms.py_callback import checked_function
-from tenfold.transforms.tracer import Traced, Waits, traced
+from tenfold.transforms.tracer import NeedsValues, TracedFunction, traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,10 +81,10 @@ def exact(value: Any) -> Any:
     return repr(value) if isinstance(value, (float, complex)) else value
 
 
-class Call:
+class TraceCall:
     """A trace as calls replay it."""
 
-    def __init__(self, function: Callable[..., Any], made: Traced, family: object) -> None:
+    def __init__(self, function: Callable[..., Any], made: TracedFunction, family: object) -> None:
         self.traced = made
         name, page = getattr(function, "__name__", "function"), getattr(function, "__module__", "")
         graph = Graph.of(made.outputs)
@@ -118,7 +118,7 @@ class Function:
         self.function, self.name = given, given.__name__
         self.signature = inspect.signature(given)
         self._family = object()  # of the ops of all traces
-        self._calls: Recent[Hashable, Any] = Recent(MOST)
+        self._calls: LruCache[Hashable, Any] = LruCache(MOST)
         self._tracing: set[tuple[int, Hashable]] = set()  # by thread: others may trace it too
         self.caller = _native.caller(self)
         functools.update_wrapper(self.caller, given)
@@ -141,30 +141,30 @@ class Function:
         if call is not None:
             self._remember(call, args, kwargs)
 
-    def _found(self, leaves: list[Any], structure: Structure) -> tuple[Call | None, list[Node]]:
+    def _found(self, leaves: list[Any], structure: TreeDef) -> tuple[TraceCall | None, list[Node]]:
         """Return the trace for some arguments, and what it captures now; None where there is none,
         as the function waits.
         """
         key = self._key(leaves, structure)
         found = self._calls.get(key)
-        call = found if isinstance(found, Call) else None
+        call = found if isinstance(found, TraceCall) else None
         captured = call.traced.present() if call else None
         if captured is None:
             call = self._traced(key, leaves, structure, found)
             captured = [each.node for each in call.traced.captured] if call else []
         return call, captured
 
-    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Structure]:
+    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], TreeDef]:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return flatten((bound.args, bound.kwargs))
 
-    def _remember(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _remember(self, call: TraceCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code make the nodes of calls like this one."""
         numbers = count()
         own = {name: numbered(value, numbers) for name, value in [("", args), *kwargs.items()]}
         leaves, _ = self._flat(own.pop(""), own)
-        order = [leaf.number for leaf in leaves if isinstance(leaf, Place)]
+        order = [leaf.number for leaf in leaves if isinstance(leaf, ArrayPlaceholder)]
         made = call.traced
         arrays = len(made.inputs) - len(made.captured)
         if len(order) != arrays or not made.structure.leaves:  # a default is an array
@@ -195,7 +195,7 @@ class Function:
             raise TypeError(message(self.name, rule, remedy=remedy)) from None
         return leaf
 
-    def _key(self, leaves: list[Any], structure: Structure) -> Hashable:
+    def _key(self, leaves: list[Any], structure: TreeDef) -> Hashable:
         known = [
             _native.node_of(leaf).type if isinstance(leaf, Array) else (type(leaf), exact(leaf))
             for leaf in leaves
@@ -203,10 +203,10 @@ class Function:
         return structure, tuple(known), get("strict_dtypes"), get("device")
 
     def _traced(
-        self, key: Hashable, leaves: list[Any], structure: Structure, before: Any
-    ) -> Call | None:
+        self, key: Hashable, leaves: list[Any], structure: TreeDef, before: Any
+    ) -> TraceCall | None:
         """Trace the function for a signature; None where it is to run as it is written."""
-        if before is Waits:
+        if before is NeedsValues:
             return None
         own = get_ident(), key
         if own in self._tracing:
@@ -225,17 +225,17 @@ class Function:
         try:
             made = traced(self.function, leaves, structure)
             if max((node.assignments for node in made.outputs), default=0) > MOST_ASSIGNED:
-                raise Waits(assigned=False)
-            call = Call(self.function, made, self._family)
-        except Waits:
-            self._calls[key] = Waits
+                raise NeedsValues(assigned=False)
+            call = TraceCall(self.function, made, self._family)
+        except NeedsValues:
+            self._calls[key] = NeedsValues
             return None
         finally:
             self._tracing.remove(own)
         self._calls[key] = call
         return call
 
-    def _as_written(self, leaves: list[Any], structure: Structure) -> Any:
+    def _as_written(self, leaves: list[Any], structure: TreeDef) -> Any:
         """Run the function on arrays of its own, which it may assign to."""
         own = [
             _native.array_of(_native.node_of(leaf)) if isinstance(leaf, Array) else leaf
@@ -245,13 +245,13 @@ class Function:
         return self.function(*args, **kwargs)
 
 
-def _replayed(op: Op[...], form: Structure, *arrays: Array) -> Any:
+def _replayed(op: Op[...], form: TreeDef, *arrays: Array) -> Any:
     """Compute a call of its arguments and what it captures."""
     made = _native.apply(op.id, arrays, op.bind(*arrays).params)
     return computed(form.unflatten((made,) if form.leaves == 1 else made))
 
 
-class Place:
+class ArrayPlaceholder:
     """What stands for an array: which one it is, in the order in which native code meets them."""
 
     def __init__(self, number: int) -> None:
@@ -259,9 +259,9 @@ class Place:
 
 
 def numbered(value: Any, numbers: Iterator[int]) -> Any:
-    """Return a tree of arguments with a Place for each array."""
+    """Return a tree of arguments with a ArrayPlaceholder for each array."""
     if isinstance(value, Array):
-        return Place(next(numbers))
+        return ArrayPlaceholder(next(numbers))
     if type(value) in (tuple, list):
         return type(value)([numbered(part, numbers) for part in value])
     if type(value) is dict:
@@ -284,7 +284,7 @@ def fields_of(type_: type) -> tuple[str, ...] | None:
     return tuple([item.name for item in fields(type_)]) if is_dataclass(type_) else None
 
 
-def form_of(structure: Structure) -> Any:
+def form_of(structure: TreeDef) -> Any:
     """Return a structure as native code reads it: None for a leaf, else (type, keys, children)."""
     if structure.type is None:
         return None

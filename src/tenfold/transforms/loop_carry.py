@@ -20,17 +20,17 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node, Type
 from tenfold.core.graph import type_text
-from tenfold.core.pytree import Structure, flatten
+from tenfold.core.pytree import TreeDef, flatten
 from tenfold.dtypes import BOOL
 from tenfold.errors import DTypeError, ShapeError, message
 from tenfold.interop.asarray import asarray
 from tenfold.transforms.trace_cache import name_of
-from tenfold.transforms.tracer import Traced
+from tenfold.transforms.tracer import TracedFunction
 
 Function = Callable[..., Any]
 
 
-def arrays(operation: str, what: str, value: Any) -> tuple[list[Array], Structure]:
+def arrays(operation: str, what: str, value: Any) -> tuple[list[Array], TreeDef]:
     """Return the leaves of a tree as arrays, and its structure."""
     leaves, structure = flatten(value)
     found = []
@@ -53,12 +53,12 @@ def checked_function(operation: str, function: Any) -> Function:
     return made
 
 
-def shown(structure: Structure) -> str:
+def shown(structure: TreeDef) -> str:
     """Return the form of a tree, as messages say it."""
     return "an array" if structure.type is None else str(structure)
 
 
-def checked_length(rows: Sequence[Array], structure: Structure, length: Any) -> int:
+def checked_length(rows: Sequence[Array], structure: TreeDef, length: Any) -> int:
     """Return how many steps a scan has: as many as xs have rows, which `length` may say too."""
     name = "tn.scan"
     found: dict[int, str] = {}
@@ -86,7 +86,7 @@ def checked_length(rows: Sequence[Array], structure: Structure, length: Any) -> 
 
 
 def check_carry(
-    operation: str, function: Function, init: Any, made: Sequence[Node], structure: Structure
+    operation: str, function: Function, init: Any, made: Sequence[Node], structure: TreeDef
 ) -> None:
     """Raise an error where a function returns another carry than it was given."""
     leaves, form = flatten(init)
@@ -117,7 +117,7 @@ def type_of(leaf: Any) -> Type:
     return _native.node_of(leaf if isinstance(leaf, Array) else asarray(leaf)).type
 
 
-def check_truth(operation: str, what: str, structure: Structure, types: Sequence[Type]) -> None:
+def check_truth(operation: str, what: str, structure: TreeDef, types: Sequence[Type]) -> None:
     """Raise an error for what is no 0-d bool."""
     if structure.type is not None:
         rule = f"{what} is {shown(structure)}, no 0-d array of bool"
@@ -131,7 +131,7 @@ def check_truth(operation: str, what: str, structure: Structure, types: Sequence
         raise DTypeError(operation, rule, remedy="compare it, as in x != 0")
 
 
-def check_alike(yes: Function, of_yes: Traced, no: Function, of_no: Traced) -> None:
+def check_alike(yes: Function, of_yes: TracedFunction, no: Function, of_no: TracedFunction) -> None:
     """Raise an error where two branches do not return the same structure and Types."""
     one, other = f"true_function ({name_of(yes)})", f"false_function ({name_of(no)})"
     if of_yes.structure != of_no.structure:

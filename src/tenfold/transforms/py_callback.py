@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tenfold._native import Array, Type
-from tenfold.core.op import Call, Inferred, Kind, Op
+from tenfold.core.op import BoundCall, Inferred, Kind, Op
 from tenfold.core.op_decorators import array, binder
 from tenfold.core.shape_rules import Shape, checked_shape
 from tenfold.dtypes import canonical
@@ -103,11 +103,11 @@ def opaque_op(
         given = dict(zip(names, values, strict=True))
         return imported(compute(*(operand(x, device) for x in inputs), **given))
 
-    def bind(*args: Any, **kwargs: Any) -> Call:
+    def bind(*args: Any, **kwargs: Any) -> BoundCall:
         bound = bound_arguments(args, kwargs)
         inputs = tuple(array(value) for value in bound.args)
         values = tuple(_parameter(name, bound.kwargs[name]) for name in names)
-        return Call(inputs, (values, inputs[0].device if inputs else checked_device(None)))
+        return BoundCall(inputs, (values, inputs[0].device if inputs else checked_device(None)))
 
     def of_members(members: Members, values: tuple[Any, ...], _: str) -> Any:
         if batch is None:
@@ -119,7 +119,7 @@ def opaque_op(
         Op(
             function=function,
             page=function.__module__ or "",
-            kind=Kind.COMPLEX,
+            kind=Kind.CONTRACTION,
             rule=rule,
             bind=bind,
             reference=reference,

@@ -1,6 +1,6 @@
 """Expressions: what a loop computes at each step, and what a branch is, as one operation.
 
-Takes nodes that were written on placeholders, hands on an Expression, which can be a parameter of
+Takes nodes that were written on placeholders, hands on an Subgraph, which can be a parameter of
 an operation. Those of the same operations, written in the same lines, are one object, so that what
 is planned for one serves all that are traced anew.
 
@@ -24,17 +24,17 @@ from weakref import WeakValueDictionary
 
 from tenfold import _native, pipeline
 from tenfold._native import Array, Node, Type, Value
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.core.op import Op
-from tenfold.errors import Explained, UnsupportedError
-from tenfold.runtime.reference import Failure
+from tenfold.errors import ExplainedError, UnsupportedError
+from tenfold.runtime.reference import ReferenceFailure
 from tenfold.transforms import batch_compiler
 from tenfold.transforms.call_op import call_op
 from tenfold.transforms.tracer import substituted
 
 
-class Expression:
+class Subgraph:
     """The nodes of results, on placeholders for all that they are made of."""
 
     def __init__(self, name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> None:
@@ -64,13 +64,13 @@ class Expression:
         return tuple([_native.array_of(node) for node in made])
 
     def compute(self, given: Sequence[Value]) -> list[Value]:
-        """Compute it; raises Failure where it fails for its values."""
+        """Compute it; raises ReferenceFailure where it fails for its values."""
         inputs = tuple([_native.value_array(value) for value in given])
         made = _native.apply(self.op.id, inputs, self.op.bind().params)
         nodes = [_native.node_of(array) for array in (made if isinstance(made, tuple) else (made,))]
         failure = pipeline.compute(nodes)
         if failure is not None:
-            raise Failure(failure)
+            raise ReferenceFailure(failure)
         return [value for node in nodes if (value := node.value()) is not None]
 
     def repeat(
@@ -88,13 +88,14 @@ class Expression:
         (`carried`, which becomes what it makes in the end), a row of each array that is `read`, and
         what is `shared`. A row of each array that is `written` takes what it makes besides.
 
-        Raises Failure, which says at which step of the operation, where one fails for its values.
+        Raises ReferenceFailure, which says at which step of the operation, where one fails for its
+        values.
         """
 
         def compute(step: int, nodes: list[Node]) -> None:
             failure = pipeline.compute(nodes)
             if failure is not None:
-                raise Failure(at_step(operation, step, failure))
+                raise ReferenceFailure(at_step(operation, step, failure))
 
         op, params = self.op, self.op.bind().params
         own = (carried, read, shared, written, steps, reverse)
@@ -116,7 +117,7 @@ def _pause() -> None:
 def at_step(operation: str, step: int, failure: Exception) -> Exception:
     """Return a failure of a step as that of the loop, by another name."""
     place = f"{operation}, step {step}"
-    if isinstance(failure, Explained):
+    if isinstance(failure, ExplainedError):
         within, rule = f"{place}: {failure.operation}", failure.rule
         made: Exception = type(failure)(within, rule, failure.operands, failure.remedy)
     else:
@@ -125,21 +126,21 @@ def at_step(operation: str, step: int, failure: Exception) -> Exception:
     return made
 
 
-_expressions: WeakValueDictionary[Hashable, Expression] = WeakValueDictionary()
-_recent: Recent[Hashable, Expression] = Recent(256, "traced bodies")
+_expressions: WeakValueDictionary[Hashable, Subgraph] = WeakValueDictionary()
+_recent: LruCache[Hashable, Subgraph] = LruCache(256, "traced bodies")
 """Alive though nothing reads them: a lambda that is written in a loop is traced anew each turn."""
 
 
-def expression(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Expression:
-    """Return the Expression of these nodes: one that there is, if it is the same."""
-    made = Expression(name, outputs, inputs)
+def expression(name: str, outputs: Sequence[Node], inputs: Sequence[Node]) -> Subgraph:
+    """Return the Subgraph of these nodes: one that there is, if it is the same."""
+    made = Subgraph(name, outputs, inputs)
     key = _key(made)
     found = _expressions.setdefault(key, made)
     _recent[key] = found
     return found
 
 
-def _key(made: Expression) -> Hashable:
+def _key(made: Subgraph) -> Hashable:
     places = {node: place for place, node in enumerate(made.inputs)}
     lines = []
     for node, inputs in zip(made.graph.nodes, made.graph.inputs, strict=True):
@@ -162,4 +163,4 @@ def exact(params: Any) -> Hashable:
     return type(params), repr(params) if isinstance(params, (float, complex)) else params
 
 
-__all__ = ["Expression", "expression"]
+__all__ = ["Subgraph", "expression"]

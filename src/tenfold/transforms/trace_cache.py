@@ -1,7 +1,7 @@
 """Traces that are kept: what a Python function is made of, for arguments of some Types.
 
-Takes a function and its arguments, hands on what was Found. A plain function is traced once for
-each signature, and again where an array that it reads has changed in a way that matters, or
+Takes a function and its arguments, hands on what was CachedTrace. A plain function is traced once
+for each signature, and again where an array that it reads has changed in a way that matters, or
 something that it could read has become another (`transforms/closure_capture.py`). Any other
 callable, and one that reads an array in a way that cannot be seen, is traced each time.
 
@@ -22,14 +22,14 @@ from weakref import WeakKeyDictionary
 
 from tenfold import _native
 from tenfold._native import Array
-from tenfold.caches import Recent
+from tenfold.caches import LruCache
 from tenfold.core.pytree import flatten
 from tenfold.core.trace_state import note_wait
 from tenfold.errors import UnsupportedError
 from tenfold.settings import get
 from tenfold.transforms.closure_capture import are_same, bindings, has
-from tenfold.transforms.subgraph import Expression, expression
-from tenfold.transforms.tracer import Traced, Waits, traced
+from tenfold.transforms.subgraph import Subgraph, expression
+from tenfold.transforms.tracer import NeedsValues, TracedFunction, traced
 from tenfold.transforms.tracing_scope import ASSIGNS, line_of, refused
 
 MOST = 64
@@ -37,19 +37,19 @@ MOST = 64
 Function = Callable[..., Any]
 
 
-class Found(NamedTuple):
+class CachedTrace(NamedTuple):
     """What a function is made of."""
 
-    traced: Traced
-    expression: Expression
+    traced: TracedFunction
+    expression: Subgraph
     bindings: list[Any]
     """What it could read, where it is kept."""
 
 
-_kept: WeakKeyDictionary[FunctionType, Recent[Hashable, Found]] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[FunctionType, LruCache[Hashable, CachedTrace]] = WeakKeyDictionary()
 
 
-def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool) -> Found:
+def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool) -> CachedTrace:
     """Return what a function is made of; its arguments are trees of Arrays.
 
     Raises UnsupportedError where it asks for the values of one.
@@ -57,7 +57,7 @@ def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool
     leaves, structure = flatten((args, {}))
     types = tuple([_native.node_of(leaf).type for leaf in leaves])
     key = structure, types, get("strict_dtypes"), get("device"), *how.items()
-    kept: Recent[Hashable, Found] = Recent(MOST)
+    kept: LruCache[Hashable, CachedTrace] = LruCache(MOST)
     own = None
     if isinstance(function, FunctionType):
         kept, own = _kept.setdefault(function, kept), bindings(function)
@@ -66,7 +66,7 @@ def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool
         return known
     try:
         made = traced(function, leaves, structure, **how)
-    except Waits as error:
+    except NeedsValues as error:
         note_wait()  # a function around this one can do without a trace
         if error.assigned:
             raise refused(operation, f"{name_of(function)} {ASSIGNS}") from error.__cause__
@@ -75,7 +75,7 @@ def trace(operation: str, function: Function, args: tuple[Any, ...], **how: bool
         remedy = "choose by values with tn.where or tn.cond, repeat with tn.while_loop"
         raise UnsupportedError(operation, rule, remedy=remedy) from error.__cause__
     own = bindings(function) if isinstance(function, FunctionType) else None  # it may count calls
-    found = Found(made, expression(name_of(function), made.outputs, made.inputs), own or [])
+    found = CachedTrace(made, expression(name_of(function), made.outputs, made.inputs), own or [])
     if own is not None and all(has(own, array) for array in _read(made)):
         kept[key] = found
     return found
@@ -86,10 +86,10 @@ def name_of(function: Function) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _read(made: Traced) -> list[Array]:
+def _read(made: TracedFunction) -> list[Array]:
     """Return the Arrays that a function has looked at."""
     named = [each.source for each in made.captured if each.source is not None]
     return [*named, *[array for array, _ in made.read]]
 
 
-__all__ = ["Found", "name_of", "trace"]
+__all__ = ["CachedTrace", "name_of", "trace"]

@@ -1,8 +1,8 @@
 """Traced: a Python function of arrays becomes the operations it is made of.
 
-Takes a function and arguments, hands on a Traced: the nodes of its results, written on placeholders
-for the arrays among its arguments, and what it captured. What depends on no argument is captured as
-a whole, so it is computed once and shared by all calls.
+Takes a function and arguments, hands on a TracedFunction: the nodes of its results, written on
+placeholders for the arrays among its arguments, and what it captured. What depends on no argument
+is captured as a whole, so it is computed once and shared by all calls.
 
 >>> import tenfold as tn
 >>> w = tn.asarray([1.0, 2.0])
@@ -22,7 +22,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Array, Node
 from tenfold.core.graph import Graph
-from tenfold.core.pytree import Structure, flatten
+from tenfold.core.pytree import TreeDef, flatten
 from tenfold.errors import message
 from tenfold.interop.asarray import asarray
 from tenfold.rewrite.rewrite_graph import ORIGIN
@@ -30,7 +30,7 @@ from tenfold.transforms.tracing_scope import CHANGES, opened, refused
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedArray:
     """An array that a function reads and is not given."""
 
     node: Node
@@ -40,15 +40,15 @@ class Captured:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedFunction:
     """What a function is made of."""
 
     outputs: tuple[Node, ...]
-    structure: Structure
+    structure: TreeDef
     """The form of what it returns."""
     inputs: tuple[Node, ...]
     """The placeholders of its arguments, then of what it captured."""
-    captured: tuple[Captured, ...]
+    captured: tuple[CapturedArray, ...]
     read: tuple[tuple[Array, Node], ...]
     """Arrays of others that were looked at besides: traced anew where one has changed."""
 
@@ -68,7 +68,7 @@ class Traced:
         return nodes
 
 
-class Waits(Exception):
+class NeedsValues(Exception):
     """The function asks for values, or assigns to a window: it cannot be traced."""
 
     def __init__(self, *, assigned: bool) -> None:
@@ -79,16 +79,16 @@ class Waits(Exception):
 def traced(
     function: Callable[..., Any],
     leaves: Sequence[Any],
-    structure: Structure,
+    structure: TreeDef,
     *,
     hoists: bool = True,
-) -> Traced:
+) -> TracedFunction:
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
     `structure` is that of (args, kwargs). Where it does not hoist, what the function makes without
-    an argument is a part of it too. Raises Waits where it asks for a value or assigns to a window,
-    TypeError for a result that is no array, RunError where it changes an array that it was not
-    given. Every Array and every window is what it was before, whatever comes of it.
+    an argument is a part of it too. Raises NeedsValues where it asks for a value or assigns to a
+    window, TypeError for a result that is no array, RunError where it changes an array that it was
+    not given. Every Array and every window is what it was before, whatever comes of it.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
     name = getattr(function, "__name__", "function")
@@ -107,10 +107,10 @@ def traced(
             nodes = tuple([_node_of_result(name, output) for output in outputs])
         except Exception as error:
             if trace.waited:
-                raise Waits(assigned=trace.assigned) from error
+                raise NeedsValues(assigned=trace.assigned) from error
             raise
     if trace.waited:  # and the function went on
-        raise Waits(assigned=trace.assigned)
+        raise NeedsValues(assigned=trace.assigned)
     if trace.changed:
         raise refused(name, f"it {CHANGES}", trace.changed)
     return _closed(nodes, form, inputs, trace.seen, hoists=hoists)
@@ -132,12 +132,12 @@ def _no_array(name: str, output: Any) -> TypeError:
 
 def _closed(
     outputs: tuple[Node, ...],
-    form: Structure,
+    form: TreeDef,
     inputs: list[Node],
     seen: list[tuple[Array, Node]],
     *,
     hoists: bool,
-) -> Traced:
+) -> TracedFunction:
     """Find what was captured, and put placeholders in its place."""
     graph = Graph.of(outputs)
     windows = {node for array, node in seen if _native.window_of(array) is not None}
@@ -160,7 +160,7 @@ def _closed(
         if is_read and (not own_part or node in windows) and not node.is_scalar
     ]
     names = {node: array for array, node in seen}
-    sources = tuple([Captured(node, names.get(node)) for node in captured])
+    sources = tuple([CapturedArray(node, names.get(node)) for node in captured])
     placeholders = [_native.node_of(_native.placeholder(node.type)) for node in captured]
     given = dict(zip([*inputs, *captured], [*inputs, *placeholders], strict=True))
     results = substituted(graph, given, lines=True)
@@ -172,7 +172,7 @@ def _closed(
     }
     direct = {each.node for each in sources} - hoisted
     read = [pair for pair in seen if pair[1] not in direct]
-    return Traced(results, form, (*inputs, *placeholders), sources, tuple(read))
+    return TracedFunction(results, form, (*inputs, *placeholders), sources, tuple(read))
 
 
 def substituted(graph: Graph, given: dict[Node, Node], *, lines: bool = False) -> tuple[Node, ...]:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tenfold import _native
 from tenfold._native import Array, Node
-from tenfold.core.trace_state import TRACE, Trace
+from tenfold.core.trace_state import TRACE, TraceState
 from tenfold.errors import RunError, UnsupportedError
 from tenfold.runtime.reference import TRACED
 from tenfold.settings import within
@@ -32,10 +32,10 @@ from tenfold.settings import within
 PACKAGE = str(Path(__file__).parents[1])
 
 
-class Opened(Trace):
+class TracingScope(TraceState):
     """A trace, and the Arrays that it was about."""
 
-    def __init__(self, outer: Trace | None) -> None:
+    def __init__(self, outer: TraceState | None) -> None:
         super().__init__(outer)
         self.watch = _native.Watch()
         self.changed: list[Array] = []
@@ -48,11 +48,11 @@ class Opened(Trace):
 
 
 @contextmanager
-def opened() -> Iterator[Opened]:
+def opened() -> Iterator[TracingScope]:
     """Trace what runs in the block. At its end every Array that was not made in it is what it was
     before; then a trace around this one is told of what was looked at.
     """
-    trace = Opened(TRACE.get())
+    trace = TracingScope(TRACE.get())
     token = TRACE.set(trace)
     try:
         trace.watch.begin()

@@ -20,14 +20,14 @@ import numpy as np
 
 from tenfold import _native
 from tenfold._native import Array, Type
-from tenfold.core.pytree import Structure, flatten, spread
+from tenfold.core.pytree import TreeDef, flatten, spread
 from tenfold.core.shape_rules import normalize_axis
-from tenfold.errors import DTypeError, Explained, ShapeError, message
+from tenfold.errors import DTypeError, ExplainedError, ShapeError, message
 from tenfold.interop.asarray import asarray
 from tenfold.ops.indexing import captured
 from tenfold.ops.movement import moveaxis
 from tenfold.ops.reshaping import broadcast_to
-from tenfold.transforms.batch_interpreter import Entry, batched
+from tenfold.transforms.batch_interpreter import BatchedNode, batched
 from tenfold.transforms.tracing_scope import tracing
 
 BY_VALUES = (
@@ -89,7 +89,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     return mapped
 
 
-def _given_axes(in_axes: Any, structure: Structure, count: int) -> list[Any]:
+def _given_axes(in_axes: Any, structure: TreeDef, count: int) -> list[Any]:
     """Return for each leaf of the arguments the axis along which its members lie."""
     of_args, of_kwargs = structure.children
     if not (in_axes is None or isinstance(in_axes, (int, tuple, list))):
@@ -103,7 +103,7 @@ def _given_axes(in_axes: Any, structure: Structure, count: int) -> list[Any]:
     return [*_spread("in_axes", prefix, of_args), *[0] * of_kwargs.leaves]
 
 
-def _spread(name: str, prefix: Any, structure: Structure) -> list[Any]:
+def _spread(name: str, prefix: Any, structure: TreeDef) -> list[Any]:
     try:
         return spread(prefix, structure)
     except ValueError as error:
@@ -111,12 +111,12 @@ def _spread(name: str, prefix: Any, structure: Structure) -> list[Any]:
         raise ShapeError("tn.vmap", f"{name}: {error}", remedy=remedy) from None
 
 
-def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: Structure) -> list[Entry]:
+def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: TreeDef) -> list[BatchedNode]:
     """Return for each leaf its array with the members in front, or what all share as it is."""
     found = []
     for at, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
-            found.append(Entry(leaf, batched=False))
+            found.append(BatchedNode(leaf, batched=False))
             continue
         try:
             x = captured(leaf) if isinstance(leaf, Array) else asarray(leaf)
@@ -125,11 +125,11 @@ def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: Structure) -
             remedy = "share it with None in in_axes"
             raise DTypeError("tn.vmap", rule, remedy=remedy) from None
         where = _normal(axis, x.ndim, x, partial(_whose, structure, at))
-        found.append(Entry(moveaxis(x, where, 0) if where else x, batched=True))
+        found.append(BatchedNode(moveaxis(x, where, 0) if where else x, batched=True))
     return found
 
 
-def _whose(structure: Structure, at: int) -> str:
+def _whose(structure: TreeDef, at: int) -> str:
     return f"in_axes of {_name(structure, at)}"
 
 
@@ -139,7 +139,7 @@ def _normal(axis: Any, ndim: int, x: Array, whose: Callable[[], str]) -> int:
         if isinstance(axis, bool):
             raise TypeError
         return normalize_axis(operator.index(axis), ndim)
-    except Explained:
+    except ExplainedError:
         rule = f"{whose()}: axis {axis} of an array of {ndim} axes"
         remedy = f"{-ndim} to {ndim - 1}" if ndim else "None: it has no members"
         raise ShapeError("tn.vmap", rule, [x], remedy=f"give {remedy}") from None
@@ -148,13 +148,13 @@ def _normal(axis: Any, ndim: int, x: Array, whose: Callable[[], str]) -> int:
         raise TypeError(message("tn.vmap", rule, [x], "give an int or None")) from None
 
 
-def _name(structure: Structure, at: int) -> str:
+def _name(structure: TreeDef, at: int) -> str:
     """Return a leaf of (args, kwargs) as the user would write it."""
     path = structure.paths()[at]
     return f"args{path[3:]}" if path.startswith("[0]") else f"kwargs{path[3:]}"
 
 
-def _length(entries: Sequence[Entry], structure: Structure) -> int:
+def _length(entries: Sequence[BatchedNode], structure: TreeDef) -> int:
     lengths: dict[int, int] = {}
     for at, entry in enumerate(entries):
         if entry.batched:
@@ -169,7 +169,7 @@ def _length(entries: Sequence[Entry], structure: Structure) -> int:
     return next(iter(lengths))
 
 
-def _placeholders(entries: Sequence[Entry]) -> tuple[list[Any], dict[Any, Entry]]:
+def _placeholders(entries: Sequence[BatchedNode]) -> tuple[list[Any], dict[Any, BatchedNode]]:
     """Return what one member's call is given, and what stands in for its placeholders.
 
     No array is the caller's own: the function may assign to what it is given.
@@ -186,7 +186,7 @@ def _placeholders(entries: Sequence[Entry]) -> tuple[list[Any], dict[Any, Entry]
     return members, stand_ins
 
 
-def _results(outputs: Sequence[Any], structure: Structure) -> list[Array]:
+def _results(outputs: Sequence[Any], structure: TreeDef) -> list[Array]:
     """Return the results as arrays, or raise what is wrong with one."""
     if structure.type is type(None):
         remedy = "return an array, or a tuple, list, dict or dataclass of arrays"
@@ -201,7 +201,7 @@ def _results(outputs: Sequence[Any], structure: Structure) -> list[Array]:
     return found
 
 
-def _placed(entry: Entry, axis: Any, length: int) -> Array:
+def _placed(entry: BatchedNode, axis: Any, length: int) -> Array:
     """Return a result with its members along an axis of it; with None what all members share."""
     x: Array = entry.value
     if axis is None:

@@ -5,7 +5,7 @@ Hammarling, Duff: "A set of level 3 basic linear algebra subprograms", ACM TOMS 
 function's address is the fourth buffer. gemm takes matrices by columns, and a matrix by rows is its
 transpose by columns: so it is asked for x2.T @ x1.T, which by columns is x1 @ x2 by rows.
 
->>> print(LibraryProduct(FLOAT64, ("row", "column"), axes=0))
+>>> print(BlasGemm(FLOAT64, ("row", "column"), axes=0))
 library product x1 @ x2 of float64 by dgemm, stack of 0 axes
   x1 by rows, x2 by columns
 """
@@ -26,7 +26,7 @@ from tenfold.codegen.gemm.emitter import (
     times,
 )
 from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64
 
 ROUTINES = {FLOAT32: "sgemm", FLOAT64: "dgemm", COMPLEX64: "cgemm", COMPLEX128: "zgemm"}
@@ -40,7 +40,7 @@ FLAGS = {"row": ord("N"), "column": ord("T")}
 
 
 @dataclass(frozen=True)
-class LibraryProduct:
+class BlasGemm:
     """A product by gemm; each layout is "row" (elements of a row lie beside each other) or
     "column"; `axes` are those of the stack.
     """
@@ -84,8 +84,8 @@ class LibraryProduct:
         return _written(self)
 
 
-def _written(kernel: LibraryProduct) -> str:
-    text, itemsize = Text(), kernel.dtype.itemsize
+def _written(kernel: BlasGemm) -> str:
+    text, itemsize = SimdEmitter(), kernel.dtype.itemsize
     x1, x2, result, gemm = given(text, "%buffers", 0, 4)
     stack = read_stack(text, kernel.axes)
     m, n, k, *leading, part = given(text, "%sizes", 3 * kernel.axes, 6)
@@ -127,12 +127,12 @@ def _flag(layout: str, conjugated: bool) -> int:
     return ord("C") if conjugated else FLAGS[layout]
 
 
-def _short(text: Text, number: str) -> str:
+def _short(text: SimdEmitter, number: str) -> str:
     """BLAS counts in 32 bits."""
     return text.value(f"trunc i64 {number} to i32")
 
 
-def _kept(text: Text, value: str) -> str:
+def _kept(text: SimdEmitter, value: str) -> str:
     """Put a value where BLAS finds it, for it takes pointers only."""
     place = text.stack(16)
     text.line(f"store {value}, ptr {place}")

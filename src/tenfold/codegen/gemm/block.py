@@ -2,7 +2,7 @@
 
 Takes nothing, hands on three records that `blocked_product.py` fills and `half_product.py` changes.
 
->>> Rounds("%row", "%start", "%depth", "%corner", "%panel", "%step").depth
+>>> TileOperands("%row", "%start", "%depth", "%corner", "%panel", "%step").depth
 '%depth'
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Unit(NamedTuple):
+class GemmUnit(NamedTuple):
     """Names of what a unit of work knows: lengths, strides in bytes, pointers to its corner."""
 
     m: str
@@ -34,7 +34,7 @@ class Unit(NamedTuple):
     """Where k begins and ends."""
 
 
-class Slab(NamedTuple):
+class PackedSlab(NamedTuple):
     """Names of what is known of the slab that is added to the sums."""
 
     first: str
@@ -53,7 +53,7 @@ class Slab(NamedTuple):
     """Whether rows of the second operand are read where they lie, and are not copied."""
 
 
-class Rounds(NamedTuple):
+class TileOperands(NamedTuple):
     """Names of what is multiplied in a slab for a tile."""
 
     row: str

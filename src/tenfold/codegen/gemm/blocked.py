@@ -11,10 +11,10 @@ walked as one, a slab has the innermost for some indices of the others, or a par
 Any strides will do. The text depends on dtype, processor and tile, not on lengths.
 
 >>> from tenfold.dtypes import FLOAT32
->>> tile = Tile.of(FLOAT32, 64, rows=100, columns=100)
+>>> tile = RegisterTile.of(FLOAT32, 64, rows=100, columns=100)
 >>> tile.rows, tile.packets, tile.columns
 (6, 4, 64)
->>> kernel = BlockedProduct(tile, axes=1)
+>>> kernel = BlockedGemm(tile, axes=1)
 >>> print(kernel)
 product x1 @ x2 of float32, stack of 1 axes
   tiles of 6 rows by 4 packets of 16 lanes
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from tenfold.codegen.gemm.block import Rounds, Slab, Unit
+from tenfold.codegen.gemm.block import GemmUnit, PackedSlab, TileOperands
 from tenfold.codegen.gemm.emitter import (
     advanced,
     carrying,
@@ -44,8 +44,8 @@ from tenfold.codegen.gemm.emitter import (
     times,
     zeros,
 )
-from tenfold.codegen.gemm.packing import Columns, Panel
-from tenfold.codegen.gemm.register_tile import Tile
+from tenfold.codegen.gemm.packing import PackedPanel, PanelColumns
+from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.llvm.loop_emitter import counted, integer, larger, smaller, where
 from tenfold.codegen.llvm.simd_emitter import Packet, type_text
 from tenfold.dtypes import INT64
@@ -55,10 +55,10 @@ DIRECT_TILES = 2
 
 
 @dataclass(frozen=True)
-class BlockedProduct:
+class BlockedGemm:
     """The packet code of a product of any size; `axes` are those of its stack."""
 
-    tile: Tile
+    tile: RegisterTile
     axes: int = 0
     conjugated: bool = False
     second_conjugated: bool = False
@@ -104,22 +104,22 @@ class BlockedProduct:
         """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
         which the rows are.
         """
-        return Writer(self).module()
+        return BlockedEmitter(self).module()
 
 
-class Writer:
-    """Writes the text of a BlockedProduct; that of a part of one (`half_product.py`) has methods of
+class BlockedEmitter:
+    """Writes the text of a BlockedGemm; that of a part of one (`half_product.py`) has methods of
     its own in the place of some.
     """
 
     reads_in_place = True
     """Whether rows of the second operand may be read where they lie."""
 
-    def __init__(self, kernel: BlockedProduct) -> None:
+    def __init__(self, kernel: BlockedGemm) -> None:
         self.kernel, self.tile = kernel, kernel.tile
         self.arithmetic = self.tile.arithmetic
         self.text = text = self.arithmetic.text()
-        self.panels = Panel(text, self.tile)
+        self.panels = PackedPanel(text, self.tile)
         self.packet, self.packet_bytes = self.panels.packet, self.panels.packet_bytes
         self.alignment = self.panels.alignment
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)
@@ -148,7 +148,7 @@ class Writer:
         text.line("ret i64 0")
         return module(text, str(self.kernel))
 
-    def _place(self, index: str) -> Unit:
+    def _place(self, index: str) -> GemmUnit:
         """Find the block of a unit of work: panels of columns change fastest."""
         text, tile, (m, n, k) = self.text, self.tile, self.lengths
         itemsize = self.arithmetic.dtype.itemsize
@@ -158,7 +158,7 @@ class Writer:
         x1, x2, *third = stacked(text, index, self.stack, [*self.pointers[:2], *self.pointers[3:]])
         left = integer(text, "sub", n, first_column)
         result = times(text, self.pointers[2], index, matrix)
-        return Unit(
+        return GemmUnit(
             *(m, n, k),
             rows=smaller(text, integer(text, "sub", m, first_row), tile.block),
             first_row=first_row,
@@ -195,11 +195,11 @@ class Writer:
         digit = integer(text, "urem", index, parts)
         return integer(text, "udiv", index, parts), integer(text, "mul", digit, part)
 
-    def unit(self, unit: Unit) -> None:
+    def unit(self, unit: GemmUnit) -> None:
         """Go through what is contracted besides k, as many indices at a time as fill a slab."""
         text = self.text
         if not self.further:
-            self._slabs(unit, Slab("true", "true"))
+            self._slabs(unit, PackedSlab("true", "true"))
             return
         rounds = rounds_of(text, self.further)
         fitting = integer(text, "udiv", str(self.tile.slab), larger(text, unit.k, 1))
@@ -209,11 +209,11 @@ class Writer:
             left = integer(text, "sub", rounds, index)
             first = text.value(f"icmp eq i64 {index}, 0")
             last = text.value(f"icmp sle i64 {left}, {together}")
-            self._slabs(unit, Slab(first, last, index, smaller(text, left, together)))
+            self._slabs(unit, PackedSlab(first, last, index, smaller(text, left, together)))
 
         counted(text, "0", rounds, together, some)
 
-    def _slabs(self, unit: Unit, around: Slab) -> None:
+    def _slabs(self, unit: GemmUnit, around: PackedSlab) -> None:
         """Go through the slabs of k; also where there are none, because the sums must be stored."""
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
         begin, end = unit.depths
@@ -221,7 +221,7 @@ class Writer:
         beside = text.value(f"icmp eq i64 {unit.strides[3]}, {arithmetic.dtype.itemsize}")
         uncut = text.value(f"and i1 {beside}, {unit.full}")
         packets = beside if arithmetic.masks else uncut
-        columns = Columns(unit.columns, unit.strides[2:4], packets, unit.masks)
+        columns = PanelColumns(unit.columns, unit.strides[2:4], packets, unit.masks)
         direct = "false"
         if arithmetic.memory == arithmetic.wide and self.reads_in_place:
             low = text.value(f"icmp sle i64 {unit.rows}, {DIRECT_TILES * tile.rows}")
@@ -244,7 +244,7 @@ class Writer:
 
         counted(text, begin, slabs, tile.slab, one)
 
-    def copy(self, unit: Unit, slab: Slab, columns: Columns) -> None:
+    def copy(self, unit: GemmUnit, slab: PackedSlab, columns: PanelColumns) -> None:
         """Copy a slab of the second operand to the panel."""
         text = self.text
 
@@ -257,7 +257,7 @@ class Writer:
         else:
             one(None)
 
-    def _corners(self, unit: Unit, slab: Slab, index: str | None) -> tuple[str, str]:
+    def _corners(self, unit: GemmUnit, slab: PackedSlab, index: str | None) -> tuple[str, str]:
         """Return where a slab begins in both operands, for an index of what else is contracted."""
         text, found = self.text, [unit.x1, unit.x2]
         if index is not None:
@@ -266,14 +266,14 @@ class Writer:
         source = times(text, x2, slab.start, unit.strides[2])
         return times(text, x1, slab.start, unit.strides[1]), source
 
-    def _panel(self, slab: Slab, index: str | None) -> str:
+    def _panel(self, slab: PackedSlab, index: str | None) -> str:
         """Return where the rows of the panel begin for an index of what else is contracted."""
         if index is None:
             return self.panel
         rows = integer(self.text, "mul", slab.depth, index)
         return times(self.text, self.panel, rows, self.tile.row_bytes)
 
-    def _tiles(self, unit: Unit, slab: Slab) -> None:
+    def _tiles(self, unit: GemmUnit, slab: PackedSlab) -> None:
         """Go through the tiles of rows of a block with one slab."""
         text, tile = self.text, self.tile
         lowest = integer(text, "sub", unit.m, tile.rows)
@@ -295,7 +295,9 @@ class Writer:
 
         counted(text, self.first_tile(unit), unit.rows, tile.rows, rows)
 
-    def _summed_over(self, unit: Unit, slab: Slab, row: str, begun: list[str]) -> list[str]:
+    def _summed_over(
+        self, unit: GemmUnit, slab: PackedSlab, row: str, begun: list[str]
+    ) -> list[str]:
         """Add the products of a slab to the sums of a tile, for each index of what else is
         contracted.
         """
@@ -307,7 +309,9 @@ class Writer:
             panel = text.value(f"select i1 {slab.direct}, ptr {source}, ptr {copied}")
             step = text.value(f"select i1 {slab.direct}, i64 {stride}, i64 {self.tile.row_bytes}")
             corner = times(text, x1, row, unit.strides[0])
-            return self.summed(unit, Rounds(row, slab.start, slab.depth, corner, panel, step), sums)
+            return self.summed(
+                unit, TileOperands(row, slab.start, slab.depth, corner, panel, step), sums
+            )
 
         if not slab.rounds:
             return one(None, begun)
@@ -318,11 +322,11 @@ class Writer:
         carried = [("i64", "0"), *((self.packet, value) for value in begun)]
         return carrying(text, slab.rounds, carried, following)[1:]
 
-    def first_tile(self, _unit: Unit) -> str:
+    def first_tile(self, _unit: GemmUnit) -> str:
         """The row of a block with which its tiles begin."""
         return "0"
 
-    def _fetch(self, unit: Unit, row: str) -> None:
+    def _fetch(self, unit: GemmUnit, row: str) -> None:
         """Have what is added to a tile on its way while the tile is summed."""
         text, tile = self.text, self.tile
         line = times(text, unit.x3, row, unit.strides[-1])
@@ -344,7 +348,7 @@ class Writer:
             values.append(text.value(choice))
         return values
 
-    def summed(self, unit: Unit, rounds: Rounds, sums: list[str]) -> list[str]:
+    def summed(self, unit: GemmUnit, rounds: TileOperands, sums: list[str]) -> list[str]:
         """Add the products of a slab to the sums of a tile."""
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
         strides = unit.strides
@@ -376,7 +380,7 @@ class Writer:
         begun += [(self.packet, value) for value in sums]
         return carrying(text, rounds.depth, begun, multiply_row)[1 + len(leaders) :]
 
-    def _finish(self, unit: Unit, row: str, begin: str, sums: list[str]) -> None:
+    def _finish(self, unit: GemmUnit, row: str, begin: str, sums: list[str]) -> None:
         """Store the sums of a tile: rows of whole packets, or rows that are cut.
 
         Where something is added, rows before `begin` have been stored, and are stored no more.
@@ -410,7 +414,7 @@ class Writer:
         """Whether a row that an earlier tile has stored must not be stored again."""
         return self.kernel.added
 
-    def first_stored(self, _unit: Unit, begin: str) -> str:
+    def first_stored(self, _unit: GemmUnit, begin: str) -> str:
         """The row from which on a tile is stored, if it begins at `begin`."""
         return begin
 
@@ -424,7 +428,7 @@ class Writer:
 
     def _store_row(
         self,
-        unit: Unit,
+        unit: GemmUnit,
         line: Sequence[str],
         target: str,
         addend: tuple[str, Sequence[str]],
@@ -449,7 +453,7 @@ class Writer:
         if aside:
             self._copy_ending(unit, self.ending, target)
 
-    def _copy_ending(self, unit: Unit, source: str, target: str) -> None:
+    def _copy_ending(self, unit: GemmUnit, source: str, target: str) -> None:
         """Copy the scalars of a row that are left of the last column."""
         text, arithmetic = self.text, self.arithmetic
         scalar = type_text(arithmetic.memory, 1)

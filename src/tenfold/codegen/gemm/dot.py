@@ -74,10 +74,10 @@ class DotProduct:
 
     def text(self) -> str:
         """Return its LLVM module. Buffers are x1, x2 and the result, which is contiguous."""
-        return _Writer(self).module()
+        return DotEmitter(self).module()
 
 
-class _Writer:
+class DotEmitter:
     """Writes the text of a DotProduct."""
 
     def __init__(self, kernel: DotProduct) -> None:

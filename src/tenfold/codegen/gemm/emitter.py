@@ -10,7 +10,7 @@ Every sum over k runs in rising order in one accumulator, so its bits depend on 
 thread count and no width of packet.
 
 >>> arithmetic = Arithmetic(FLOAT32, 64)
->>> text = Text()
+>>> text = SimdEmitter()
 >>> arithmetic.multiply_add(text, "%sum", "%x", "%y", 16)
 '%v0'
 >>> print(text)
@@ -26,7 +26,7 @@ import numpy as np
 
 from tenfold.codegen.llvm.function_emitter import HEADER
 from tenfold.codegen.llvm.loop_emitter import integer
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, suffix, type_text
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, suffix, type_text
 from tenfold.core.cached_property import cached
 from tenfold.core.scalar_ir import Instruction
 from tenfold.dtypes import BOOL, DTYPES, FLOAT32, HALVES, PARTS, kind_of
@@ -65,9 +65,9 @@ class Arithmetic:
         """The wide scalars of a full register."""
         return self.width // self.wide.itemsize
 
-    def text(self) -> Text:
+    def text(self) -> SimdEmitter:
         """Return an empty text for a processor with such registers."""
-        return Text(baseline=self.width == 16)
+        return SimdEmitter(baseline=self.width == 16)
 
     @property
     def registers(self) -> int:
@@ -79,7 +79,7 @@ class Arithmetic:
         """Whether the processor loads and stores packets of these scalars with masks."""
         return self.width == 64 or (self.width == 32 and self.memory.itemsize >= 4)
 
-    def load(self, text: Text, pointer: str, lanes: int, mask: str | None = None) -> str:
+    def load(self, text: SimdEmitter, pointer: str, lanes: int, mask: str | None = None) -> str:
         """Load scalars that lie beside each other, 0 outside the mask, and widen them."""
         type_ = type_text(self.memory, lanes)
         if mask is None or lanes == 1:
@@ -90,21 +90,21 @@ class Arithmetic:
             loaded = text.intrinsic(name, type_, [("ptr", pointer), ("i32", "1"), *masked])
         return self.widen(text, loaded, lanes)
 
-    def widen(self, text: Text, value: str, lanes: int) -> str:
+    def widen(self, text: SimdEmitter, value: str, lanes: int) -> str:
         """Convert scalars as they are in memory to those that are accumulated."""
         return _converted(text, value, self.memory, self.wide, lanes)
 
-    def narrow(self, text: Text, value: str, lanes: int) -> str:
+    def narrow(self, text: SimdEmitter, value: str, lanes: int) -> str:
         """Convert sums to what is stored: halves are rounded here, once."""
         return _converted(text, value, self.wide, self.memory, lanes)
 
-    def factors(self, text: Text, place: str, lanes: int) -> list[str]:
+    def factors(self, text: SimdEmitter, place: str, lanes: int) -> list[str]:
         """Load an element of the first operand; each of its scalars fills a packet."""
         places = (advanced(text, place, part * self.memory.itemsize) for part in range(self.parts))
         scalars = [Packet(self.load(text, each, 1), self.wide, 1) for each in places]
         return [text.spread(scalar, lanes) for scalar in scalars]
 
-    def multiply_add(self, text: Text, total: str, x: str, y: str, lanes: int) -> str:
+    def multiply_add(self, text: SimdEmitter, total: str, x: str, y: str, lanes: int) -> str:
         """Add the products of two packets of scalars to a packet of sums."""
         type_ = type_text(self.wide, lanes)
         if kind_of(self.wide) == "f" and self.width > 16:
@@ -113,7 +113,7 @@ class Arithmetic:
         multiply, _ = self._operations
         return self.add(text, total, text.value(f"{multiply} {type_} {x}, {y}"), lanes)
 
-    def add(self, text: Text, x: str, y: str, lanes: int) -> str:
+    def add(self, text: SimdEmitter, x: str, y: str, lanes: int) -> str:
         """Add two packets of sums."""
         return text.value(f"{self._operations[1]} {type_text(self.wide, lanes)} {x}, {y}")
 
@@ -123,7 +123,7 @@ class Arithmetic:
             return "and", "or"
         return ("fmul", "fadd") if kind_of(self.wide) == "f" else ("mul", "add")
 
-    def join(self, text: Text, sums: Sequence[str], lanes: int, conjugated: bool) -> str:
+    def join(self, text: SimdEmitter, sums: Sequence[str], lanes: int, conjugated: bool) -> str:
         """Make one packet of sums of the accumulators: real ones have one.
 
         Of a complex packet they are the sums of re(x) * y and of im(x) * y; im(x) * y is turned by
@@ -142,7 +142,7 @@ class Arithmetic:
         turned = text.value(f"select <{lanes} x i1> <{odd}>, {type_} {imaginary}, {type_} {real}")
         return self.add(text, sums[0], turned, lanes)
 
-    def conjugate(self, text: Text, value: str, lanes: int) -> str:
+    def conjugate(self, text: SimdEmitter, value: str, lanes: int) -> str:
         """Conjugate the elements of a packet: of two scalars the second changes its sign."""
         if self.parts == 1:
             return value
@@ -151,14 +151,14 @@ class Arithmetic:
         opposite = text.value(f"fneg {type_} {value}")
         return text.value(f"select <{lanes} x i1> <{odd}>, {type_} {opposite}, {type_} {value}")
 
-    def scale(self, text: Text, value: str, factors: Sequence[str], lanes: int) -> str:
+    def scale(self, text: SimdEmitter, value: str, factors: Sequence[str], lanes: int) -> str:
         """Multiply a packet by an element whose parts `factors` has spread."""
         type_ = type_text(self.wide, lanes)
         products = [text.value(f"fmul {type_} {value}, {each}") for each in factors]
         return self.join(text, products, lanes, conjugated=False)
 
     def store(
-        self, text: Text, value: str, pointer: str, lanes: int, mask: str | None = None
+        self, text: SimdEmitter, value: str, pointer: str, lanes: int, mask: str | None = None
     ) -> None:
         """Round sums to the dtype and store them beside each other, where the mask holds."""
         type_, narrow = type_text(self.memory, lanes), self.narrow(text, value, lanes)
@@ -170,7 +170,9 @@ class Arithmetic:
         text.intrinsic(name, "void", [(type_, narrow), ("ptr", pointer), *masked])
 
 
-def _converted(text: Text, value: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+def _converted(
+    text: SimdEmitter, value: str, source: np.dtype, target: np.dtype, lanes: int
+) -> str:
     if source == target:
         return value
     packet = Packet(value, source, lanes)
@@ -182,7 +184,7 @@ def zeros(dtype: np.dtype, lanes: int) -> str:
     return "zeroinitializer" if lanes > 1 else ("0.0" if kind_of(dtype) == "f" else "0")
 
 
-def advanced(text: Text, pointer: str, *offsets: str | int) -> str:
+def advanced(text: SimdEmitter, pointer: str, *offsets: str | int) -> str:
     """Return a pointer moved by offsets in bytes."""
     for offset in offsets:
         if offset not in (0, "0"):
@@ -190,13 +192,13 @@ def advanced(text: Text, pointer: str, *offsets: str | int) -> str:
     return pointer
 
 
-def times(text: Text, pointer: str, index: str, stride: str | int) -> str:
+def times(text: SimdEmitter, pointer: str, index: str, stride: str | int) -> str:
     """Return a pointer moved by so many strides in bytes."""
     return advanced(text, pointer, integer(text, "mul", index, stride))
 
 
 def carrying(
-    text: Text,
+    text: SimdEmitter,
     end: str,
     carried: Sequence[tuple[str, str]],
     inside: Callable[..., Sequence[str]],
@@ -228,7 +230,7 @@ def carrying(
 
 
 def either(
-    text: Text, condition: str, inside: Callable[[], None], otherwise: Callable[[], None]
+    text: SimdEmitter, condition: str, inside: Callable[[], None], otherwise: Callable[[], None]
 ) -> None:
     """Add two ways of doing something."""
     name = text.name()[1:]
@@ -240,7 +242,7 @@ def either(
     text.label(f"{name}.after")
 
 
-def given(text: Text, table: str, first: int, count: int) -> list[str]:
+def given(text: SimdEmitter, table: str, first: int, count: int) -> list[str]:
     """Load entries of the table of sizes or of buffers: i64 or pointers."""
     type_ = "i64" if table == "%sizes" else "ptr"
     places = [text.value(f"getelementptr i64, ptr {table}, i64 {first + i}") for i in range(count)]
@@ -257,7 +259,7 @@ def stack_sizes(axes: int, operands: int = 2) -> tuple[str, ...]:
 
 
 def stacked(
-    text: Text, index: str, stack: Sequence[Sequence[str]], pointers: Sequence[str]
+    text: SimdEmitter, index: str, stack: Sequence[Sequence[str]], pointers: Sequence[str]
 ) -> list[str]:
     """Return pointers to the operands at an index of the stack.
 
@@ -273,7 +275,7 @@ def stacked(
     return found
 
 
-def read_stack(text: Text, axes: int, operands: int = 2) -> list[list[str]]:
+def read_stack(text: SimdEmitter, axes: int, operands: int = 2) -> list[list[str]]:
     """Load what `stack_sizes` names, for `stacked`."""
     each = 1 + operands
     found = given(text, "%sizes", 0, each * axes)
@@ -286,13 +288,13 @@ def sum_sizes(axes: int) -> tuple[str, ...]:
     return tuple(f"{name} of sum {axis}" for axis in range(axes) for name in names)
 
 
-def read_sums(text: Text, axes: int, first: int) -> list[list[str]]:
+def read_sums(text: SimdEmitter, axes: int, first: int) -> list[list[str]]:
     """Load what `sum_sizes` names, for `stacked`; `first` is its place among the sizes."""
     found = given(text, "%sizes", first, 3 * axes)
     return [found[3 * axis : 3 * axis + 3] for axis in range(axes)]
 
 
-def rounds_of(text: Text, axes: Sequence[Sequence[str]]) -> str:
+def rounds_of(text: SimdEmitter, axes: Sequence[Sequence[str]]) -> str:
     """Return the product of the lengths of axes that `read_sums` has loaded."""
     count = "1"
     for length, *_ in axes:
@@ -305,7 +307,7 @@ def summed(axes: int) -> str:
     return f", summed over {axes} more" if axes else ""
 
 
-def module(text: Text, described: str) -> str:
+def module(text: SimdEmitter, described: str) -> str:
     """Return the module of a kernel whose lines are in `text`."""
     comment = [f"; {line}" for line in described.splitlines()]
     constants = [f"{name} = private constant {value}" for name, value in text.globals.items()]

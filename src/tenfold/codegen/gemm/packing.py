@@ -5,7 +5,7 @@ packets where elements of a row lie beside each other, else one by one, along th
 shorter stride, beside zeros.
 
 >>> from tenfold.dtypes import FLOAT64
->>> panel = Panel(Text(), Tile.of(FLOAT64, 32, rows=100, columns=100))
+>>> panel = PackedPanel(SimdEmitter(), RegisterTile.of(FLOAT64, 32, rows=100, columns=100))
 >>> panel.packet, panel.packet_bytes
 ('<4 x double>', 32)
 """
@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tenfold.codegen.gemm.emitter import advanced, carrying, either, times, zeros
-from tenfold.codegen.gemm.register_tile import Tile
+from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.llvm.loop_emitter import counted
-from tenfold.codegen.llvm.simd_emitter import Text, type_text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter, type_text
 
 
-class Columns(NamedTuple):
+class PanelColumns(NamedTuple):
     """The columns of the second operand that a panel has."""
 
     number: str
@@ -33,10 +33,10 @@ class Columns(NamedTuple):
     """Of each packet of a row the lanes that it has, where the processor has masks."""
 
 
-class Panel:
+class PackedPanel:
     """Writes the text that fills a panel."""
 
-    def __init__(self, text: Text, tile: Tile) -> None:
+    def __init__(self, text: SimdEmitter, tile: RegisterTile) -> None:
         self.text, self.tile, self.arithmetic = text, tile, tile.arithmetic
         self.packet = type_text(self.arithmetic.wide, tile.lanes)
         self.packet_bytes = tile.lanes * self.arithmetic.wide.itemsize
@@ -46,7 +46,7 @@ class Panel:
         """Store a packet."""
         self.text.line(f"store {self.packet} {value}, ptr {place}, align {self.alignment}")
 
-    def copy(self, columns: Columns, source: str, depth: str, into: str) -> None:
+    def copy(self, columns: PanelColumns, source: str, depth: str, into: str) -> None:
         """Copy so many rows of the second operand."""
         either(
             self.text,
@@ -66,7 +66,7 @@ class Panel:
 
         counted(text, "0", depth, 1, one)
 
-    def _copy_packets(self, columns: Columns, source: str, depth: str, into: str) -> None:
+    def _copy_packets(self, columns: PanelColumns, source: str, depth: str, into: str) -> None:
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
 
         def copy(row: str, i: int, written: str) -> None:
@@ -77,7 +77,7 @@ class Panel:
 
         self._rows(depth, into, copy)
 
-    def _copy_scalars(self, columns: Columns, source: str, depth: str, into: str) -> None:
+    def _copy_scalars(self, columns: PanelColumns, source: str, depth: str, into: str) -> None:
         text, arithmetic = self.text, self.arithmetic
         nothing = zeros(arithmetic.wide, self.tile.lanes)
         self._rows(depth, into, lambda _, __, place: self.keep(nothing, place))

@@ -4,7 +4,7 @@ Takes a dtype, the bytes of a vector register and the lengths of a product, hand
 by how many packets are summed at once, and what follows: the lengths of slabs and blocks.
 
 >>> from tenfold.dtypes import FLOAT64
->>> tile = Tile.of(FLOAT64, 32, rows=100, columns=100)
+>>> tile = RegisterTile.of(FLOAT64, 32, rows=100, columns=100)
 >>> tile.rows, tile.columns, tile.slab, tile.block
 (4, 12, 341, 192)
 """
@@ -33,7 +33,7 @@ LOW = 2
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """The block of sums that is kept in registers: `rows` by `packets` of `lanes` scalars."""
 
     arithmetic: Arithmetic
@@ -42,7 +42,9 @@ class Tile:
     lanes: int
 
     @staticmethod
-    def of(dtype: np.dtype, width: int, rows: int, columns: int, *, exact: bool = False) -> Tile:
+    def of(
+        dtype: np.dtype, width: int, rows: int, columns: int, *, exact: bool = False
+    ) -> RegisterTile:
         """Return the tile for products of so many rows and columns.
 
         An exact one has rows that divide them evenly; others come in few heights, so that a new
@@ -58,7 +60,7 @@ class Tile:
         packets = _shared(-(-scalars // lanes), widest)
         most = next(most for number, most in tallest.items() if number >= packets)
         height = (_shared if exact else _rounded)(max(1, rows), most)
-        return Tile(arithmetic, height, packets, lanes)
+        return RegisterTile(arithmetic, height, packets, lanes)
 
     @property
     def columns(self) -> int:

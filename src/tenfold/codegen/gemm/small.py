@@ -5,7 +5,7 @@ that is cut by the last column is masked. Lengths are part of the text, strides 
 launch, save that of an axis along which elements lie beside each other.
 
 >>> from tenfold.dtypes import FLOAT32
->>> kernel = SmallProduct(Arithmetic(FLOAT32, 64), (8, 8, 8), ("row", "row"), axes=1)
+>>> kernel = SmallGemm(Arithmetic(FLOAT32, 64), (8, 8, 8), ("row", "row"), axes=1)
 >>> print(kernel)
 small product (8, 8) @ (8, 8) of float32, stack of 1 axes
   x1 by rows, x2 by rows
@@ -34,7 +34,7 @@ from tenfold.codegen.llvm.simd_emitter import type_text
 
 
 @dataclass(frozen=True)
-class SmallProduct:
+class SmallGemm:
     """The packet code of products of fixed lengths (m, k, n); `axes` are those of the stack.
 
     A layout is "row" (elements of a row lie beside each other), "column" or "any".
@@ -93,13 +93,13 @@ class SmallProduct:
         """Return its LLVM module. Buffers are x1, x2, the result, which is contiguous, and x3, of
         which the rows are.
         """
-        return _Writer(self).module()
+        return SmallGemmEmitter(self).module()
 
 
-class _Writer:
-    """Writes the text of a SmallProduct."""
+class SmallGemmEmitter:
+    """Writes the text of a SmallGemm."""
 
-    def __init__(self, kernel: SmallProduct) -> None:
+    def __init__(self, kernel: SmallGemm) -> None:
         self.kernel, self.arithmetic = kernel, kernel.arithmetic
         self.text = text = self.arithmetic.text()
         self.pointers = given(text, "%buffers", 0, 3 + kernel.added)

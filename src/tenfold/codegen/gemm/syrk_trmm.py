@@ -1,6 +1,6 @@
 """Packet code for products of which half is known: symmetric results, triangular operands.
 
-Takes what a BlockedProduct takes and which half is enough, hands on a kernel with the same buffers
+Takes what a BlockedGemm takes and which half is enough, hands on a kernel with the same buffers
 and sizes. Of a symmetric (n, k) @ (k, n) tiles that lie above the diagonal are left out, and a unit
 copies what it has made below the diagonal to the other side: each element is written by one thread,
 and the result is symmetric bit for bit. Of a product with a triangular matrix each tile goes
@@ -8,7 +8,7 @@ through those k alone where the matrix need not be 0; what lies on the other sid
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.codegen.gemm.register_tile import Tile
->>> print(HalfProduct(Tile.of(FLOAT64, 64, rows=100, columns=100), half="symmetric"))
+>>> print(SyrkTrmm(Tile.of(FLOAT64, 64, rows=100, columns=100), half="symmetric"))
 product x1 @ x2 of float64, stack of 0 axes
   tiles of 6 rows by 4 packets of 8 lanes
   of a symmetric result the lower half, copied to the upper one
@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tenfold.codegen.gemm.block import Rounds, Slab, Unit
-from tenfold.codegen.gemm.blocked import BlockedProduct, Writer
+from tenfold.codegen.gemm.block import GemmUnit, PackedSlab, TileOperands
+from tenfold.codegen.gemm.blocked import BlockedEmitter, BlockedGemm
 from tenfold.codegen.gemm.emitter import advanced, carrying, times, zeros
-from tenfold.codegen.gemm.packing import Columns
+from tenfold.codegen.gemm.packing import PanelColumns
 from tenfold.codegen.llvm.loop_emitter import counted, integer, larger, smaller, where
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, type_text
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
 from tenfold.dtypes import INT64
 from tenfold.ops.syrk import MIRRORED, place_of
 
@@ -43,7 +43,7 @@ CHUNK = 8
 
 
 @dataclass(frozen=True)
-class HalfProduct(BlockedProduct):
+class SyrkTrmm(BlockedGemm):
     """The packet code of a product, (n, k) @ (k, n) or with one (n, n), of which half is known."""
 
     half: str = "symmetric"
@@ -58,23 +58,23 @@ class HalfProduct(BlockedProduct):
         return f"{super().__str__()}\n  {HALVES[self.half]}"
 
     def text(self) -> str:
-        """Return its LLVM module, with the buffers of a BlockedProduct."""
+        """Return its LLVM module, with the buffers of a BlockedGemm."""
         if self.half in MIRRORED:
             return _Mirrored(self, self.half).module()
         place, side = place_of(self.half)
         return (_FirstTriangle, _SecondTriangle)[place](self, side).module()
 
 
-class _Mirrored(Writer):
+class _Mirrored(BlockedEmitter):
     """Below the diagonal, then the other side."""
 
     stores_once = True
 
-    def __init__(self, kernel: BlockedProduct, half: str) -> None:
+    def __init__(self, kernel: BlockedGemm, half: str) -> None:
         super().__init__(kernel)
         self.half = half
 
-    def unit(self, unit: Unit) -> None:
+    def unit(self, unit: GemmUnit) -> None:
         """Make a block, unless all of it lies above the diagonal, and copy it across."""
         text = self.text
         end = integer(text, "add", unit.first_row, unit.rows)
@@ -86,17 +86,17 @@ class _Mirrored(Writer):
 
         where(text, below, made)
 
-    def first_tile(self, unit: Unit) -> str:
+    def first_tile(self, unit: GemmUnit) -> str:
         """The last tile that begins no later than the diagonal does in this panel."""
         text, rows = self.text, self.tile.rows
         first = larger(text, integer(text, "sub", unit.first_column, unit.first_row), 0)
         return integer(text, "sub", first, integer(text, "urem", first, rows))
 
-    def first_stored(self, unit: Unit, begin: str) -> str:
+    def first_stored(self, unit: GemmUnit, begin: str) -> str:
         """Rows above the panel's part of the diagonal belong to the unit that copies there."""
         return larger(self.text, begin, unit.first_column)
 
-    def _mirror(self, unit: Unit, end: str) -> None:
+    def _mirror(self, unit: GemmUnit, end: str) -> None:
         """Copy what lies below the diagonal, some rows at a time."""
         text, itemsize = self.text, self.arithmetic.dtype.itemsize
         line = integer(text, "mul", unit.n, itemsize)
@@ -154,15 +154,15 @@ class _Mirrored(Writer):
         )
 
 
-def _within(text: Text, value: str, end: str) -> str:
+def _within(text: SimdEmitter, value: str, end: str) -> str:
     """Return a number, or 0 or `end` where it lies beyond."""
     return smaller(text, larger(text, value, 0), end)
 
 
-class _Triangle(Writer):
+class _Triangle(BlockedEmitter):
     """Along k no further than the triangle goes."""
 
-    def __init__(self, kernel: BlockedProduct, side: str) -> None:
+    def __init__(self, kernel: BlockedGemm, side: str) -> None:
         super().__init__(kernel)
         self.lower = side == "lower"
 
@@ -170,7 +170,7 @@ class _Triangle(Writer):
 class _FirstTriangle(_Triangle):
     """The rows of a tile have elements up to the diagonal, or from there on."""
 
-    def unit(self, unit: Unit) -> None:
+    def unit(self, unit: GemmUnit) -> None:
         """As for a whole product, as far as the rows of the block go."""
         text = self.text
         if self.lower:
@@ -180,7 +180,7 @@ class _FirstTriangle(_Triangle):
             depths = (smaller(text, unit.first_row, lowest), unit.k)
         super().unit(unit._replace(depths=depths))
 
-    def summed(self, unit: Unit, rounds: Rounds, sums: list[str]) -> list[str]:
+    def summed(self, unit: GemmUnit, rounds: TileOperands, sums: list[str]) -> list[str]:
         """Add the products on one side of the diagonal, and row by row those that lie on it."""
         text = self.text
         before = integer(text, "sub", rounds.row, rounds.start)
@@ -198,7 +198,7 @@ class _FirstTriangle(_Triangle):
         return super().summed(unit, rest, sums)
 
     def _on_diagonal(
-        self, unit: Unit, rounds: Rounds, depths: tuple[str, str], sums: list[str]
+        self, unit: GemmUnit, rounds: TileOperands, depths: tuple[str, str], sums: list[str]
     ) -> list[str]:
         """Add the products of a square of x1 of which one triangle counts."""
         text, tile, arithmetic = self.text, self.tile, self.arithmetic
@@ -236,7 +236,7 @@ class _SecondTriangle(_Triangle):
 
     reads_in_place = False
 
-    def unit(self, unit: Unit) -> None:
+    def unit(self, unit: GemmUnit) -> None:
         """As for a whole product, as far as the columns of the panel go."""
         text = self.text
         if self.lower:
@@ -245,7 +245,7 @@ class _SecondTriangle(_Triangle):
             depths = ("0", integer(text, "add", unit.first_column, unit.columns))
         super().unit(unit._replace(depths=depths))
 
-    def copy(self, unit: Unit, slab: Slab, columns: Columns) -> None:
+    def copy(self, unit: GemmUnit, slab: PackedSlab, columns: PanelColumns) -> None:
         """Copy a slab, and put zeros where the matrix is 0 beside the diagonal."""
         super().copy(unit, slab, columns)
         text, tile, parts = self.text, self.tile, self.arithmetic.parts

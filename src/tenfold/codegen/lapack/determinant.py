@@ -16,9 +16,9 @@ import numpy as np
 
 from tenfold.codegen.gemm.emitter import advanced, carrying, times
 from tenfold.codegen.lapack.diagonal_steps import diagonal, folded
-from tenfold.codegen.lapack.matrix_copies import BYTES, PARTS, Unit, converted
+from tenfold.codegen.lapack.matrix_copies import BYTES, PARTS, MatrixUnit, converted
 from tenfold.codegen.llvm.loop_emitter import integer
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, literal
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, literal
 from tenfold.codegen.vecmath.logarithm import log
 from tenfold.dtypes import FLOAT64
 
@@ -44,7 +44,7 @@ class Determinant(NamedTuple):
     part: str = "whole"
     """Or its "sign", or the "logarithm" of its modulus."""
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, dtype = unit.text, self.dtypes[0]
         parts = PARTS[dtype][1]
@@ -68,7 +68,7 @@ class Determinant(NamedTuple):
             value = converted(text, value, "double", type_)
             text.line(f"store {type_} {value}, ptr {place}, align 1")
 
-    def _asked(self, text: Text, product: list[str], power: str) -> list[str]:
+    def _asked(self, text: SimdEmitter, product: list[str], power: str) -> list[str]:
         """What is asked of a number and the power of two that it is to be multiplied by."""
         if self.part == "whole":
             return _by_power(text, product, power)
@@ -83,7 +83,7 @@ class Determinant(NamedTuple):
         shifted = text.value(f"fmul double {count}, {shift}")
         return [text.value(f"fadd double {logarithm}, {shifted}")]
 
-    def _exchanged(self, unit: Unit, i: str) -> str:
+    def _exchanged(self, unit: MatrixUnit, i: str) -> str:
         """Whether the row was exchanged with another."""
         text = unit.text
         pivot = text.value(f"load i32, ptr {times(text, unit.pointer(self.pivots), i, 4)}")
@@ -91,12 +91,12 @@ class Determinant(NamedTuple):
         return text.value(f"icmp ne i32 {pivot}, {row}")
 
 
-def _turned(text: Text, condition: str, value: str) -> str:
+def _turned(text: SimdEmitter, condition: str, value: str) -> str:
     opposite = text.value(f"fneg double {value}")
     return text.value(f"select i1 {condition}, double {opposite}, double {value}")
 
 
-def _product(text: Text, x: list[str], y: list[str]) -> list[str]:
+def _product(text: SimdEmitter, x: list[str], y: list[str]) -> list[str]:
     """Multiply two real or two complex numbers."""
 
     def multiplied(a: str, b: str) -> str:
@@ -109,7 +109,7 @@ def _product(text: Text, x: list[str], y: list[str]) -> list[str]:
     return [real, text.value(f"fadd double {multiplied(a, d)}, {multiplied(b, c)}")]
 
 
-def _scaled(text: Text, number: list[str], power: str) -> tuple[list[str], str]:
+def _scaled(text: SimdEmitter, number: list[str], power: str) -> tuple[list[str], str]:
     """Bring a number between the powers of two, as far as once does; count how often."""
     sizes = [text.intrinsic("llvm.fabs.f64", "double", [("double", part)]) for part in number]
     size = sizes[0]
@@ -125,7 +125,7 @@ def _scaled(text: Text, number: list[str], power: str) -> tuple[list[str], str]:
     return [text.value(f"fmul double {part}, {factor}") for part in number], power
 
 
-def _modulus(text: Text, number: list[str]) -> str:
+def _modulus(text: SimdEmitter, number: list[str]) -> str:
     """The modulus of a number that is neither very large nor very small."""
     if len(number) == 1:
         return text.intrinsic("llvm.fabs.f64", "double", [("double", number[0])])
@@ -138,7 +138,7 @@ def _power(exponent: int) -> str:
     return f"0x{(1023 + exponent) << 52:016X}"
 
 
-def _by_power(text: Text, number: list[str], power: str) -> list[str]:
+def _by_power(text: SimdEmitter, number: list[str], power: str) -> list[str]:
     """Multiply by the powers of two that were counted apart."""
     positive = text.value(f"icmp sgt i64 {power}, 0")
     factor = text.value(f"select i1 {positive}, double {_power(SHIFT)}, double {_power(-SHIFT)}")

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.codegen.gemm.emitter import advanced, carrying, times
-from tenfold.codegen.lapack.matrix_copies import BYTES, PARTS, Unit
+from tenfold.codegen.lapack.matrix_copies import BYTES, PARTS, MatrixUnit
 from tenfold.codegen.llvm.loop_emitter import integer, where
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 
 def diagonal(
-    unit: Unit, place: str, order: str, dtype: np.dtype, i: str, apart: str = ""
+    unit: MatrixUnit, place: str, order: str, dtype: np.dtype, i: str, apart: str = ""
 ) -> list[str]:
     """Load an element of the diagonal, part by part, of a matrix whose columns are so many elements
     apart; of a contiguous one without that.
@@ -43,7 +43,7 @@ class Finite(NamedTuple):
     order: str
     dtype: np.dtype
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text: a number less itself is 0 or NaN."""
         text = unit.text
 
@@ -65,7 +65,7 @@ class Positive(NamedTuple):
     order: str
     dtype: np.dtype
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text = unit.text
 
@@ -89,7 +89,7 @@ class AllFinite(NamedTuple):
     length: str
     target: str
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, place = unit.text, unit.pointer(self.place)
 
@@ -113,7 +113,7 @@ class Nonzero(NamedTuple):
     apart: str = ""
     """Elements from one column to the next, if not the order."""
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text = unit.text
 
@@ -132,7 +132,7 @@ class Nonzero(NamedTuple):
 class Fails(NamedTuple):
     """Says that the matrix has no answer."""
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         unit.fail_if("true")
 
@@ -154,7 +154,7 @@ class Beside(NamedTuple):
     contiguous: bool = False
     """Whether the elements of a row lie beside each other: then whole packets are looked at."""
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, order = unit.text, unit.number(self.order)
         place, far, near = (
@@ -179,7 +179,7 @@ class Beside(NamedTuple):
         flag = text.value(f"zext i1 {behind} to i32")
         text.line(f"store i32 {flag}, ptr {unit.pointer(self.target)}")
 
-    def _in_row(self, text: Text, first: str, near: str, count: str) -> str:
+    def _in_row(self, text: SimdEmitter, first: str, near: str, count: str) -> str:
         """Add a loop over elements, and one over packets before it where they are contiguous."""
         type_, parts = PARTS[self.dtype]
         if not self.contiguous:
@@ -206,7 +206,7 @@ class Beside(NamedTuple):
         return self._elements(text, times(text, first, done, bytes_), str(bytes_), rest, 1, found)
 
     def _elements(
-        self, text: Text, first: str, near: str, count: str, parts: int, found: str
+        self, text: SimdEmitter, first: str, near: str, count: str, parts: int, found: str
     ) -> str:
         type_ = PARTS[self.dtype][0]
 
@@ -228,7 +228,7 @@ LANES = {"float": 32, "double": 16}
 
 
 def folded(
-    text: Text, end: str, carried: list[tuple[str, str]], inside: Callable[..., list[str]]
+    text: SimdEmitter, end: str, carried: list[tuple[str, str]], inside: Callable[..., list[str]]
 ) -> list[str]:
     """Add a loop that hands values on; `inside` gets the counter before them."""
 

@@ -6,7 +6,7 @@ and where they report. What a routine reports is not 0 for a matrix without an a
 then returns 1 + its index. Between routines, `codegen/lapack/matrix_copies.py` copies and looks.
 
 >>> factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
->>> print(LibraryCall((factor,), buffers=1))
+>>> print(LapackCall((factor,), buffers=1))
 library call of dpotrf, 1 buffers
 """
 
@@ -26,10 +26,10 @@ from tenfold.codegen.lapack.diagonal_steps import (
     Nonzero,
     Positive,
 )
-from tenfold.codegen.lapack.matrix_copies import Conjugate, Mirror, Move, Permutation, Unit
+from tenfold.codegen.lapack.matrix_copies import Conjugate, MatrixUnit, Mirror, Move, Permutation
 from tenfold.codegen.lapack.symmetric_steps import Blocks, Exchange, Interchanges, Negative, Regular
 from tenfold.codegen.llvm.loop_emitter import counted
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 
 class Routine(NamedTuple):
@@ -47,7 +47,7 @@ class Routine(NamedTuple):
     """Whether what it reports is a failure if it is not 0."""
 
 
-class Choice(NamedTuple):
+class Branch(NamedTuple):
     """Steps where an i32 at a place is 0, and others where it is not."""
 
     at: str
@@ -57,11 +57,11 @@ class Choice(NamedTuple):
 
 Look = AllFinite | Beside | Determinant | Fails | Finite | Nonzero | Positive
 Symmetric = Blocks | Exchange | Interchanges | Negative | Regular
-Step = Routine | Choice | Move | Mirror | Permutation | Conjugate | Look | Symmetric
+Step = Routine | Branch | Move | Mirror | Permutation | Conjugate | Look | Symmetric
 
 
 @dataclass(frozen=True)
-class LibraryCall:
+class LapackCall:
     """Steps that are taken for every matrix of a stack, which lies in so many buffers."""
 
     steps: tuple[Step, ...]
@@ -82,7 +82,7 @@ class LibraryCall:
         Sizes are the bytes from one matrix to the next in every buffer, then the addresses of the
         routines, then the numbers.
         """
-        text = Text()
+        text = SimdEmitter()
         places = given(text, "%buffers", 0, self.buffers)
         strides = given(text, "%sizes", 0, self.buffers)
         addresses = given(text, "%sizes", self.buffers, len(self.routines))
@@ -92,7 +92,7 @@ class LibraryCall:
         }
         failed = text.stack(8)
         text.line(f"store i64 0, ptr {failed}")
-        unit = Unit(text, self.buffers + len(self.routines), failed)
+        unit = MatrixUnit(text, self.buffers + len(self.routines), failed)
         for each in _leaves(self.steps):
             for word in _words(each):
                 if word[0] not in "mw":
@@ -112,7 +112,7 @@ class LibraryCall:
 def _leaves(steps: tuple[Step, ...]) -> Iterator[Step]:
     """Yield what is done, whatever is chosen."""
     for step in steps:
-        if isinstance(step, Choice):
+        if isinstance(step, Branch):
             yield from _leaves(step.zero + step.other)
         else:
             yield step
@@ -125,17 +125,17 @@ def _words(step: Step) -> list[str]:
     return [step.source] if isinstance(step, Move) else []
 
 
-def _take(unit: Unit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:
+def _take(unit: MatrixUnit, steps: tuple[Step, ...], functions: dict[str, str]) -> None:
     for step in steps:
         if isinstance(step, Routine):
             _call(unit, step, functions[step.name])
-        elif isinstance(step, Choice):
+        elif isinstance(step, Branch):
             _choose(unit, step, functions)
         else:
             step.add(unit)
 
 
-def _call(unit: Unit, routine: Routine, function: str) -> None:
+def _call(unit: MatrixUnit, routine: Routine, function: str) -> None:
     listed = ", ".join(f"ptr {unit.pointer(word)}" for word in routine.arguments.split())
     unit.text.line(f"call void {function}({listed})")
     if routine.fails:
@@ -143,7 +143,7 @@ def _call(unit: Unit, routine: Routine, function: str) -> None:
         unit.fail_if(unit.text.value(f"icmp ne i32 {reported}, 0"))
 
 
-def _choose(unit: Unit, choice: Choice, functions: dict[str, str]) -> None:
+def _choose(unit: MatrixUnit, choice: Branch, functions: dict[str, str]) -> None:
     number = unit.text.value(f"load i32, ptr {unit.pointer(choice.at)}")
     zero = unit.text.value(f"icmp eq i32 {number}, 0")
     either(

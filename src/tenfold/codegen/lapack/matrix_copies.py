@@ -16,7 +16,7 @@ import numpy as np
 
 from tenfold.codegen.gemm.emitter import advanced, given, times
 from tenfold.codegen.llvm.loop_emitter import counted, integer, where
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.dtypes import COMPLEX64, COMPLEX128, DTYPES, FLOAT32, FLOAT64
 
 INT32 = DTYPES["int32"]
@@ -36,10 +36,10 @@ Axis = tuple[str, str, str]
 """Length, bytes from one element to the next in the source, and in the target."""
 
 
-class Unit:
+class MatrixUnit:
     """One matrix of a library call: the text, and where everything lies."""
 
-    def __init__(self, text: Text, first: int, failed: str) -> None:
+    def __init__(self, text: SimdEmitter, first: int, failed: str) -> None:
         self.text, self.failed = text, failed
         self.first = first
         """Which of the sizes is number 0."""
@@ -100,7 +100,7 @@ class Move(NamedTuple):
     """ "rows": the inner axis is contiguous in both, float64 in both; "across": in the target, as
     the outer axis is in the source; "any" is slower."""
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, (rows, *_), (columns, *_) = unit.text, self._outer(unit), self._inner(unit)
         if self.way == "rows":
@@ -112,13 +112,13 @@ class Move(NamedTuple):
         else:
             counted(text, "0", rows, 1, lambda row: self._elements(unit, row, "0", columns))
 
-    def _outer(self, unit: Unit) -> tuple[str, str, str]:
+    def _outer(self, unit: MatrixUnit) -> tuple[str, str, str]:
         return unit.number(self.outer[0]), unit.number(self.outer[1]), unit.number(self.outer[2])
 
-    def _inner(self, unit: Unit) -> tuple[str, str, str]:
+    def _inner(self, unit: MatrixUnit) -> tuple[str, str, str]:
         return unit.number(self.inner[0]), unit.number(self.inner[1]), unit.number(self.inner[2])
 
-    def _places(self, unit: Unit, row: str) -> tuple[str, str]:
+    def _places(self, unit: MatrixUnit, row: str) -> tuple[str, str]:
         _, source, target = self._outer(unit)
         text = unit.text
         return (
@@ -126,7 +126,7 @@ class Move(NamedTuple):
             times(text, unit.pointer(self.target), row, target),
         )
 
-    def _elements(self, unit: Unit, row: str, begin: str, end: str) -> None:
+    def _elements(self, unit: MatrixUnit, row: str, begin: str, end: str) -> None:
         text, (source, target) = unit.text, self._places(unit, row)
         _, step, other = self._inner(unit)
         counted(
@@ -139,7 +139,7 @@ class Move(NamedTuple):
             ),
         )
 
-    def _element(self, text: Text, source: str, target: str) -> None:
+    def _element(self, text: SimdEmitter, source: str, target: str) -> None:
         (given_, given_parts), (made, made_parts) = (PARTS[each] for each in self.dtypes)
         bytes_ = [BYTES[each] for each in (given_, made)]
         for part in range(made_parts):
@@ -152,7 +152,7 @@ class Move(NamedTuple):
             place = advanced(text, target, part * bytes_[1])
             text.line(f"store {made} {value}, ptr {place}, align 1")
 
-    def _row(self, unit: Unit, row: str) -> None:
+    def _row(self, unit: MatrixUnit, row: str) -> None:
         """Copy packets that lie beside each other, then the elements that are left."""
         text, (source, target) = unit.text, self._places(unit, row)
         columns = unit.number(self.inner[0])
@@ -168,7 +168,7 @@ class Move(NamedTuple):
         counted(text, "0", whole, PACKET, packet)
         self._elements(unit, row, whole, columns)
 
-    def _blocks(self, unit: Unit, row: str) -> None:
+    def _blocks(self, unit: MatrixUnit, row: str) -> None:
         """Transpose blocks of rows that begin at `row`, then the columns that are left."""
         text, (source, target) = unit.text, self._places(unit, row)
         columns, step, _ = self._inner(unit)
@@ -191,7 +191,7 @@ class Move(NamedTuple):
             self._elements(unit, integer(text, "add", row, number), whole, columns)
 
 
-def _transposed(text: Text, rows: list[str]) -> list[str]:
+def _transposed(text: SimdEmitter, rows: list[str]) -> list[str]:
     """Transpose four packets of four: pairs of elements are exchanged, then pairs of pairs."""
 
     def shuffled(x: str, y: str, order: str) -> str:
@@ -210,7 +210,7 @@ def _transposed(text: Text, rows: list[str]) -> list[str]:
     ]
 
 
-def converted(text: Text, value: str, source: str, target: str) -> str:
+def converted(text: SimdEmitter, value: str, source: str, target: str) -> str:
     """Convert a scalar from one LLVM type to another."""
     if source == target:
         return value
@@ -229,7 +229,7 @@ class Conjugate(NamedTuple):
     place: str
     length: str
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, place = unit.text, unit.pointer(self.place)
 
@@ -248,7 +248,7 @@ class Mirror(NamedTuple):
     order: str
     dtype: np.dtype
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, end = unit.text, unit.number(self.order)
         item, parts = self.dtype.itemsize, PARTS[self.dtype][1]
@@ -283,7 +283,7 @@ class Permutation(NamedTuple):
     target: str
     dtype: np.dtype
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, rows = unit.text, unit.number(self.rows)
         pivots, order, target = map(unit.pointer, (self.pivots, self.order, self.target))

@@ -20,9 +20,9 @@ import numpy as np
 
 from tenfold.codegen.gemm.emitter import advanced, either, times
 from tenfold.codegen.lapack.diagonal_steps import diagonal, folded
-from tenfold.codegen.lapack.matrix_copies import PACKET, PARTS, Unit
+from tenfold.codegen.lapack.matrix_copies import PACKET, PARTS, MatrixUnit
 from tenfold.codegen.llvm.loop_emitter import counted, integer, larger, where
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 WIDE = f"<{PACKET} x double>"
 
@@ -41,12 +41,12 @@ class Rows(NamedTuple):
     """Whether the elements of a row lie beside each other."""
     dtype: np.dtype
 
-    def at(self, unit: Unit, row: str) -> str:
+    def at(self, unit: MatrixUnit, row: str) -> str:
         """Return where a row begins."""
         return times(unit.text, unit.pointer(self.place), row, unit.number(self.far))
 
     def along(
-        self, unit: Unit, rows: Sequence[str], inside: Callable[[str, list[str]], None]
+        self, unit: MatrixUnit, rows: Sequence[str], inside: Callable[[str, list[str]], None]
     ) -> None:
         """Add a loop along rows that begin at these places; `inside` gets the type of what it is to
         take at once, and where that is in each row: packets of float64, or all parts of an element.
@@ -63,7 +63,7 @@ class Rows(NamedTuple):
             counted(text, "0", begin, PACKET, taken(WIDE))
         counted(text, begin, count, 1, taken("double"))
 
-    def load(self, text: Text, type_: str, place: str) -> list[str]:
+    def load(self, text: SimdEmitter, type_: str, place: str) -> list[str]:
         """Load what stands at a place, part by part."""
         parts = range(PARTS[self.dtype][1])
         return [
@@ -71,13 +71,13 @@ class Rows(NamedTuple):
             for part in parts
         ]
 
-    def store(self, text: Text, type_: str, values: list[str], place: str) -> None:
+    def store(self, text: SimdEmitter, type_: str, values: list[str], place: str) -> None:
         """Store it there."""
         for part, value in enumerate(values):
             text.line(f"store {type_} {value}, ptr {advanced(text, place, 8 * part)}, align 1")
 
 
-def _spread(text: Text, type_: str, number: list[str]) -> list[str]:
+def _spread(text: SimdEmitter, type_: str, number: list[str]) -> list[str]:
     """Return a number in every lane."""
     if type_ == "double":
         return number
@@ -86,7 +86,7 @@ def _spread(text: Text, type_: str, number: list[str]) -> list[str]:
     return [text.value(f"shufflevector {type_} {first}, {type_} poison, {order}")]
 
 
-def _product(text: Text, type_: str, x: list[str], y: list[str]) -> list[str]:
+def _product(text: SimdEmitter, type_: str, x: list[str], y: list[str]) -> list[str]:
     """Multiply two real or two complex numbers."""
 
     def multiplied(a: str, b: str) -> str:
@@ -99,11 +99,11 @@ def _product(text: Text, type_: str, x: list[str], y: list[str]) -> list[str]:
     return [real, text.value(f"fadd {type_} {multiplied(a, d)}, {multiplied(b, c)}")]
 
 
-def _difference(text: Text, type_: str, x: list[str], y: list[str]) -> list[str]:
+def _difference(text: SimdEmitter, type_: str, x: list[str], y: list[str]) -> list[str]:
     return [text.value(f"fsub {type_} {a}, {b}") for a, b in zip(x, y, strict=True)]
 
 
-def _quotient(text: Text, x: list[str], y: list[str]) -> list[str]:
+def _quotient(text: SimdEmitter, x: list[str], y: list[str]) -> list[str]:
     """Divide two real or two complex numbers; these over the larger part of y first, so that its
     modulus is not squared.
     """
@@ -120,20 +120,20 @@ def _quotient(text: Text, x: list[str], y: list[str]) -> list[str]:
     return [text.value(f"fdiv double {part}, {size}") for part in scaled]
 
 
-def _differs(text: Text, number: list[str]) -> str:
+def _differs(text: SimdEmitter, number: list[str]) -> str:
     """Whether a number is not 0, as an i1."""
     found = [text.value(f"fcmp une double {part}, 0.0") for part in number]
     return found[0] if len(found) == 1 else text.value(f"or i1 {found[0]}, {found[1]}")
 
 
-def _loaded(text: Text, place: str, index: str, dtype: np.dtype) -> list[str]:
+def _loaded(text: SimdEmitter, place: str, index: str, dtype: np.dtype) -> list[str]:
     """Load a number of those that lie beside each other."""
     at = times(text, place, index, dtype.itemsize)
     parts = range(PARTS[dtype][1])
     return [text.value(f"load double, ptr {advanced(text, at, 8 * part)}") for part in parts]
 
 
-class _Row(NamedTuple):
+class _PivotRow(NamedTuple):
     """A row of D."""
 
     number: list[str]
@@ -146,7 +146,9 @@ class _Row(NamedTuple):
     """Whether one ends here; not to be asked where one begins."""
 
 
-def _row(unit: Unit, place: str, beside: str, order: str, dtype: np.dtype, i: str) -> _Row:
+def _row(
+    unit: MatrixUnit, place: str, beside: str, order: str, dtype: np.dtype, i: str
+) -> _PivotRow:
     """Load a row of D. What stands behind the last row is not of D."""
     text, elements = unit.text, unit.pointer(beside)
     number = diagonal(unit, place, order, dtype, i)
@@ -158,7 +160,7 @@ def _row(unit: Unit, place: str, beside: str, order: str, dtype: np.dtype, i: st
     before = _loaded(text, elements, larger(text, integer(text, "sub", i, 1), 0), dtype)
     later = text.value(f"icmp ne i64 {i}, 0")
     ends = text.value(f"and i1 {later}, {_differs(text, before)}")
-    return _Row(number, after, _differs(text, after), ends)
+    return _PivotRow(number, after, _differs(text, after), ends)
 
 
 class Regular(NamedTuple):
@@ -169,7 +171,7 @@ class Regular(NamedTuple):
     order: str
     dtype: np.dtype
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text: a number less itself is 0 or NaN."""
         text = unit.text
 
@@ -201,7 +203,7 @@ class Interchanges(NamedTuple):
     target: str
     dtype: np.dtype
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text = unit.text
         pivots, beside, target = map(unit.pointer, (self.pivots, self.beside, self.target))
@@ -228,7 +230,7 @@ class Negative(NamedTuple):
     pivots: str
     target: str
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text = unit.text
         pivot = text.value(f"load i32, ptr {unit.pointer(self.pivots)}")
@@ -244,7 +246,7 @@ class Exchange(NamedTuple):
     rows: Rows
     back: bool = False
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
         text, order, pivots = unit.text, unit.number(self.order), unit.pointer(self.pivots)
 
@@ -276,7 +278,7 @@ class Blocks(NamedTuple):
     order: str
     rows: Rows
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: MatrixUnit) -> None:
         """Add its text."""
 
         def one(i: str) -> None:
@@ -293,7 +295,7 @@ class Blocks(NamedTuple):
 
         counted(unit.text, "0", unit.number(self.order), 1, one)
 
-    def _divided(self, unit: Unit, i: str, row: _Row) -> None:
+    def _divided(self, unit: MatrixUnit, i: str, row: _PivotRow) -> None:
         text = unit.text
         factor = _quotient(text, self._one(), row.number)
 
@@ -307,7 +309,7 @@ class Blocks(NamedTuple):
     def _one(self) -> list[str]:
         return ["1.0", "0.0"][: PARTS[self.rows.dtype][1]]
 
-    def _pair(self, unit: Unit, i: str, row: _Row) -> None:
+    def _pair(self, unit: MatrixUnit, i: str, row: _PivotRow) -> None:
         """With a, e and e, b in the block: x = (b/e u - v) / d, y = (a/e v - u) / d of right sides
         u and v over e, where d = a/e b/e - 1 is not near 0, as a/e b/e is less than 1/2.
         """

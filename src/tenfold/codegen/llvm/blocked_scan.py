@@ -1,8 +1,8 @@
 """Scans of long rows: blocks of 1,024 side by side, lane i of a packet an element of the i-th.
 
-Takes a Frame of a kernel that scans, hands on lines. Blocks are scanned in scratch memory as rows
-are (`scan.py`), but read where they lie if they need not be computed. When the prefix of each is
-known, it is added and the block is stored.
+Takes a FunctionEmitter of a kernel that scans, hands on lines. Blocks are scanned in scratch memory
+as rows are (`scan.py`), but read where they lie if they need not be computed. When the prefix of
+each is known, it is added and the block is stored.
 
 The function `kernel` does this for one group of blocks after the other: a unit of work is a row.
 Others, where a kernel has them, are for many threads, one after the other: `totals` of parts of
@@ -16,7 +16,8 @@ rows, `carries` of rows, which make of totals what comes before, and `parts`, wh
 >>> made = body.apply("scan", FLOAT64, body.load(0, FLOAT64), data=("add", 0, ""))
 >>> operands = (Operand(FLOAT64, "1"), Operand(FLOAT64, "1", written=True))
 >>> stores = (Store(1, (1,)),)
->>> frame = Frame(Kernel(operands, tuple(body.instructions), stores, form="scan blocks"), Text())
+>>> frame = FunctionEmitter(Kernel(operands, tuple(body.instructions), stores, form="scan blocks"),
+Text())
 >>> blocks(frame, "%unit")
 >>> "fadd <8 x double>" in frame.text.functions["scan.blocks"]
 True
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tenfold.codegen.llvm.function_emitter import Frame
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import (
     Parts,
     counted,
@@ -36,14 +37,14 @@ from tenfold.codegen.llvm.loop_emitter import (
     where,
     write_packet,
 )
-from tenfold.codegen.llvm.scan import Lanes
+from tenfold.codegen.llvm.scan import ScanLanes
 from tenfold.core.loop_ir import BLOCK, PITCH, operand_of
 
 
-def blocks(frame: Frame, number: str) -> None:
+def blocks(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: some of its blocks, then those after."""
     frame.stand_at(number, frame.kernel.axes - 1)
-    row = _Row(frame)
+    row = _BlockRow(frame)
 
     def some(group: str) -> None:
         row.scan_group(group)
@@ -52,7 +53,7 @@ def blocks(frame: Frame, number: str) -> None:
     counted(frame.text, "0", row.blocks, row.count, some)
 
 
-def totals(frame: Frame, number: str) -> None:
+def totals(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row: what its blocks come to is stored."""
     row, first, after = _part(frame, number)
 
@@ -65,11 +66,11 @@ def totals(frame: Frame, number: str) -> None:
     counted(frame.text, first, after, row.count, some)
 
 
-def carries(frame: Frame, number: str) -> None:
+def carries(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: in the place of a total, what all the blocks before come to."""
     text = frame.text
     frame.stand_at(number, frame.kernel.axes - 1)
-    row = _Row(frame, number)
+    row = _BlockRow(frame, number)
     before = [text.stack(dtype.itemsize) for dtype in row.dtypes]
 
     def read(places: list[str]) -> Parts:
@@ -90,7 +91,7 @@ def carries(frame: Frame, number: str) -> None:
     counted(text, "0", row.blocks, 1, inside)
 
 
-def parts(frame: Frame, number: str) -> None:
+def parts(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row, of which it is known what comes before each block."""
     row, first, after = _part(frame, number)
 
@@ -101,7 +102,7 @@ def parts(frame: Frame, number: str) -> None:
     counted(frame.text, first, after, row.count, some)
 
 
-def _part(frame: Frame, number: str) -> tuple[_Row, str, str]:
+def _part(frame: FunctionEmitter, number: str) -> tuple[_BlockRow, str, str]:
     """Stand at the row of a part; return it, and the first block of the part and that after it."""
     text, last = frame.text, frame.kernel.axes - 1
     each = integer(text, "mul", frame.part, BLOCK)
@@ -109,15 +110,15 @@ def _part(frame: Frame, number: str) -> tuple[_Row, str, str]:
     count = integer(text, "udiv", more, each)
     place = integer(text, "udiv", number, count)
     frame.stand_at(place, last)
-    row = _Row(frame, place)
+    row = _BlockRow(frame, place)
     first = integer(text, "mul", integer(text, "urem", number, count), frame.part)
     return row, first, smaller(text, integer(text, "add", first, frame.part), row.blocks)
 
 
-class _Row(Lanes):
+class _BlockRow(ScanLanes):
     """The blocks of the row at which the frame stands."""
 
-    def __init__(self, frame: Frame, number: str | None = None) -> None:
+    def __init__(self, frame: FunctionEmitter, number: str | None = None) -> None:
         """`number`: what comes before its blocks stands in the tables of the row of this number."""
         super().__init__(frame)
         text = self.text

@@ -13,19 +13,19 @@ from dataclasses import replace
 import numpy as np
 
 from tenfold.codegen.llvm import load_store
-from tenfold.codegen.llvm.load_store import Place, iota
+from tenfold.codegen.llvm.load_store import PacketAddress, iota
 from tenfold.codegen.llvm.loop_emitter import integer, smaller, where
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, type_text
-from tenfold.core.loop_ir import Kernel, Store, operand_of, part_of
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
+from tenfold.core.loop_ir import Kernel, KernelStore, operand_of, part_of
 from tenfold.dtypes import BOOL, INT64
 
 HEADER = "ptr %buffers, ptr %sizes, ptr %scalars, ptr %scratch, i64 %begin, i64 %end"
 
 
-class Frame:
+class FunctionEmitter:
     """The function that is being written, and where in its loops it stands."""
 
-    def __init__(self, kernel: Kernel, text: Text) -> None:
+    def __init__(self, kernel: Kernel, text: SimdEmitter) -> None:
         self.kernel, self.text = kernel, text
         self.size: dict[tuple[str, int, int], str] = {}
         self.buffers: list[str] = []
@@ -90,10 +90,10 @@ class Frame:
             self.text.seen[key] = found
         return found
 
-    def place(self, number: int, position: str, mask: str | None) -> Place:
+    def place(self, number: int, position: str, mask: str | None) -> PacketAddress:
         """Return where the packet of an operand at a position lies."""
         stride = self.size.get(("stride", number, self.kernel.axes - 1), "0")
-        return Place(self.pointer(number), position, stride, mask, self.lanes)
+        return PacketAddress(self.pointer(number), position, stride, mask, self.lanes)
 
     @property
     def lanes(self) -> int:
@@ -183,13 +183,13 @@ class Frame:
         if offset.lanes == 1 and valid.text == "true":
             jump = integer(text, "mul", offset.text, operand.dtype.itemsize)
             pointer = text.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
-            place = Place(pointer, at, "0", None, 1)
+            place = PacketAddress(pointer, at, "0", None, 1)
             return load_store.load(text, replace(operand, steps="0"), part, place)
         start = self._start(instruction.inputs[0], known)
         if start is not None:
             jump = integer(text, "mul", start, operand.dtype.itemsize)
             pointer = text.value(f"getelementptr i8, ptr {begin}, i64 {jump}")
-            place = Place(pointer, at, "0", mask, lanes)
+            place = PacketAddress(pointer, at, "0", mask, lanes)
             return load_store.load(text, replace(operand, steps="1"), part, place)
         return load_store.load_at(
             text, operand, part, begin, text.spread(offset, lanes), mask, lanes
@@ -247,7 +247,11 @@ class Frame:
         where(text, some, leave)
 
     def store(
-        self, stores: Iterable[Store], known: dict[int, Packet], position: str, mask: str | None
+        self,
+        stores: Iterable[KernelStore],
+        known: dict[int, Packet],
+        position: str,
+        mask: str | None,
     ) -> None:
         """Add stores of packets at a position."""
         for store in stores:

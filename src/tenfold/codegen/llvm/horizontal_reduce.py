@@ -12,12 +12,12 @@ import numpy as np
 
 from tenfold.codegen.llvm.load_store import iota
 from tenfold.codegen.llvm.loop_emitter import Parts, combined, integer, smaller
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, type_text
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
 from tenfold.core.loop_ir import LANES, Fold
 from tenfold.dtypes import BOOL
 
 
-def lanes_folded(text: Text, fold: Fold, parts: Parts, valid: str) -> Parts:
+def lanes_folded(text: SimdEmitter, fold: Fold, parts: Parts, valid: str) -> Parts:
     """Fold 32 lanes by halves, of which `valid` are there: a function of its own, called."""
     dtypes = [packet.dtype for packet in parts]
     name = f"lanes.{fold.kind.replace(' ', '.')}.{'.'.join(map(str, dtypes))}"
@@ -33,9 +33,9 @@ def lanes_folded(text: Text, fold: Fold, parts: Parts, valid: str) -> Parts:
 
 
 def _lanes_function(
-    text: Text, name: str, kind: str, dtypes: Sequence[np.dtype], scalars: str
+    text: SimdEmitter, name: str, kind: str, dtypes: Sequence[np.dtype], scalars: str
 ) -> str:
-    inner = Text(baseline=text.baseline)
+    inner = SimdEmitter(baseline=text.baseline)
     inner.declared, inner.globals, inner.functions = text.declared, text.globals, text.functions
     parts = tuple(Packet(f"%part{i}", dtype, LANES) for i, dtype in enumerate(dtypes))
     all_there = inner.value(f"icmp eq i64 %valid, {LANES}")
@@ -52,7 +52,7 @@ def _lanes_function(
     return f"{head} {{\nentry:\n{inner}\n}}"
 
 
-def _by_halves(text: Text, kind: str, parts: Parts, valid: str | None) -> Parts:
+def _by_halves(text: SimdEmitter, kind: str, parts: Parts, valid: str | None) -> Parts:
     """Fold lanes; where not all are there, one without a partner stays as it is."""
     half = LANES // 2
     while half:
@@ -69,7 +69,7 @@ def _by_halves(text: Text, kind: str, parts: Parts, valid: str | None) -> Parts:
     return parts
 
 
-def _half(text: Text, packet: Packet, first: int, count: int) -> Packet:
+def _half(text: SimdEmitter, packet: Packet, first: int, count: int) -> Packet:
     type_ = type_text(packet.dtype, 2 * count)
     if count == 1:
         return Packet(
@@ -82,7 +82,7 @@ def _half(text: Text, packet: Packet, first: int, count: int) -> Packet:
     return Packet(found, packet.dtype, count)
 
 
-def _where_paired(text: Text, pairs: str, merged: Packet, low: Packet, lanes: int) -> Packet:
+def _where_paired(text: SimdEmitter, pairs: str, merged: Packet, low: Packet, lanes: int) -> Packet:
     """The merged lane where both were there, else the lower one."""
     if lanes == 1:
         paired = text.value(f"icmp sgt i64 {pairs}, 0")

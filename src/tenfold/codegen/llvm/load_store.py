@@ -1,13 +1,14 @@
 """Memory: LLVM text for the loads and stores of packets, by how an operand is stepped through.
 
 Takes an operand, the pointer to its element at position 0 of the packet axis, a position on that
-axis and, for a packet that is not whole, a mask; hands on lines in a Text. Contiguous elements are
-loaded as they lie, backwards ones turned round, every second to fourth picked out of what lies
-there, any others gathered; a lane that the mask leaves out touches no memory.
+axis and, for a packet that is not whole, a mask; hands on lines in a SimdEmitter. Contiguous
+elements are loaded as they lie, backwards ones turned round, every second to fourth picked out of
+what lies there, any others gathered; a lane that the mask leaves out touches no memory.
 
 >>> from tenfold.dtypes import FLOAT32
->>> text = Text()
->>> packet = load(text, Operand(FLOAT32, "1"), 0, Place("%p", "%i", "%stride", None, 8))
+>>> text = SimdEmitter()
+>>> packet = load(text, KernelOperand(FLOAT32, "1"), 0, PacketAddress("%p", "%i", "%stride", None,
+8))
 >>> print(text)
   %v0 = getelementptr float, ptr %p, i64 %i
   %v1 = load <8 x float>, ptr %v0, align 4
@@ -20,12 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold.codegen.llvm import masked_access, strided_load
-from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, Text, suffix, type_text
-from tenfold.core.loop_ir import STEPS, Operand
+from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, SimdEmitter, suffix, type_text
+from tenfold.core.loop_ir import STEPS, KernelOperand
 from tenfold.dtypes import BOOL, PARTS
 
 
-class Place(NamedTuple):
+class PacketAddress(NamedTuple):
     """Where a packet lies: all are names of LLVM values."""
 
     pointer: str
@@ -49,7 +50,7 @@ def iota(lanes: int, scalar: str = "i64") -> str:
     return "<" + ", ".join(f"{scalar} {i}" for i in range(lanes)) + ">"
 
 
-def load(text: Text, operand: Operand, part: int, place: Place) -> Packet:
+def load(text: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> Packet:
     """Load a packet of a real operand, or of a part of a complex one: 0 the real, 1 the other."""
     dtype = PARTS.get(operand.dtype, operand.dtype)
     step = operand.steps[-1]
@@ -73,7 +74,7 @@ def load(text: Text, operand: Operand, part: int, place: Place) -> Packet:
     return Packet(_from_memory(text, found, dtype, place.lanes), dtype, place.lanes)
 
 
-def _from_memory(text: Text, found: str, dtype: np.dtype, lanes: int) -> str:
+def _from_memory(text: SimdEmitter, found: str, dtype: np.dtype, lanes: int) -> str:
     if dtype != BOOL:
         return found
     return text.value(
@@ -81,7 +82,7 @@ def _from_memory(text: Text, found: str, dtype: np.dtype, lanes: int) -> str:
     )
 
 
-def _unmasked(text: Text, dtype: np.dtype, lanes: int) -> bool:
+def _unmasked(text: SimdEmitter, dtype: np.dtype, lanes: int) -> bool:
     """Whether the processor cannot load or store elements of a dtype by a mask."""
     return dtype.itemsize < text.masks and 1 < lanes <= masked_access.LANES
 
@@ -94,13 +95,13 @@ def _vector(dtype: np.dtype, lanes: int) -> str:
     return f"<{lanes} x {in_memory(dtype)}>"
 
 
-def _part(text: Text, operand: Operand, part: int, pointer: str) -> str:
+def _part(text: SimdEmitter, operand: KernelOperand, part: int, pointer: str) -> str:
     if not part:
         return pointer
     return text.value(f"getelementptr i8, ptr {pointer}, i64 {operand.dtype.itemsize // 2}")
 
 
-def _contiguous(text: Text, dtype: np.dtype, place: Place) -> str:
+def _contiguous(text: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
     type_ = _vector(dtype, place.lanes)
     pointer = text.value(
         f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {place.position}"
@@ -121,7 +122,7 @@ def _contiguous(text: Text, dtype: np.dtype, place: Place) -> str:
     )
 
 
-def _deinterleaved(text: Text, dtype: np.dtype, part: int, place: Place) -> str:
+def _deinterleaved(text: SimdEmitter, dtype: np.dtype, part: int, place: PacketAddress) -> str:
     """Both parts lie side by side: they are loaded once and picked apart."""
     lanes, scalar = place.lanes, in_memory(dtype)
     key = ("complex", place.pointer, place.position)
@@ -136,13 +137,13 @@ def _deinterleaved(text: Text, dtype: np.dtype, part: int, place: Place) -> str:
     return text.value(f"shufflevector {wide} {both}, {wide} poison, <{lanes} x i32> <{picked}>")
 
 
-def _stepped(text: Text, dtype: np.dtype, place: Place, step: int) -> str:
+def _stepped(text: SimdEmitter, dtype: np.dtype, place: PacketAddress, step: int) -> str:
     """The pointer to the first lane of a packet of every `step`-th element."""
     first = text.value(f"mul i64 {place.position}, {step}")
     return text.value(f"getelementptr {in_memory(dtype)}, ptr {place.pointer}, i64 {first}")
 
 
-def _backwards(text: Text, dtype: np.dtype, place: Place) -> str:
+def _backwards(text: SimdEmitter, dtype: np.dtype, place: PacketAddress) -> str:
     lanes, scalar = place.lanes, in_memory(dtype)
     last = text.value(f"add i64 {place.position}, {lanes - 1}")
     offset = text.value(f"sub i64 0, {last}")
@@ -153,7 +154,7 @@ def _backwards(text: Text, dtype: np.dtype, place: Place) -> str:
     return text.value(f"shufflevector {type_} {found}, {type_} poison, <{lanes} x i32> <{turned}>")
 
 
-def _pointers(text: Text, operand: Operand, part: int, place: Place) -> str:
+def _pointers(text: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> str:
     """The address of each lane."""
     lanes = place.lanes
     stride = place.stride
@@ -168,14 +169,20 @@ def _pointers(text: Text, operand: Operand, part: int, place: Place) -> str:
     return text.value(f"getelementptr i8, ptr {first}, <{lanes} x i64> {offsets}")
 
 
-def _gathered(text: Text, operand: Operand, part: int, place: Place) -> str:
+def _gathered(text: SimdEmitter, operand: KernelOperand, part: int, place: PacketAddress) -> str:
     dtype = PARTS.get(operand.dtype, operand.dtype)
     pointers = _pointers(text, operand, part, place)
     return gather(text, dtype, pointers, place.mask or "splat (i1 true)", place.lanes)
 
 
 def load_at(
-    text: Text, operand: Operand, part: int, begin: str, offset: str, mask: str | None, lanes: int
+    text: SimdEmitter,
+    operand: KernelOperand,
+    part: int,
+    begin: str,
+    offset: str,
+    mask: str | None,
+    lanes: int,
 ) -> Packet:
     """Load the elements at offsets, an i64 packet, from a pointer; 0 where the mask says no."""
     dtype = PARTS.get(operand.dtype, operand.dtype)
@@ -187,7 +194,7 @@ def load_at(
     return Packet(_from_memory(text, found, dtype, lanes), dtype, lanes)
 
 
-def gather(text: Text, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
+def gather(text: SimdEmitter, dtype: np.dtype, pointers: str, mask: str, lanes: int) -> str:
     """Load one element from each of the addresses that the mask lets, else 0."""
     if text.masks > 1 and 1 < lanes <= masked_access.LANES:  # AVX2 has it, but LLVM thinks it slow
         return masked_access.gather(text, in_memory(dtype), lanes, pointers, mask)
@@ -205,7 +212,12 @@ def gather(text: Text, dtype: np.dtype, pointers: str, mask: str, lanes: int) ->
 
 
 def store(
-    text: Text, operand: Operand, packets: list[Packet], place: Place, *, streamed: bool = False
+    text: SimdEmitter,
+    operand: KernelOperand,
+    packets: list[Packet],
+    place: PacketAddress,
+    *,
+    streamed: bool = False,
 ) -> None:
     """Store a packet, or both parts of a complex one; `streamed`: whole ones past the cache."""
     dtype, lanes = packets[0].dtype, place.lanes
@@ -231,7 +243,9 @@ def store(
             _scatter(text, dtype, value, pointers, place)
 
 
-def store_single(text: Text, operand: Operand, packets: list[Packet], pointer: str) -> None:
+def store_single(
+    text: SimdEmitter, operand: KernelOperand, packets: list[Packet], pointer: str
+) -> None:
     """Store one element, both parts of a complex one, at a pointer."""
     for part, packet in enumerate(packets):
         value, type_ = packet.text, in_memory(packet.dtype)
@@ -244,14 +258,14 @@ def store_single(text: Text, operand: Operand, packets: list[Packet], pointer: s
         text.line(f"store {type_} {value}, ptr {target}, align {packet.dtype.itemsize}")
 
 
-def _to_memory(text: Text, value: str, dtype: np.dtype, lanes: int) -> str:
+def _to_memory(text: SimdEmitter, value: str, dtype: np.dtype, lanes: int) -> str:
     if dtype != BOOL:
         return value
     return text.value(f"zext {type_text(dtype, lanes)} {value} to <{lanes} x i8>")
 
 
 def _store_contiguous(
-    text: Text, dtype: np.dtype, value: str, place: Place, streamed: bool
+    text: SimdEmitter, dtype: np.dtype, value: str, place: PacketAddress, streamed: bool
 ) -> None:
     type_ = _vector(dtype, place.lanes)
     pointer = text.value(
@@ -271,7 +285,7 @@ def _store_contiguous(
 
 
 def _store_non_temporal(
-    text: Text, type_: str, value: str, pointer: str, itemsize: int, lanes: int
+    text: SimdEmitter, type_: str, value: str, pointer: str, itemsize: int, lanes: int
 ) -> None:
     """Store past the cache where the address is aligned, which is tested; else as any other."""
     align = min(64, itemsize * lanes)
@@ -289,7 +303,9 @@ def _store_non_temporal(
     text.label(f"{name}.stored")
 
 
-def _scatter(text: Text, dtype: np.dtype, value: str, pointers: str, place: Place) -> None:
+def _scatter(
+    text: SimdEmitter, dtype: np.dtype, value: str, pointers: str, place: PacketAddress
+) -> None:
     lanes, mask = place.lanes, place.mask or "splat (i1 true)"
     if text.masks > 1 and 1 < lanes <= masked_access.LANES:
         masked_access.scatter(text, in_memory(dtype), lanes, value, pointers, mask)

@@ -1,10 +1,10 @@
 """Loops: LLVM text of counted loops, branches and the binary counter in which partial results of a
 fold wait for their partners.
 
-Takes a Text and Python functions that add what stands inside a loop, hands on lines. The counter
-is how a tree of neighbours is folded while its leaves come one by one: slot k holds 2**k of them.
-When `count` leaves have come, the slots in use are the bits that `count` has; what is left at the
-end is folded from the lowest upwards, so that an odd one out moves up as it is.
+Takes a SimdEmitter and Python functions that add what stands inside a loop, hands on lines. The
+counter is how a tree of neighbours is folded while its leaves come one by one: slot k holds 2**k of
+them. When `count` leaves have come, the slots in use are the bits that `count` has; what is left at
+the end is folded from the lowest upwards, so that an odd one out moves up as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tenfold.codegen.llvm.load_store import in_memory
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, type_text
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
 from tenfold.codegen.reducers import COMBINE, IN_ORDER
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import BOOL
@@ -22,23 +22,23 @@ from tenfold.dtypes import BOOL
 Parts = tuple[Packet, ...]
 
 
-def integer(text: Text, operation: str, x: str, y: str | int) -> str:
+def integer(text: SimdEmitter, operation: str, x: str, y: str | int) -> str:
     """Add an operation on two i64."""
     return text.value(f"{operation} i64 {x}, {y}")
 
 
-def smaller(text: Text, x: str, y: str | int) -> str:
+def smaller(text: SimdEmitter, x: str, y: str | int) -> str:
     """Add the smaller of two i64."""
     return text.intrinsic("llvm.smin.i64", "i64", [("i64", x), ("i64", str(y))])
 
 
-def larger(text: Text, x: str, y: str | int) -> str:
+def larger(text: SimdEmitter, x: str, y: str | int) -> str:
     """Add the larger of two i64."""
     return text.intrinsic("llvm.smax.i64", "i64", [("i64", x), ("i64", str(y))])
 
 
 def counted(
-    text: Text, begin: str, end: str, step: int | str, inside: Callable[[str], None]
+    text: SimdEmitter, begin: str, end: str, step: int | str, inside: Callable[[str], None]
 ) -> None:
     """Add a loop over begin, begin + step, ... below end; `inside` gets the name of the counter."""
     name = text.name()[1:]
@@ -57,7 +57,7 @@ def counted(
     text.label(f"{name}.done")
 
 
-def where(text: Text, condition: str, inside: Callable[[], None]) -> None:
+def where(text: SimdEmitter, condition: str, inside: Callable[[], None]) -> None:
     """Add what happens only if an i1 holds."""
     name = text.name()[1:]
     text.line(f"br i1 {condition}, label %{name}.then, label %{name}.after")
@@ -67,7 +67,9 @@ def where(text: Text, condition: str, inside: Callable[[], None]) -> None:
     text.label(f"{name}.after")
 
 
-def combined(text: Text, kind: str, left: Parts, right: Parts, *, in_order: bool = False) -> Parts:
+def combined(
+    text: SimdEmitter, kind: str, left: Parts, right: Parts, *, in_order: bool = False
+) -> Parts:
     """Add the combination of two partial results of a fold; `in_order`: in each lane, all on the
     left comes before all on the right.
     """
@@ -82,12 +84,12 @@ def combined(text: Text, kind: str, left: Parts, right: Parts, *, in_order: bool
     return tuple(values[element.position] for element in made)
 
 
-class Counter:
+class FoldCounter:
     """The slots of one fold: memory for packets of `lanes` lanes, level by level, part by part."""
 
     def __init__(
         self,
-        text: Text,
+        text: SimdEmitter,
         kind: str,
         dtypes: Sequence[np.dtype],
         lanes: int,
@@ -200,7 +202,7 @@ class Counter:
         return self.text.intrinsic("llvm.cttz.i64", "i64", [("i64", bits), ("i1", "true")])
 
 
-def read_packet(text: Text, pointer: str, dtype: np.dtype, lanes: int) -> Packet:
+def read_packet(text: SimdEmitter, pointer: str, dtype: np.dtype, lanes: int) -> Packet:
     """Add the load of a packet from memory of the kernel's own."""
     type_ = in_memory(dtype) if lanes == 1 else f"<{lanes} x {in_memory(dtype)}>"
     found = text.value(f"load {type_}, ptr {pointer}, align {dtype.itemsize}")
@@ -209,7 +211,7 @@ def read_packet(text: Text, pointer: str, dtype: np.dtype, lanes: int) -> Packet
     return Packet(found, dtype, lanes)
 
 
-def write_packet(text: Text, pointer: str, packet: Packet, lanes: int) -> None:
+def write_packet(text: SimdEmitter, pointer: str, packet: Packet, lanes: int) -> None:
     """Add the store of a packet to memory of the kernel's own."""
     value, dtype = text.spread(packet, lanes), packet.dtype
     type_ = in_memory(dtype) if lanes == 1 else f"<{lanes} x {in_memory(dtype)}>"

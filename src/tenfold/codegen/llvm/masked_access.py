@@ -4,7 +4,7 @@ Takes the type in memory, addresses and a mask, hands on a call of a function of
 itself would write a branch and an instruction for each lane at each place: seconds of compiling for
 a long body. The functions go over the lanes in a loop, and at once over neighbours that are whole.
 
->>> text = Text()
+>>> text = SimdEmitter()
 >>> load(text, "i8", 16, "%p", "%mask")
 '%v2'
 >>> print(text)
@@ -17,36 +17,40 @@ a long body. The functions go over the lanes in a loop, and at once over neighbo
 
 from __future__ import annotations
 
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 LANES = 64
 """The most lanes of a packet whose mask is a number of 64 bits."""
 BYTES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 
 
-def load(text: Text, scalar: str, lanes: int, pointer: str, mask: str) -> str:
+def load(text: SimdEmitter, scalar: str, lanes: int, pointer: str, mask: str) -> str:
     """Load neighbouring elements from a pointer on, 0 where the mask says no."""
     return text.value(_call(text, "load", scalar, lanes, [f"ptr {pointer}"], mask))
 
 
-def store(text: Text, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
+def store(text: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, mask: str) -> None:
     """Store neighbouring elements from a pointer on, where the mask says so."""
     given = [f"<{lanes} x {scalar}> {value}", f"ptr {pointer}"]
     text.line(_call(text, "store", scalar, lanes, given, mask))
 
 
-def gather(text: Text, scalar: str, lanes: int, pointers: str, mask: str) -> str:
+def gather(text: SimdEmitter, scalar: str, lanes: int, pointers: str, mask: str) -> str:
     """Load an element from each address, 0 where the mask says no."""
     return text.value(_call(text, "gather", scalar, lanes, [f"<{lanes} x ptr> {pointers}"], mask))
 
 
-def scatter(text: Text, scalar: str, lanes: int, value: str, pointers: str, mask: str) -> None:
+def scatter(
+    text: SimdEmitter, scalar: str, lanes: int, value: str, pointers: str, mask: str
+) -> None:
     """Store an element at each address where the mask says so, the first lane first."""
     given = [f"<{lanes} x {scalar}> {value}", f"<{lanes} x ptr> {pointers}"]
     text.line(_call(text, "scatter", scalar, lanes, given, mask))
 
 
-def _call(text: Text, what: str, scalar: str, lanes: int, given: list[str], mask: str) -> str:
+def _call(
+    text: SimdEmitter, what: str, scalar: str, lanes: int, given: list[str], mask: str
+) -> str:
     name = f"masked.{what}.{scalar}.x{lanes}"
     if name not in text.functions:
         text.declared["llvm.cttz.i64"] = "declare i64 @llvm.cttz.i64(i64, i1)"
@@ -55,7 +59,7 @@ def _call(text: Text, what: str, scalar: str, lanes: int, given: list[str], mask
     return f"call {result} @{name}({', '.join([*given, f'i64 {_bits(text, mask, lanes)}'])})"
 
 
-def _bits(text: Text, mask: str, lanes: int) -> str:
+def _bits(text: SimdEmitter, mask: str, lanes: int) -> str:
     """A mask as a number: each lane is the bit of its place."""
     if not mask.startswith("%"):
         return _all(lanes)

@@ -10,7 +10,8 @@ of the first element that failed. The text depends on the kernel alone.
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) * 2.0
 >>> operands = (Operand(FLOAT32, "1"), Operand(FLOAT32, "1", written=True))
->>> text = render(Kernel(operands, tuple(body.instructions), (Store(1, (y.position,)),), lanes=16))
+>>> text = render(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),),
+lanes=16))
 >>> "fmul <16 x float>" in text
 True
 """
@@ -20,14 +21,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tenfold.codegen.llvm import blocked_scan, reduce_inner, reduce_outer, scan, search, transpose
-from tenfold.codegen.llvm.function_emitter import HEADER, Frame
+from tenfold.codegen.llvm.function_emitter import HEADER, FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.codegen.vecmath import expanded
-from tenfold.core.loop_ir import Kernel, Operand, Store
+from tenfold.core.loop_ir import Kernel, KernelStore
 from tenfold.core.scalar_ir import Body
 
-__all__ = ["Kernel", "Operand", "Store", "render"]
+__all__ = ["Kernel", "KernelStore", "render"]
 
 UNITS = {
     "row": reduce_inner.unit,
@@ -57,7 +58,7 @@ def render(kernel: Kernel, *, baseline: bool = False, masks: int = 1) -> str:
     """
     described = "".join(f"; {line}\n" for line in str(kernel).splitlines())
     kernel = _with_formulas(kernel)
-    text = Text(baseline=baseline, masks=masks)
+    text = SimdEmitter(baseline=baseline, masks=masks)
     functions = [_function(name, kernel, text) for name in kernel.functions]
     constants = [
         f"{name} = private unnamed_addr constant {content}"
@@ -72,7 +73,8 @@ def _with_formulas(kernel: Kernel) -> Kernel:
     body.instructions = list(kernel.body)
     made, places = expanded(body, range(len(kernel.body)))
     stores = tuple(
-        Store(store.operand, tuple(places[i] for i in store.elements)) for store in kernel.stores
+        KernelStore(store.operand, tuple(places[i] for i in store.elements))
+        for store in kernel.stores
     )
     kept = tuple(places[i] for i in kernel.kept)
     remembered = tuple(places[i] for i in kernel.remembered)
@@ -81,11 +83,11 @@ def _with_formulas(kernel: Kernel) -> Kernel:
     )
 
 
-def _function(name: str, kernel: Kernel, text: Text) -> str:
+def _function(name: str, kernel: Kernel, text: SimdEmitter) -> str:
     text.lines = []
     text.block = "entry"
     text.seen.clear()
-    frame = Frame(kernel, text)
+    frame = FunctionEmitter(kernel, text)
     if name != "kernel":
         other = OTHERS[kernel.form, name]
         counted(text, "%begin", "%end", 1, lambda unit: other(frame, unit))
@@ -102,7 +104,7 @@ def _function(name: str, kernel: Kernel, text: Text) -> str:
     return "\n".join([f"define i64 @{name}({HEADER}) {{", "entry:", *entry, *text.lines, "}"])
 
 
-def _map(frame: Frame) -> None:
+def _map(frame: FunctionEmitter) -> None:
     """A unit of work is a part of the packet axis at one index of the others."""
     text, kernel = frame.text, frame.kernel
     last = kernel.axes - 1

@@ -1,9 +1,9 @@
 """Rows: passes over the packet axis, with folds along it in the canonical tree.
 
-Takes a Frame that stands at a row, hands on lines. A pass computes, stores and folds the elements;
-what follows from the folds alone is computed once when the pass has ended, for the next pass and
-for stores of one element a row. A fold takes 32 lanes of a block at a time; a lane's partial
-results wait in a counter on the stack, those of blocks in one for scalars.
+Takes a FunctionEmitter that stands at a row, hands on lines. A pass computes, stores and folds the
+elements; what follows from the folds alone is computed once when the pass has ended, for the next
+pass and for stores of one element a row. A fold takes 32 lanes of a block at a time; a lane's
+partial results wait in a counter on the stack, those of blocks in one for scalars.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tenfold.codegen.llvm import load_store
-from tenfold.codegen.llvm.function_emitter import Frame
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.horizontal_reduce import lanes_folded
 from tenfold.codegen.llvm.loop_emitter import (
-    Counter,
+    FoldCounter,
     Parts,
     combined,
     counted,
@@ -26,8 +26,8 @@ from tenfold.codegen.llvm.loop_emitter import (
     where,
     write_packet,
 )
-from tenfold.codegen.llvm.simd_emitter import Packet, Text, type_text
-from tenfold.core.loop_ir import BLOCK, LANES, Fold, Kernel, Store
+from tenfold.codegen.llvm.simd_emitter import Packet, SimdEmitter, type_text
+from tenfold.core.loop_ir import BLOCK, LANES, Fold, Kernel, KernelStore
 
 LANE_SLOTS = 8
 TOTAL, RAGGED = "6", "7"
@@ -36,7 +36,7 @@ BLOCK_LEVELS = 54
 """2**53 blocks of 1,024 are more than memory can hold."""
 
 
-def unit(frame: Frame, number: str) -> None:
+def unit(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a row: all its passes."""
     kernel = frame.kernel
     frame.stand_at(number, kernel.axes - 1)
@@ -51,7 +51,9 @@ def unit(frame: Frame, number: str) -> None:
         blocks = integer(frame.text, "lshr", length, 10)
         rest = integer(frame.text, "and", length, BLOCK - 1)
 
-        def total(block: str, totals: list[Parts], counters: Sequence[Counter] = counters) -> None:
+        def total(
+            block: str, totals: list[Parts], counters: Sequence[FoldCounter] = counters
+        ) -> None:
             for counter, parts in zip(counters, totals, strict=True):
                 counter.insert(parts, block)
 
@@ -62,7 +64,7 @@ def unit(frame: Frame, number: str) -> None:
         ended(frame, pass_)
 
 
-def split_unit(frame: Frame, number: str) -> None:
+def split_unit(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is some blocks of a row, whose totals are stored for `finish`."""
     kernel, text = frame.kernel, frame.text
     length = frame.length(kernel.axes - 1)
@@ -90,7 +92,7 @@ def split_unit(frame: Frame, number: str) -> None:
     _blocks(frame, 0, folds, (first, whole), integer(text, "mul", rest, has_rest), total)
 
 
-def finish(frame: Frame, number: str) -> None:
+def finish(frame: FunctionEmitter, number: str) -> None:
     """Fold the totals of a split row's blocks, and store what follows from it."""
     kernel, text = frame.kernel, frame.text
     length = frame.length(kernel.axes - 1)
@@ -115,20 +117,20 @@ def finish(frame: Frame, number: str) -> None:
     ended(frame, 0)
 
 
-def _total_places(frame: Frame, folds: Sequence[Fold], number: str) -> list[str]:
+def _total_places(frame: FunctionEmitter, folds: Sequence[Fold], number: str) -> list[str]:
     """Pointers to the totals of a block."""
     dtypes = [dtype for fold in folds for dtype in _dtypes(frame.kernel, fold)]
     return frame.total_places(dtypes, number)
 
 
-def begin(frame: Frame) -> None:
+def begin(frame: FunctionEmitter) -> None:
     """Compute what is the same for the whole row."""
     frame.known = {}
     uniform = [i for i, level in enumerate(frame.kernel.levels) if level < 0]
     frame.compute(uniform, frame.known, "0", None)
 
 
-def plain(frame: Frame, pass_: int, begin_: str, end: str) -> None:
+def plain(frame: FunctionEmitter, pass_: int, begin_: str, end: str) -> None:
     """Go through the elements from begin to end without a fold."""
     text, kernel = frame.text, frame.kernel
     stores, wanted = of_pass(kernel, pass_)
@@ -147,7 +149,7 @@ def plain(frame: Frame, pass_: int, begin_: str, end: str) -> None:
     where(text, some, lambda: packet(whole, frame.mask(whole, end)))
 
 
-def of_pass(kernel: Kernel, pass_: int) -> tuple[list[Store], list[int]]:
+def of_pass(kernel: Kernel, pass_: int) -> tuple[list[KernelStore], list[int]]:
     """The stores among a pass's elements, and all the elements it must compute."""
     stores = [store for store in kernel.stores if max(kernel.pass_of(store), 0) == 2 * pass_]
     wanted = [i for store in stores for i in store.elements]
@@ -168,10 +170,10 @@ def folds_of(kernel: Kernel, pass_: int) -> list[Fold]:
 
 
 def elements(
-    frame: Frame,
+    frame: FunctionEmitter,
     pass_: int,
     wanted: Iterable[int],
-    stores: Iterable[Store],
+    stores: Iterable[KernelStore],
     position: str,
     mask: str | None,
 ) -> dict[int, Packet]:
@@ -190,7 +192,7 @@ def elements(
     return known
 
 
-def _kept_place(frame: Frame, number: int, position: str) -> str:
+def _kept_place(frame: FunctionEmitter, number: int, position: str) -> str:
     """Kept rows follow one another in scratch memory, each with room for a whole last packet."""
     text, kernel = frame.text, frame.kernel
     length = integer(text, "add", frame.length(kernel.axes - 1), frame.lanes)
@@ -204,28 +206,28 @@ def _dtypes(kernel: Kernel, fold: Fold) -> list[np.dtype]:
     return [kernel.body[i].dtype for i in fold.inputs]
 
 
-def _block_counters(frame: Frame, folds: Sequence[Fold]) -> list[Counter]:
+def _block_counters(frame: FunctionEmitter, folds: Sequence[Fold]) -> list[FoldCounter]:
     made = []
     for fold in folds:
         dtypes = _dtypes(frame.kernel, fold)
         slots = frame.text.stack(8 * BLOCK_LEVELS * len(dtypes))
-        made.append(Counter(frame.text, fold.kind, dtypes, 1, slots, 8))
+        made.append(FoldCounter(frame.text, fold.kind, dtypes, 1, slots, 8))
     return made
 
 
-def with_rest(text: Text, blocks: str, rest: str) -> str:
+def with_rest(text: SimdEmitter, blocks: str, rest: str) -> str:
     """Add the number of blocks, counting one that is not full."""
     some = text.value(f"icmp ne i64 {rest}, 0")
     return integer(text, "add", blocks, text.value(f"zext i1 {some} to i64"))
 
 
-def _name(frame: Frame, fold: Fold, parts: Parts) -> None:
+def _name(frame: FunctionEmitter, fold: Fold, parts: Parts) -> None:
     for result, packet in zip(fold.results, parts, strict=True):
         if result >= 0:
             frame.known[result] = packet
 
 
-def ended(frame: Frame, pass_: int) -> None:
+def ended(frame: FunctionEmitter, pass_: int) -> None:
     """Compute what follows from the folds of a pass, and store what has one element a row."""
     kernel = frame.kernel
     wanted = [i for i, level in enumerate(kernel.levels) if level == 2 * pass_ + 1]
@@ -238,7 +240,7 @@ def ended(frame: Frame, pass_: int) -> None:
 
 
 def _blocks(
-    frame: Frame,
+    frame: FunctionEmitter,
     pass_: int,
     folds: Sequence[Fold],
     whole: tuple[str, str],
@@ -264,7 +266,7 @@ def together(kernel: Kernel) -> int:
     return next((rows for limit, rows in ((10, 8), (24, 4), (60, 2)) if length <= limit), 1)
 
 
-def push(text: Text, kind: str, waiting: list[Parts], number: int, parts: Parts) -> None:
+def push(text: SimdEmitter, kind: str, waiting: list[Parts], number: int, parts: Parts) -> None:
     """The counter once more, in registers: the leaf `number` meets its neighbours."""
     while number & 1:
         parts = combined(text, kind, waiting.pop(), parts, in_order=True)
@@ -276,7 +278,7 @@ class _Block:
     """The fold of up to 1,024 elements from `start`: rows of 32 lanes, the last one ragged."""
 
     def __init__(
-        self, frame: Frame, pass_: int, folds: Sequence[Fold], start: str, size: str
+        self, frame: FunctionEmitter, pass_: int, folds: Sequence[Fold], start: str, size: str
     ) -> None:
         self.frame, self.text, self.pass_, self.folds = frame, frame.text, pass_, folds
         self.stores, self.wanted = of_pass(frame.kernel, pass_)
@@ -287,7 +289,7 @@ class _Block:
         for fold in folds:
             dtypes = _dtypes(frame.kernel, fold)
             slots = self.text.stack(8 * LANES * LANE_SLOTS * len(dtypes))
-            self.counters.append(Counter(self.text, fold.kind, dtypes, LANES, slots, 8 * LANES))
+            self.counters.append(FoldCounter(self.text, fold.kind, dtypes, LANES, slots, 8 * LANES))
 
     def folded(self) -> list[Parts]:
         """Add it all; return the totals of the block."""
@@ -397,7 +399,7 @@ class _Block:
             counter.write(TOTAL, tuple(chosen))
 
 
-def _chosen(text: Text, mask: str, x: Packet, y: Packet) -> Packet:
+def _chosen(text: SimdEmitter, mask: str, x: Packet, y: Packet) -> Packet:
     type_ = type_text(x.dtype, LANES)
     chosen = text.value(f"select <{LANES} x i1> {mask}, {type_} {x.text}, {type_} {y.text}")
     return Packet(chosen, x.dtype, LANES)

@@ -1,7 +1,7 @@
 """Columns: packets lie along an axis that stays, and the folded axis is a loop around them.
 
-Takes a Frame, hands on lines. A unit of work is a part of the columns at one index of the outer
-axes. The tree is that of a row: for each of the 32 lanes of a block the rows of that lane are
+Takes a FunctionEmitter, hands on lines. A unit of work is a part of the columns at one index of the
+outer axes. The tree is that of a row: for each of the 32 lanes of a block the rows of that lane are
 folded for one packet of columns after the other; what the lanes have come to stands in scratch
 memory, 32 rows of it, and is folded by halves; blocks wait in a counter there.
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tenfold.codegen.llvm.function_emitter import Frame
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import (
-    Counter,
+    FoldCounter,
     Parts,
     combined,
     counted,
@@ -38,22 +38,22 @@ class Scratch:
     width: str
     slots: str
 
-    def lane(self, frame: Frame, part: int, number: str) -> str:
+    def lane(self, frame: FunctionEmitter, part: int, number: str) -> str:
         """Return the offset, in rows, of what a lane of a fold's part has come to."""
         return integer(frame.text, "add", number, part * LANES)
 
-    def block(self, frame: Frame, parts: int, part: int) -> str:
+    def block(self, frame: FunctionEmitter, parts: int, part: int) -> str:
         """Return the offset of the slots in which the blocks of a fold's part wait."""
         before = integer(frame.text, "mul", self.slots, part)
         return integer(frame.text, "add", before, parts * LANES)
 
-    def value(self, frame: Frame, parts: int, number: int) -> str:
+    def value(self, frame: FunctionEmitter, parts: int, number: int) -> str:
         """Return the offset of what is known of each column once a pass has ended."""
         before = integer(frame.text, "mul", self.slots, parts)
         return integer(frame.text, "add", before, parts * LANES + number)
 
 
-def unit(frame: Frame, number: str) -> None:
+def unit(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of the columns, all passes."""
     kernel, text = frame.kernel, frame.text
     last = kernel.axes - 1
@@ -74,7 +74,7 @@ def unit(frame: Frame, number: str) -> None:
 class _Column:
     """The passes over one part of the columns."""
 
-    def __init__(self, frame: Frame, columns: tuple[str, str], scratch: Scratch) -> None:
+    def __init__(self, frame: FunctionEmitter, columns: tuple[str, str], scratch: Scratch) -> None:
         self.frame, self.text, self.kernel = frame, frame.text, frame.kernel
         self.columns, self.scratch = columns, scratch
         self.parts = frame.kernel.most_parts
@@ -204,7 +204,7 @@ class _Column:
         for fold in folds:
             dtypes = self._dtypes(fold)
             slots = text.stack(8 * lanes * LANE_LEVELS * len(dtypes))
-            counters.append(Counter(text, fold.kind, dtypes, lanes, slots, 8 * lanes))
+            counters.append(FoldCounter(text, fold.kind, dtypes, lanes, slots, 8 * lanes))
 
         def leaf(row: str) -> list[Parts]:
             index = integer(text, "add", first, integer(text, "shl", row, 5))
@@ -273,7 +273,7 @@ class _Column:
             for pointer, dtype in zip(pointers, self._dtypes(fold), strict=True)
         )
 
-    def _blocks(self, fold: Fold, part: int, column: str) -> Counter:
+    def _blocks(self, fold: Fold, part: int, column: str) -> FoldCounter:
         """The counter in which the blocks of a packet of columns wait."""
         dtypes = self._dtypes(fold)
         assert len({dtype.itemsize for dtype in dtypes}) > 0, "a fold has parts"
@@ -282,7 +282,9 @@ class _Column:
         offset = integer(self.text, "mul", row, self.scratch.width)
         offset = integer(self.text, "add", offset, integer(self.text, "shl", inside, 3))
         memory = self.text.value(f"getelementptr i8, ptr %scratch, i64 {offset}")
-        return Counter(self.text, fold.kind, dtypes, self.frame.lanes, memory, self.scratch.width)
+        return FoldCounter(
+            self.text, fold.kind, dtypes, self.frame.lanes, memory, self.scratch.width
+        )
 
     def _wait(self, fold: Fold, part: int, block: str) -> None:
         def inside(column: str, _: str) -> None:

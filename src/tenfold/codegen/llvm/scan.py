@@ -1,21 +1,21 @@
 """Scans: running sums and products along an axis, sequential in blocks of 1,024.
 
-Takes a Frame of a kernel that scans, hands on lines. Each result of a block is combined with the
-carry into the block, the sequential total of the blocks before. In a "scan" a unit of work is some
-rows side by side: elements are computed as they lie into scratch memory, turned there in registers
-so that a packet has one element of each, scanned, and turned back. Long rows, of which blocks are
-side by side, are in codegen/llvm/blocked_scan.py. In "scan columns" packets lie along another axis,
-and the scanned one is a loop around them.
+Takes a FunctionEmitter of a kernel that scans, hands on lines. Each result of a block is combined
+with the carry into the block, the sequential total of the blocks before. In a "scan" a unit of work
+is some rows side by side: elements are computed as they lie into scratch memory, turned there in
+registers so that a packet has one element of each, scanned, and turned back. Long rows, of which
+blocks are side by side, are in codegen/llvm/blocked_scan.py. In "scan columns" packets lie along
+another axis, and the scanned one is a loop around them.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.loop_ir import Kernel, Operand, Store
->>> from tenfold.codegen.llvm.simd_emitter import Text
+>>> from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 >>> body = Body()
 >>> made = body.apply("scan", FLOAT64, body.load(0, FLOAT64), data=("add", 0, ""))
 >>> operands = (Operand(FLOAT64, "1"), Operand(FLOAT64, "1", written=True))
 >>> kernel = Kernel(operands, tuple(body.instructions), (Store(1, (1,)),), form="scan")
->>> Running(Frame(kernel, Text())).neutral  # -0.0: added to it every number keeps its bits
-(Packet(text='0x8000000000000000', dtype=dtype('float64'), lanes=1),)
+>>> RunningValues(FunctionEmitter(kernel, SimdEmitter())).neutral  # -0.0: added to it every number
+keeps its bits (Packet(text='0x8000000000000000', dtype=dtype('float64'), lanes=1),)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tenfold.codegen.llvm import load_store
-from tenfold.codegen.llvm.function_emitter import Frame
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import (
     Parts,
     combined,
@@ -34,17 +34,17 @@ from tenfold.codegen.llvm.loop_emitter import (
     where,
     write_packet,
 )
-from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, Text, type_text
+from tenfold.codegen.llvm.simd_emitter import SCALARS, Packet, SimdEmitter, type_text
 from tenfold.codegen.llvm.transpose import turned
 from tenfold.core.loop_ir import BLOCK, PITCH
 from tenfold.core.scalar_ir import Body
 from tenfold.dtypes import kind_of
 
 
-class Running:
+class RunningValues:
     """What is scanned, and how running values follow one another."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionEmitter) -> None:
         self.frame, self.text, self.kernel = frame, frame.text, frame.kernel
         self.scan = frame.kernel.scan
         self.dtypes = [self.kernel.body[i].dtype for i in self.scan.inputs]
@@ -123,10 +123,10 @@ class Running:
         where(text, some, lambda: inside(whole, frame.mask(whole, end)))
 
 
-def rows(frame: Frame, number: str) -> None:
+def rows(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is some rows: their blocks, one after the other."""
     text, kernel = frame.text, frame.kernel
-    lanes = Lanes(frame)
+    lanes = ScanLanes(frame)
     count = "1"
     for axis in range(kernel.axes - 1):
         count = integer(text, "mul", count, frame.length(axis))
@@ -149,10 +149,10 @@ def rows(frame: Frame, number: str) -> None:
     counted(text, "0", lanes.length, BLOCK, block)
 
 
-class Lanes(Running):
+class ScanLanes(RunningValues):
     """Rows or blocks side by side: lane i of a packet is an element of the i-th."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionEmitter) -> None:
         super().__init__(frame)
         self.count = self.kernel.side_by_side
         self.length = frame.length(self.kernel.axes - 1)
@@ -198,7 +198,7 @@ class Lanes(Running):
     def _function(self, name: str, stored: bool) -> str:
         """A function of the program: its text is long, and it is called from several places."""
         outer, running = self.text, self.running
-        self.text, self.running = Text(baseline=outer.baseline), "%running"
+        self.text, self.running = SimdEmitter(baseline=outer.baseline), "%running"
         inner = self.text
         counted(inner, "0", "%size", self.count, lambda at: self._square(at, stored))
         inner.line("ret void")
@@ -287,7 +287,7 @@ class Lanes(Running):
         )
 
 
-def columns(frame: Frame, number: str) -> None:
+def columns(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of the columns: the rows, one after the other."""
     text, last = frame.text, frame.kernel.axes - 1
     length, part = frame.length(last), frame.part
@@ -298,10 +298,10 @@ def columns(frame: Frame, number: str) -> None:
     _Columns(frame, begin, smaller(text, integer(text, "add", begin, part), length)).run()
 
 
-class _Columns(Running):
+class _Columns(RunningValues):
     """Running values and carries of a part of the columns, in scratch memory."""
 
-    def __init__(self, frame: Frame, begin: str, end: str) -> None:
+    def __init__(self, frame: FunctionEmitter, begin: str, end: str) -> None:
         super().__init__(frame)
         self.begin, self.end = begin, end
         self.axis = self.kernel.axes - 2

@@ -1,12 +1,12 @@
 """Searches: the position of the first largest or smallest element of a row.
 
-Takes a Frame of a kernel that does nothing but that, hands on lines. A row is gone through by
-chunks of some packets: the extreme of a chunk is compared with the best one so far, which costs
-less than a position for each lane. A chunk that beats it is remembered, and the first element that
-is equal to the best is looked for where the last remembered chunk begins. Nothing beats NaN, true,
-or the end of the range of an integer dtype: there the search ends early. A unit of work is a row
-("search"), or a part of one ("search parts"), whose value and position stand in tables until
-`finish` compares them, in order.
+Takes a FunctionEmitter of a kernel that does nothing but that, hands on lines. A row is gone
+through by chunks of some packets: the extreme of a chunk is compared with the best one so far,
+which costs less than a position for each lane. A chunk that beats it is remembered, and the first
+element that is equal to the best is looked for where the last remembered chunk begins. Nothing
+beats NaN, true, or the end of the range of an integer dtype: there the search ends early. A unit of
+work is a row ("search"), or a part of one ("search parts"), whose value and position stand in
+tables until `finish` compares them, in order.
 
 >>> from tenfold.dtypes import FLOAT32, INT64
 >>> worst(FLOAT32, larger=True), worst(INT64, larger=True)
@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tenfold.codegen.llvm import reduce_inner
-from tenfold.codegen.llvm.function_emitter import Frame
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import (
     Parts,
     combined,
@@ -39,15 +39,15 @@ CHUNK = 1024
 """Bytes of a chunk: packets enough to hide what the comparison with the best one costs."""
 
 
-def unit(frame: Frame, number: str) -> None:
+def unit(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a row."""
     last = frame.kernel.axes - 1
     frame.stand_at(number, last)
     reduce_inner.begin(frame)
-    _named(frame, _Search(frame).run("0", frame.length(last)))
+    _named(frame, _ArgSearch(frame).run("0", frame.length(last)))
 
 
-def part(frame: Frame, number: str) -> None:
+def part(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a part of a row, whose value and position are stored for `finish`."""
     text, last = frame.text, frame.kernel.axes - 1
     parts = _parts_of(frame)
@@ -55,19 +55,19 @@ def part(frame: Frame, number: str) -> None:
     reduce_inner.begin(frame)
     begin = integer(text, "mul", integer(text, "urem", number, parts), frame.part)
     end = smaller(text, integer(text, "add", begin, frame.part), frame.length(last))
-    search = _Search(frame)
+    search = _ArgSearch(frame)
     found = search.run(begin, end)
     for place, packet in zip(frame.total_places(search.dtypes, number), found, strict=True):
         write_packet(text, place, packet, 1)
 
 
-def finish(frame: Frame, number: str) -> None:
+def finish(frame: FunctionEmitter, number: str) -> None:
     """Compare the parts of a row, and store what follows from the position."""
     text, last = frame.text, frame.kernel.axes - 1
     parts = _parts_of(frame)
     frame.stand_at(number, last)
     reduce_inner.begin(frame)
-    search = _Search(frame)
+    search = _ArgSearch(frame)
     first = integer(text, "mul", number, parts)
     best = [search.best, search.place]
 
@@ -90,13 +90,13 @@ def finish(frame: Frame, number: str) -> None:
     _named(frame, read(best))
 
 
-def _parts_of(frame: Frame) -> str:
+def _parts_of(frame: FunctionEmitter) -> str:
     more = integer(frame.text, "sub", frame.part, 1)
     length = frame.length(frame.kernel.axes - 1)
     return integer(frame.text, "udiv", integer(frame.text, "add", length, more), frame.part)
 
 
-def _named(frame: Frame, found: Parts) -> None:
+def _named(frame: FunctionEmitter, found: Parts) -> None:
     """Store what follows from the position."""
     (fold,) = frame.kernel.folds
     frame.known[fold.results[1]] = found[1]
@@ -112,10 +112,10 @@ def worst(dtype: np.dtype, *, larger: bool) -> float:
     return int(np.iinfo(dtype).min if larger else np.iinfo(dtype).max)
 
 
-class _Search:
+class _ArgSearch:
     """The best element so far, and where the chunk begins in which it is."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: FunctionEmitter) -> None:
         self.frame, self.text, self.kernel = frame, frame.text, frame.kernel
         (fold,) = self.kernel.folds
         self.kind, self.element = fold.kind, fold.inputs[0]

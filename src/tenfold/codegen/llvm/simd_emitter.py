@@ -9,7 +9,7 @@ i1 in registers and a byte in memory; halves are their bits, i16.
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) + 1.5
->>> text = Text()
+>>> text = SimdEmitter()
 >>> values = {0: Packet("%x", FLOAT32, 8)}
 >>> for position, instruction in enumerate(body.instructions):
 ...     if position not in values:
@@ -84,7 +84,7 @@ def literal(dtype: np.dtype, data: object) -> str:
     return f"0x{data:016X}" if dtype == FLOAT64 else str(data)
 
 
-class Text:
+class SimdEmitter:
     """Lines of one function, with names for what they compute and the intrinsics they declare."""
 
     def __init__(self, *, baseline: bool = False, masks: int = 1) -> None:
@@ -205,7 +205,7 @@ class Text:
         name = f"convert.{x.dtype}.{dtype}.x{x.lanes}"
         from_, to = type_text(x.dtype, x.lanes), type_text(dtype, x.lanes)
         if name not in self.functions:
-            inner = Text(baseline=True)
+            inner = SimdEmitter(baseline=True)
             inner.declared = self.declared
             made = inner.inlined(formula, x._replace(text="%x"))
             inner.line(f"ret {to} {made.text}")
@@ -266,7 +266,9 @@ class Text:
         return Packet(found, dtype, lanes)
 
 
-def _function(text: Text, instruction: Instruction, dtypes: list[np.dtype], lanes: int) -> str:
+def _function(
+    text: SimdEmitter, instruction: Instruction, dtypes: list[np.dtype], lanes: int
+) -> str:
     """Return the name of the function of a formula, written once for its dtypes and lanes."""
     from tenfold.codegen.vecmath import FORMULAS, expanded  # the formulas are made of primitives
 
@@ -279,7 +281,7 @@ def _function(text: Text, instruction: Instruction, dtypes: list[np.dtype], lane
     loads = [body.load(i, dtype) for i, dtype in enumerate(dtypes)]
     made = FORMULAS[instruction.data](body, *loads)
     body, (root,) = expanded(body, [made.position])
-    inner = Text(baseline=text.baseline)
+    inner = SimdEmitter(baseline=text.baseline)
     inner.globals, inner.functions, inner.declared = text.globals, text.functions, text.declared
     values: dict[int, Packet] = {}
     for position, each in enumerate(body.instructions):
@@ -297,7 +299,7 @@ def _function(text: Text, instruction: Instruction, dtypes: list[np.dtype], lane
 
 
 def _arithmetic(
-    text: Text, name: str, _: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    text: SimdEmitter, name: str, _: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
     type_ = type_text(dtype, lanes)
     if kind_of(dtype) == "f" and name in FLOATS:
@@ -319,14 +321,14 @@ def suffix(dtype: np.dtype, lanes: int, *, memory: bool = False) -> str:
 
 
 def _shift_right(
-    text: Text, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    text: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
     operation = "ashr" if kind_of(dtype) == "i" else "lshr"
     return text.value(f"{operation} {type_text(dtype, lanes)} {inputs[0]}, {inputs[1]}")
 
 
 def _compare(
-    text: Text, name: str, dtypes: list[np.dtype], inputs: list[str], _: np.dtype, lanes: int
+    text: SimdEmitter, name: str, dtypes: list[np.dtype], inputs: list[str], _: np.dtype, lanes: int
 ) -> str:
     kind, type_ = kind_of(dtypes[0]), type_text(dtypes[0], lanes)
     condition = COMPARISONS[name]
@@ -340,14 +342,19 @@ def _compare(
 
 
 def _select(
-    text: Text, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    text: SimdEmitter, _: str, __: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
 ) -> str:
     condition, type_ = type_text(BOOL, lanes), type_text(dtype, lanes)
     return text.value(f"select {condition} {inputs[0]}, {type_} {inputs[1]}, {type_} {inputs[2]}")
 
 
 def _bits(
-    text: Text, _: str, dtypes: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    text: SimdEmitter,
+    _: str,
+    dtypes: list[np.dtype],
+    inputs: list[str],
+    dtype: np.dtype,
+    lanes: int,
 ) -> str:
     if SCALARS[dtypes[0]] == SCALARS[dtype]:
         return inputs[0]
@@ -357,7 +364,12 @@ def _bits(
 
 
 def _convert(
-    text: Text, _: str, dtypes: list[np.dtype], inputs: list[str], dtype: np.dtype, lanes: int
+    text: SimdEmitter,
+    _: str,
+    dtypes: list[np.dtype],
+    inputs: list[str],
+    dtype: np.dtype,
+    lanes: int,
 ) -> str:
     source, (value,) = dtypes[0], inputs
     from_, to = type_text(source, lanes), type_text(dtype, lanes)
@@ -391,7 +403,7 @@ def _constant(scalar: str, value: int, lanes: int) -> str:
     return str(value) if lanes == 1 else f"splat ({scalar} {value})"
 
 
-def _widened_half(text: Text, source: np.dtype, value: str, lanes: int) -> str:
+def _widened_half(text: SimdEmitter, source: np.dtype, value: str, lanes: int) -> str:
     bits, wide, to = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
     if source == FLOAT16:
         half = text.value(f"bitcast {bits} {value} to {_vector('half', lanes)}")
@@ -401,7 +413,7 @@ def _widened_half(text: Text, source: np.dtype, value: str, lanes: int) -> str:
     return text.value(f"bitcast {wide} {shifted} to {to}")
 
 
-def _narrowed_half(text: Text, dtype: np.dtype, value: str, lanes: int) -> str:
+def _narrowed_half(text: SimdEmitter, dtype: np.dtype, value: str, lanes: int) -> str:
     bits, wide, from_ = _vector("i16", lanes), _vector("i32", lanes), _vector("float", lanes)
     if dtype == FLOAT16:
         half = text.value(f"fptrunc {from_} {value} to {_vector('half', lanes)}")

@@ -5,7 +5,7 @@ lines. Such a packet is loaded as registers that lie side by side, and its eleme
 of them: the last register ends with the last element, so nothing past it is read. What is between
 them is read and left alone; it is not stored to, as a constant mask leaves it out.
 
->>> text = Text(masks=1)
+>>> text = SimdEmitter(masks=1)
 >>> load(text, "double", 8, "%p", 2)
 '%v3'
 >>> print(text)
@@ -22,14 +22,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tenfold.codegen.llvm.masked_access import BYTES
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 
 REGISTERS = {1: 64, 4: 32, 16: 16}
 """The bytes of a register, by those of the smallest elements that are loaded by a mask."""
 
 
 def load(
-    text: Text, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
+    text: SimdEmitter, scalar: str, lanes: int, pointer: str, step: int, mask: str | None = None
 ) -> str:
     """Load every `step`-th element from a pointer on, where a mask lets."""
     width = min(lanes, REGISTERS[text.masks] // BYTES[scalar])
@@ -49,7 +49,7 @@ def load(
 class _Strided(NamedTuple):
     """A packet of every `step`-th element that is loaded by registers."""
 
-    text: Text
+    text: SimdEmitter
     scalar: str
     lanes: int
     pointer: str
@@ -108,7 +108,7 @@ def _indices(order: Sequence[int], width: int) -> str:
     return ", ".join([*named, *["i32 poison"] * (width - len(named))])
 
 
-def store(text: Text, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
+def store(text: SimdEmitter, scalar: str, lanes: int, value: str, pointer: str, step: int) -> None:
     """Store to every `step`-th element from a pointer on, and to nothing between."""
     width = min(lanes * step, REGISTERS[text.masks] // BYTES[scalar])
     type_, name = f"<{lanes} x {scalar}>", f"llvm.masked.store.v{width}{_suffix(scalar)}.p0"
@@ -136,7 +136,7 @@ def _suffix(scalar: str) -> str:
     return {"float": "f32", "double": "f64"}.get(scalar, scalar)
 
 
-def _at(text: Text, scalar: str, pointer: str, element: int) -> str:
+def _at(text: SimdEmitter, scalar: str, pointer: str, element: int) -> str:
     if not element:
         return pointer
     return text.value(f"getelementptr {scalar}, ptr {pointer}, i64 {element}")

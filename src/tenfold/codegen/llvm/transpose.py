@@ -1,14 +1,15 @@
 """Tiles: maps in which an operand lies across, contiguous along the axis before the packet axis.
 
-Takes a Frame, hands on lines. A unit of work is a tile: some rows and columns at one index of the
-outer axes. What lies across is loaded as packets along the rows, 8 x 8 or 16 x 16 elements at a
-time, turned in registers and put into scratch memory of the size of the tile, which stays in the
-cache; then the body runs along the columns as it does in any map, reading it from there.
+Takes a FunctionEmitter, hands on lines. A unit of work is a tile: some rows and columns at one
+index of the outer axes. What lies across is loaded as packets along the rows, 8 x 8 or 16 x 16
+elements at a time, turned in registers and put into scratch memory of the size of the tile, which
+stays in the cache; then the body runs along the columns as it does in any map, reading it from
+there.
 
 At an edge a block begins earlier, so that it is whole: some elements are turned twice, and none is
 masked. Both axes are at least a block long, which the plan has seen to.
 
->>> text = Text()
+>>> text = SimdEmitter()
 >>> turned(text, ["%a", "%b"], "i32", 1)
 ['%v0', '%v1']
 >>> print(text)
@@ -23,13 +24,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tenfold.codegen.llvm import reduce_inner
-from tenfold.codegen.llvm.function_emitter import Frame
+from tenfold.codegen.llvm.function_emitter import FunctionEmitter
 from tenfold.codegen.llvm.loop_emitter import counted, integer, smaller
-from tenfold.codegen.llvm.simd_emitter import Text
+from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 from tenfold.core.loop_ir import Kernel
 
 
-class Range(NamedTuple):
+class AxisRange(NamedTuple):
     """Part of an axis: its begin and end, and from where on it is turned."""
 
     begin: str
@@ -37,7 +38,7 @@ class Range(NamedTuple):
     first: str
 
 
-def unit(frame: Frame, number: str) -> None:
+def unit(frame: FunctionEmitter, number: str) -> None:
     """A unit of work is a tile."""
     kernel, text = frame.kernel, frame.text
     rows_axis, columns_axis = kernel.axes - 2, kernel.axes - 1
@@ -75,17 +76,17 @@ def _as_turned(kernel: Kernel) -> Kernel:
     return replace(kernel, operands=operands)
 
 
-def _parts(frame: Frame, axis: int, size: int) -> str:
+def _parts(frame: FunctionEmitter, axis: int, size: int) -> str:
     more = integer(frame.text, "add", frame.length(axis), size - 1)
     return integer(frame.text, "udiv", more, size)
 
 
-def _range(frame: Frame, axis: int, size: int, number: str) -> Range:
+def _range(frame: FunctionEmitter, axis: int, size: int, number: str) -> AxisRange:
     text, length = frame.text, frame.length(axis)
     begin = integer(text, "mul", number, size)
     end = smaller(text, integer(text, "add", begin, size), length)
     latest = integer(text, "sub", length, _most(frame.kernel))
-    return Range(begin, end, smaller(text, begin, latest))
+    return AxisRange(begin, end, smaller(text, begin, latest))
 
 
 def _most(kernel: Kernel) -> int:
@@ -97,7 +98,9 @@ def block_of(itemsize: int) -> int:
     return min(16, 64 // itemsize)
 
 
-def _turn(frame: Frame, number: int, place: int, rows: Range, columns: Range) -> None:
+def _turn(
+    frame: FunctionEmitter, number: int, place: int, rows: AxisRange, columns: AxisRange
+) -> None:
     """Put the tile of an operand, turned, into scratch memory."""
     kernel, text = frame.kernel, frame.text
     size = kernel.operands[number].dtype.itemsize
@@ -134,14 +137,14 @@ def _turn(frame: Frame, number: int, place: int, rows: Range, columns: Range) ->
     counted(text, columns.first, columns.end, block, along)
 
 
-def _fetch_ahead(text: Text, pointer: str, bytes_: int) -> None:
+def _fetch_ahead(text: SimdEmitter, pointer: str, bytes_: int) -> None:
     """Ask for what the next tile reads: its rows are too short for the processor to foresee it."""
     ahead = text.value(f"getelementptr i8, ptr {pointer}, i64 {bytes_}")
     reading, kept, data = ("i32", "0"), ("i32", "2"), ("i32", "1")
     text.intrinsic("llvm.prefetch.p0", "void", [("ptr", ahead), reading, kept, data])
 
 
-def turned(text: Text, packets: Sequence[str], scalar: str, per: int) -> list[str]:
+def turned(text: SimdEmitter, packets: Sequence[str], scalar: str, per: int) -> list[str]:
     """Turn a block: from its packets along one axis to those along the other, by shuffles of pairs
     at distances 1, 2, 4, ... (Eklundh, IEEE Trans. Computers C-21, 1972, p. 801).
 
@@ -168,7 +171,12 @@ def turned(text: Text, packets: Sequence[str], scalar: str, per: int) -> list[st
 
 
 def _read_at(
-    frame: Frame, kernel: Kernel, number: int, pointer: str, index: str, tile: tuple[Range, Range]
+    frame: FunctionEmitter,
+    kernel: Kernel,
+    number: int,
+    pointer: str,
+    index: str,
+    tile: tuple[AxisRange, AxisRange],
 ) -> str:
     """Return the pointer to an operand's element at position 0 of a row of the tile."""
     text = frame.text

@@ -36,7 +36,7 @@ from tenfold.core.scalar_ir import SIGNIFICAND, UNSIGNED, Body, Element
 from tenfold.dtypes import FLOAT32, FLOAT64
 
 
-class Layout(NamedTuple):
+class FloatFormat(NamedTuple):
     """The bits of 1.0 and of the smallest 1 + f, the bias of exponents, the smallest normal."""
 
     one: int
@@ -58,8 +58,8 @@ class Base(NamedTuple):
 
 
 LAYOUTS = {
-    FLOAT32: Layout(0x3F800000, 0x3F2AAAAB, 127, 2.0**-126),
-    FLOAT64: Layout(0x3FF0000000000000, 0x3FE6A09E667F3BCD, 1023, 2.0**-1022),
+    FLOAT32: FloatFormat(0x3F800000, 0x3F2AAAAB, 127, 2.0**-126),
+    FLOAT64: FloatFormat(0x3FF0000000000000, 0x3FE6A09E667F3BCD, 1023, 2.0**-1022),
 }
 BINARY = {
     FLOAT32: Base(1.0, 0.0, 1.442695, 1.925963e-08),

@@ -1,10 +1,11 @@
-"""Measure: the lengths of an example as Sizes, what they are made of, and what was decided by them.
+"""Measure: the lengths of an example as SymInts, what they are made of, and what was decided by
+them.
 
-Takes lengths of 2 or more, hands on a Size for each, and the guards: what must hold for other
+Takes lengths of 2 or more, hands on a SymInt for each, and the guards: what must hold for other
 lengths, so that the same is decided for them. What holds for all lengths is no guard, and of alike
 ones the strongest is left.
 
->>> measure = Measure((6, 100))
+>>> measure = ShapeEnv((6, 100))
 >>> rows, columns = measure.lengths
 >>> columns > 16, columns > 32, rows * columns > rows, rows != columns
 (True, True, True, True)
@@ -18,16 +19,16 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tenfold.core.symbolic.sym_int import Monomial, NotSymbolic, Size, Terms
+from tenfold.core.symbolic.sym_int import Monomial, NotSymbolic, SymInt, Terms
 
 LOWEST = 2
-"""The smallest length that is a Size."""
+"""The smallest length that is a SymInt."""
 MOST_GUARDS = 128
 MOST_TERMS = 64
 """Of a formula; a planner's have a few."""
 
 
-class Atom(NamedTuple):
+class SymbolicAtom(NamedTuple):
     """What formulas are made of: a length, or an operation on formulas that is no polynomial."""
 
     kind: str
@@ -38,12 +39,12 @@ class Atom(NamedTuple):
     high: float
 
 
-class Measure:
-    """The lengths of an example as Sizes, and what has been decided with them."""
+class ShapeEnv:
+    """The lengths of an example as SymInts, and what has been decided with them."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
         assert all(length >= LOWEST for length in lengths), "0 and 1 are no Sizes"
-        self.atoms: list[Atom] = []
+        self.atoms: list[SymbolicAtom] = []
         self._numbers: dict[tuple[str, tuple[Any, ...]], int] = {}
         self._positive: dict[Terms, int] = {}
         self._zero: dict[tuple[str, Terms], None] = {}
@@ -55,13 +56,13 @@ class Measure:
     def atom(
         self, kind: str, operands: tuple[Any, ...], value: int, low: float, high: float
     ) -> Any:
-        """Return the Size that is one atom."""
+        """Return the SymInt that is one atom."""
         key = kind, tuple([key_of(each) for each in operands])
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.atoms)
-            self.atoms.append(Atom(kind, operands, value, low, high))
-        return Size(self, (((number,), 1),), value)
+            self.atoms.append(SymbolicAtom(kind, operands, value, low, high))
+        return SymInt(self, (((number,), 1),), value)
 
     def made(self, terms: dict[Monomial, int], value: int | None = None) -> Any:
         """Return the sum of terms, of that value where it is known: an int where no length is left
@@ -74,14 +75,14 @@ class Measure:
             raise NotSymbolic
         if value is None:
             value = sum([factor * self._value(monomial) for monomial, factor in kept])
-        return Size(self, tuple(kept), value)
+        return SymInt(self, tuple(kept), value)
 
     def _value(self, monomial: Monomial) -> int:
         return math.prod([self.atoms[i].value for i in monomial])
 
     def positive(self, number: Any) -> bool:
         """Whether a number is above 0; where that is no matter of course it is noted."""
-        if not isinstance(number, Size):
+        if not isinstance(number, SymInt):
             return bool(number > 0)
         if number.low > 0:
             return True
@@ -94,7 +95,7 @@ class Measure:
         self._note(number if found else 1 - number)
         return bool(found)
 
-    def _note(self, number: Size) -> None:
+    def _note(self, number: SymInt) -> None:
         """Note that a number is above 0; the strongest of alike guards is enough."""
         terms = dict(number.terms)
         constant = terms.pop((), 0)
@@ -104,7 +105,7 @@ class Measure:
 
     def zero(self, number: Any) -> bool:
         """Whether a number is 0; where that is no matter of course it is noted."""
-        if not isinstance(number, Size):
+        if not isinstance(number, SymInt):
             return bool(number == 0)
         if number.low > 0 or number.high < 0:
             return False
@@ -120,7 +121,7 @@ class Measure:
         if len(self._positive) + len(self._zero) > MOST_GUARDS:
             raise NotSymbolic
 
-    def _differ(self, number: Size) -> bool:
+    def _differ(self, number: SymInt) -> bool:
         """Whether a formula is the difference of two lengths, which are not equal."""
         if len(number.terms) != 2:
             return False
@@ -128,7 +129,7 @@ class Measure:
         single = len(one) == len(other) == 1 and factor == -by
         return single and all(self.atoms[each[0]].kind == "length" for each in (one, other))
 
-    def guards(self) -> list[tuple[str, Size]]:
+    def guards(self) -> list[tuple[str, SymInt]]:
         """Return what must hold: a number is above 0 ("positive"), 0 ("zero"), or not ("other")."""
         found: list[tuple[str, Any]] = [
             ("positive", self.made({**dict(terms), (): constant}))
@@ -153,7 +154,7 @@ class Measure:
 
 def key_of(operand: object) -> object:
     """Return what equal operands of atoms have in common."""
-    return operand.terms if isinstance(operand, Size) else operand
+    return operand.terms if isinstance(operand, SymInt) else operand
 
 
-__all__ = ["LOWEST", "Atom", "Measure"]
+__all__ = ["LOWEST", "ShapeEnv", "SymbolicAtom"]

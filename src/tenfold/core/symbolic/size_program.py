@@ -1,14 +1,14 @@
 """Formulas: Sizes as rows of operations on numbered registers, which native code computes.
 
-Takes a Measure and Sizes made of it, hands on the constants and the rows (operation, left, right):
-the registers are first the lengths, then the constants, then the result of each row. What is needed
-twice is computed once.
+Takes a ShapeEnv and SymInts made of it, hands on the constants and the rows (operation, left,
+right): the registers are first the lengths, then the constants, then the result of each row. What
+is needed twice is computed once.
 
 >>> from functools import partial, reduce
 
-from tenfold.core.symbolic.sym_int import Measure
->>> measure = Measure((6, 100))
->>> formulas = Formulas(measure)
+from tenfold.core.symbolic.sym_int import ShapeEnv
+>>> measure = ShapeEnv((6, 100))
+>>> formulas = SizeProgram(measure)
 >>> at = formulas.place(8 * measure.lengths[1] + 1)
 >>> formulas.constants, formulas.numbered(), formulas.register(at)
 ([1, 8], [('times', 3, 1), ('plus', 2, 4)], 5)
@@ -18,17 +18,17 @@ from __future__ import annotations
 
 from functools import partial, reduce
 
-from tenfold.core.symbolic.shape_env import Measure
-from tenfold.core.symbolic.sym_int import Size, is_size
+from tenfold.core.symbolic.shape_env import ShapeEnv
+from tenfold.core.symbolic.sym_int import SymInt, is_size
 
 Place = tuple[str, int]
 """Where a number will stand: ("length" | "constant" | "row", which)."""
 
 
-class Formulas:
-    """The constants and rows of some Sizes."""
+class SizeProgram:
+    """The constants and rows of some SymInts."""
 
-    def __init__(self, measure: Measure) -> None:
+    def __init__(self, measure: ShapeEnv) -> None:
         self.measure = measure
         self.constants: list[int] = []
         self.rows: list[tuple[str, Place, Place]] = []
@@ -57,7 +57,7 @@ class Formulas:
             self.rows.append(key)
         return self._known[key]
 
-    def _sum(self, number: Size) -> Place:
+    def _sum(self, number: SymInt) -> Place:
         total: Place | None = None
         for monomial, factor in number.terms:
             factors = [self._atom(i) for i in monomial]
@@ -89,4 +89,4 @@ class Formulas:
         ]
 
 
-__all__ = ["Formulas", "Place"]
+__all__ = ["Place", "SizeProgram"]

@@ -1,13 +1,13 @@
 """Size: a number that follows from lengths of axes, known as a formula and for one example.
 
-Takes the lengths of an example, hands on Sizes with which a planner computes as it does with ints:
-sums and products stay formulas, and what is decided by comparing them is noted as a *guard*. Other
-lengths for which all guards hold lead to the same decisions, so that the formulas hold for them.
-Lengths of 0 and 1 are no Sizes, and different Sizes of single axes are different lengths: who asks
-for other lengths must make sure of that. What would lose a formula raises NotSymbolic.
+Takes the lengths of an example, hands on SymInts with which a planner computes as it does with
+ints: sums and products stay formulas, and what is decided by comparing them is noted as a *guard*.
+Other lengths for which all guards hold lead to the same decisions, so that the formulas hold for
+them. Lengths of 0 and 1 are no SymInts, and different SymInts of single axes are different lengths:
+who asks for other lengths must make sure of that. What would lose a formula raises NotSymbolic.
 
->>> from tenfold.core.symbolic.shape_env import Measure
->>> measure = Measure((6, 100))
+>>> from tenfold.core.symbolic.shape_env import ShapeEnv
+>>> measure = ShapeEnv((6, 100))
 >>> rows, columns = measure.lengths
 >>> rows * columns >= 64, measure.guards()
 (True, [('positive', rows*columns - 63)])
@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 if TYPE_CHECKING:
-    from tenfold.core.symbolic.shape_env import Atom, Measure
+    from tenfold.core.symbolic.shape_env import ShapeEnv, SymbolicAtom
 
 
 class NotSymbolic(Exception):  # no error: planning goes on with ints
@@ -42,12 +42,12 @@ def _taken(atoms: list[int], atom: int) -> bool:
     return there
 
 
-class Size:
+class SymInt:
     """A polynomial in atoms, and its value for the example. Equal ones have equal hashes."""
 
     __slots__ = ("_high", "_low", "measure", "terms", "value")
 
-    def __init__(self, measure: Measure, terms: Terms, value: int) -> None:
+    def __init__(self, measure: ShapeEnv, terms: Terms, value: int) -> None:
         self.measure, self.terms, self.value = measure, terms, value
         self._low = self._high = math.nan
 
@@ -80,7 +80,7 @@ class Size:
         single = factor == len(monomial) == len(self.terms) == 1
         return single and self.measure.atoms[monomial[0]].kind == "length"
 
-    def primitive(self) -> Size:
+    def primitive(self) -> SymInt:
         """Return it without the factors of all terms that are above 0: the sign stays."""
         common = list(self.terms[0][0])
         for monomial, _ in self.terms[1:]:
@@ -95,7 +95,7 @@ class Size:
                 left.remove(i)
             terms[tuple(left)] = factor // divisor
         made: Any = self.measure.made(terms)
-        return made if isinstance(made, Size) else self
+        return made if isinstance(made, SymInt) else self
 
     # -- arithmetic: Sizes, or ints where no axis is left in it
 
@@ -119,7 +119,7 @@ class Size:
 
     def __mul__(self, other: object) -> Any:
         number = _number(other)
-        if not isinstance(number, Size):
+        if not isinstance(number, SymInt):
             if number == 1:
                 return self
             scaled = {at: factor * number for at, factor in self.terms}
@@ -141,10 +141,10 @@ class Size:
 
     def __mod__(self, other: object) -> Any:
         divisor = _number(other)
-        if isinstance(divisor, Size) or divisor <= 0:
+        if isinstance(divisor, SymInt) or divisor <= 0:
             raise NotSymbolic
         rest: Any = self.measure.made({at: factor % divisor for at, factor in self.terms})
-        if not isinstance(rest, Size):
+        if not isinstance(rest, SymInt):
             return rest % divisor
         value = rest.value % divisor
         return self.measure.atom("mod", (rest, divisor), value, 0, divisor - 1)
@@ -164,7 +164,7 @@ class Size:
     # -- decisions: bools, noted as guards
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Size):
+        if isinstance(other, SymInt):
             if self.terms == other.terms:
                 return True
             if self.is_length and other.is_length:
@@ -176,19 +176,19 @@ class Size:
         return self.measure.zero(self - other)
 
     def __ne__(self, other: object) -> bool:
-        if not isinstance(other, (int, Size)):
+        if not isinstance(other, (int, SymInt)):
             return NotImplemented
         return not self == other
 
     def __lt__(self, other: object) -> bool:
         number = _number(other)
-        if not isinstance(number, Size) and (self.high < number or self.low >= number):
+        if not isinstance(number, SymInt) and (self.high < number or self.low >= number):
             return bool(self.high < number)
         return self.measure.positive(number - self)
 
     def __gt__(self, other: object) -> bool:
         number = _number(other)
-        if not isinstance(number, Size) and (self.low > number or self.high <= number):
+        if not isinstance(number, SymInt) and (self.low > number or self.high <= number):
             return bool(self.low > number)
         return self.measure.positive(self - number)
 
@@ -223,8 +223,8 @@ class Size:
 
 
 def _number(number: object) -> Any:
-    """A number as an operand: an int, a Size, or a float that is whole."""
-    if isinstance(number, (int, Size)):
+    """A number as an operand: an int, a SymInt, or a float that is whole."""
+    if isinstance(number, (int, SymInt)):
         return number
     if isinstance(number, float) and number.is_integer():
         return int(number)
@@ -232,10 +232,10 @@ def _number(number: object) -> Any:
 
 
 def _terms(number: Any) -> Terms:
-    return number.terms if isinstance(number, Size) else (((), number),)
+    return number.terms if isinstance(number, SymInt) else (((), number),)
 
 
-def _quotient(measure: Measure, number: Any, divisor: Any) -> Any:
+def _quotient(measure: ShapeEnv, number: Any, divisor: Any) -> Any:
     """The quotient rounded down; of what is below 0 the opposite of one rounded up."""
     if not divisor > 0:
         raise NotSymbolic
@@ -268,7 +268,7 @@ def _divided(number: Any, divisor: Any) -> dict[Monomial, int] | None:
     return found
 
 
-def _atom_quotient(measure: Measure, kind: str, number: Any, divisor: Any) -> Any:
+def _atom_quotient(measure: ShapeEnv, kind: str, number: Any, divisor: Any) -> Any:
     def divided(above: float, below: float) -> float:
         if math.isinf(above) or math.isinf(below):
             return math.inf if math.isinf(above) else float(kind == "ceil" and above > 0)
@@ -284,16 +284,16 @@ def _atom_quotient(measure: Measure, kind: str, number: Any, divisor: Any) -> An
 
 
 def _bounds_of(number: Any) -> tuple[float, float]:
-    return (number.low, number.high) if isinstance(number, Size) else (number, number)
+    return (number.low, number.high) if isinstance(number, SymInt) else (number, number)
 
 
 def value_of(number: int) -> int:
-    """Return a Size's value for the example, an int as it is."""
+    """Return a SymInt's value for the example, an int as it is."""
     return number.value if is_size(number) else number
 
 
 def smallest(first: int, second: int) -> int:
-    """Return the smaller of two numbers; of Sizes a Size, without a decision.
+    """Return the smaller of two numbers; of SymInts a SymInt, without a decision.
 
     >>> smallest(3, 4)
     3
@@ -303,10 +303,10 @@ def smallest(first: int, second: int) -> int:
 
 
 def largest(first: int, second: int) -> int:
-    """Return the larger of two numbers; of Sizes a Size, without a decision.
+    """Return the larger of two numbers; of SymInts a SymInt, without a decision.
 
-    >>> from tenfold.core.symbolic.shape_env import Measure
-    >>> largest(Measure((6,)).lengths[0], 16)
+    >>> from tenfold.core.symbolic.shape_env import ShapeEnv
+    >>> largest(ShapeEnv((6,)).lengths[0], 16)
     max(rows, 16)
     """
     found: int = _extreme("max", first, second)
@@ -315,7 +315,7 @@ def largest(first: int, second: int) -> int:
 
 def _extreme(kind: str, first: Any, second: Any) -> Any:
     chosen = min if kind == "min" else max
-    sizes = [each for each in (first, second) if isinstance(each, Size)]
+    sizes = [each for each in (first, second) if isinstance(each, SymInt)]
     if not sizes:
         return chosen(first, second)
     (low, high), (other_low, other_high) = _bounds_of(first), _bounds_of(second)
@@ -332,7 +332,7 @@ _NAMES = ("rows", "columns")
 
 
 def _text(number: Any) -> str:
-    if not isinstance(number, Size):
+    if not isinstance(number, SymInt):
         return str(number)
     shown = ""
     for monomial, factor in sorted(number.terms, reverse=True):
@@ -347,7 +347,7 @@ def _text(number: Any) -> str:
     return shown
 
 
-def _atom_text(atom: Atom) -> str:
+def _atom_text(atom: SymbolicAtom) -> str:
     if atom.kind == "length":
         (number,) = atom.operands
         return _NAMES[number] if number < len(_NAMES) else f"length{number}"
@@ -357,20 +357,20 @@ def _atom_text(atom: Atom) -> str:
     return f"{atom.kind}({', '.join(inside)})"
 
 
-def is_size(number: object) -> TypeGuard[Size]:
-    """Whether a number, for the type checker an int, is a Size."""
-    return isinstance(number, Size)
+def is_size(number: object) -> TypeGuard[SymInt]:
+    """Whether a number, for the type checker an int, is a SymInt."""
+    return isinstance(number, SymInt)
 
 
 def values_of(numbers: Iterable[int]) -> tuple[int, ...]:
-    """Return numbers with the values that Sizes have for the example."""
+    """Return numbers with the values that SymInts have for the example."""
     return tuple([value_of(number) for number in numbers])
 
 
 __all__ = [
     "Monomial",
     "NotSymbolic",
-    "Size",
+    "SymInt",
     "Terms",
     "is_size",
     "largest",

@@ -14,7 +14,7 @@ import numpy as np
 
 from tenfold.core.pattern import Constant, Number, pattern, variables
 from tenfold.dtypes import BOOL, kind_of
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.constant_folding import idle, idly, keeps, keeps_bool
 
@@ -56,7 +56,7 @@ def alike(match: Match) -> bool:
     return match["x"].dtype == match["y"].dtype == match.root.dtype
 
 
-def _chosen(match: Match, first: Term, second: Term) -> Term | None:
+def _chosen(match: Match, first: NodeView, second: NodeView) -> NodeView | None:
     """The choice of the root between others, where nobody misses `y` and the Type stays."""
     if not idle(match["y"]):
         return None

@@ -28,7 +28,7 @@ from tenfold.ops import (  # noqa: F401  # declare what patterns name
 )
 from tenfold.ops.cast import astype, cast_values
 from tenfold.ops.create import full
-from tenfold.rewrite.node_view import Term, below
+from tenfold.rewrite.node_view import NodeView, below
 from tenfold.rewrite.rule import Match, Rule
 
 c, x, y = variables("c x y")
@@ -79,7 +79,7 @@ def _without(name: str, other: str) -> Any:
     return guard
 
 
-def idle(term: Term) -> bool:
+def idle(term: NodeView) -> bool:
     """Whether computing a term does nothing but give its value: no failure, no effect.
 
     One with very much below it counts as not idle, so that asking takes bounded time.
@@ -150,7 +150,7 @@ _DIGITS = {2: 8, 4: 24, 8: 53}
 """Binary digits of every floating dtype of so many bytes: bfloat16 has the fewest of its size."""
 
 
-def _cast_directly(match: Match) -> Term | None:
+def _cast_directly(match: Match) -> NodeView | None:
     """One cast for two, where the first loses nothing and the second asks nothing of its kind."""
     term, target = match["x"], match.root.dtype
     source, middle = term.dtype, match.root.inputs[0].dtype
@@ -178,7 +178,7 @@ CHOICES = (
 """Choices that are made already."""
 
 
-def _value(term: Term) -> Number:
+def _value(term: NodeView) -> Number:
     """The number that a scalar is, or that an array made of one holds: as its dtype has it."""
     if term.is_scalar:
         return term.scalar
@@ -194,7 +194,7 @@ def exact(op: Op[...] | None) -> bool:
     return not (op.accuracy or op.opaque or op.can_fail)
 
 
-def _folded(match: Match) -> Term | None:
+def _folded(match: Match) -> NodeView | None:
     """The value of an exact operation on numbers alone, everywhere; of those that vary from one
     use of a plan to the next the plan is to compute it.
     """
@@ -218,7 +218,7 @@ def _folded(match: Match) -> Term | None:
     return match.make(full, params=(type_.shape, result.item(), type_.dtype, type_.device))
 
 
-def _as_scalar(match: Match) -> Term | None:
+def _as_scalar(match: Match) -> NodeView | None:
     """An exact operation reads a number in place of an array that holds it everywhere."""
     root = match.root
     if root.op is None or not exact(root.op):
@@ -232,7 +232,7 @@ def _as_scalar(match: Match) -> Term | None:
         _value(term) if term.op is full and fit else term
         for term, fit in zip(root.inputs, fits, strict=True)
     ]
-    if all(isinstance(each, Term) for each in inputs):
+    if all(isinstance(each, NodeView) for each in inputs):
         return None
     made = match.make(root.op, *inputs, params=root.params)
     same = made.same_type(root) and made.operands == entered

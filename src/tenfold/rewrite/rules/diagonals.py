@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tenfold.core.pattern import pattern, variables
 from tenfold.core.shape_rules import Shape, whole_axes
 from tenfold.ops.diagonal_tril_triu import diagonal, tril
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.slice_composition import normal
 from tenfold.rewrite.rules.slice_pushdown import of_a_map
@@ -47,7 +47,7 @@ def lies(match: Match) -> Diagonal | None:
     return Diagonal(offset, row, column, match.root.shape[-1], shape[-2:])
 
 
-def on_diagonal(match: Match, term: Term, found: Diagonal) -> Term:
+def on_diagonal(match: Match, term: NodeView, found: Diagonal) -> NodeView:
     """Return what an operand has on a diagonal of what it is broadcast to."""
     if not term.shape:
         return term
@@ -66,7 +66,7 @@ def on_diagonal(match: Match, term: Term, found: Diagonal) -> Term:
     return taken(match, term, (*stack[:-1], 0, columns))
 
 
-def _diagonal_of_map(match: Match) -> Term | None:
+def _diagonal_of_map(match: Match) -> NodeView | None:
     """The map of the diagonals; of an operand that repeats a row or a column, a part of it."""
     whole, found = match.root.inputs[0], lies(match)
     if found is None or found.length == 0:
@@ -74,7 +74,7 @@ def _diagonal_of_map(match: Match) -> Term | None:
     return match.again(whole, *(on_diagonal(match, each, found) for each in whole.inputs))
 
 
-def _diagonal_of_permutation(match: Match) -> Term | None:
+def _diagonal_of_permutation(match: Match) -> NodeView | None:
     """The diagonal of the array below along the axes that were moved."""
     inner, (offset, first, second) = match.root.inputs[0], match.root.params
     (axes,) = inner.params
@@ -84,12 +84,12 @@ def _diagonal_of_permutation(match: Match) -> Term | None:
     return match.make(diagonal, match["x"], params=(offset, axes[first], axes[second]))
 
 
-def _diagonal_of_diagonal(match: Match) -> Term | None:
+def _diagonal_of_diagonal(match: Match) -> NodeView | None:
     found = lies(match)
     return match["x"] if found and match.root.inputs[0].params == (found.offset,) else None
 
 
-def _diagonal_of_triangle(match: Match) -> Term | None:
+def _diagonal_of_triangle(match: Match) -> NodeView | None:
     """A diagonal on the side of a triangle that is kept."""
     found, triangle = lies(match), match.root.inputs[0]
     if found is None:
@@ -109,7 +109,7 @@ def keeps_upper(match: Match) -> bool:
     return bool(match.root.params[0] <= 1 - match.root.shape[-2])
 
 
-def _triangle_of_triangle(match: Match) -> Term:
+def _triangle_of_triangle(match: Match) -> NodeView:
     """The smaller of two triangles of one side."""
     inner, root = match.root.inputs[0], match.root
     smaller = min if root.op is tril else max

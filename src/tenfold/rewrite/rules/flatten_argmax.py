@@ -13,7 +13,7 @@ from tenfold.core.op import Op
 from tenfold.core.pattern import pattern, variables
 from tenfold.ops import reduce
 from tenfold.ops.reshaping import reshape
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 
 (x,) = variables("x")
@@ -23,7 +23,7 @@ def _over_several(match: Match) -> bool:
     return len(match.root.params[0]) > 1
 
 
-def _flat(match: Match) -> Term:
+def _flat(match: Match) -> NodeView:
     """The position in the flattened array, with axes of length 1 where they are kept."""
     term, root = match["x"], match.root
     flat = match.make(reshape, term, params=((term.size,),))

@@ -24,14 +24,14 @@ from tenfold.ops import (  # noqa: F401  # declare what patterns name
     selection,
 )
 from tenfold.ops.predicates import logical_not
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.reductions import each, folds_fewer
 
 x, y = variables("x y")
 
 
-def _after(match: Match, *, turned: bool = False) -> Term | None:
+def _after(match: Match, *, turned: bool = False) -> NodeView | None:
     """Fold first, then do to what is left what was done to each element; by the opposite fold,
     where that turns the order, or the truth, of all elements over.
     """
@@ -53,7 +53,7 @@ OPPOSITE: dict[Op[...], Op[...]] = {
 """What a reduction becomes where the order, or the truth, is turned over."""
 
 
-def _opposite(match: Match) -> Term:
+def _opposite(match: Match) -> NodeView:
     op = match.root.op
     assert op is not None, "a reduction"
     return match.make(OPPOSITE[op], match["x"], params=match.root.params)
@@ -112,11 +112,11 @@ MONOTONE = (
 turn it over. A square root of the largest is none where another is negative."""
 
 
-def _same_truth(match: Match) -> Term:
+def _same_truth(match: Match) -> NodeView:
     return match.again(match.root, match["x"])
 
 
-def _other_truth(match: Match) -> Term:
+def _other_truth(match: Match) -> NodeView:
     return match.make(logical_not, _opposite(match))
 
 

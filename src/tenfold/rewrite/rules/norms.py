@@ -23,13 +23,13 @@ from tenfold.ops.elementary import sqrt
 from tenfold.ops.norm import norm
 from tenfold.ops.reduce import max as largest_of
 from tenfold.ops.reduce import sum as sum_over
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 
 (x,) = variables("x")
 
 
-def _reduction(match: Match) -> Term | None:
+def _reduction(match: Match) -> NodeView | None:
     """The root of the sum of squares, the sum of moduli or the largest of them."""
     elements, (order, axes, keepdims, _) = match["x"], match.root.params
     if elements.dtype not in (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128) or not elements.size:

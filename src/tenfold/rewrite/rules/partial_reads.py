@@ -9,7 +9,7 @@ the whole, which its holders then have.
 >>> from tenfold.rewrite.rewrite_graph import markers
 >>> x = tn.asarray([1.0, 2.0, 3.0]) * 2
 >>> graph = Graph.of([tn._native.node_of(x[1:])])
->>> opened(Rewriting(graph, markers(graph)))
+>>> opened(RewriteGraph(graph, markers(graph)))
 {2}
 """
 
@@ -23,11 +23,11 @@ from tenfold.ops.diagonal_tril_triu import diagonal
 from tenfold.ops.indexing import index
 from tenfold.ops.joining import concat, stack
 from tenfold.ops.pad import pad
-from tenfold.rewrite.rewrite_graph import Operator, Rewriting
+from tenfold.rewrite.rewrite_graph import Operator, RewriteGraph
 from tenfold.rewrite.rules.slice_pushdown import opens
 
 
-def opened(work: Rewriting) -> set[int]:
+def opened(work: RewriteGraph) -> set[int]:
     """Return what may be taken apart, and let the columns know which bases are read in part."""
     found: set[int] = set()
     for output in work.outputs:
@@ -41,7 +41,7 @@ def opened(work: Rewriting) -> set[int]:
     return found
 
 
-def _base(work: Rewriting, output: int) -> int | None:
+def _base(work: RewriteGraph, output: int) -> int | None:
     """Return what an output reads a part of: something held that nothing else needs."""
     at, takes = output, False
     while _moves(work.ops[at]) and work.uses[at] == 1:
@@ -62,7 +62,7 @@ def _parts(op: Operator) -> bool:
     return isinstance(op, Op) and (opens(op) or op.reduces or op in joins)
 
 
-def _below(work: Rewriting, base: int) -> set[int]:
+def _below(work: RewriteGraph, base: int) -> set[int]:
     """Return `base` and what is below it that is read by what is returned alone.
 
     What is read twice is of use in parts only where both readers take the same part: where all is

@@ -25,7 +25,7 @@ from tenfold.ops.arithmetic import multiply
 from tenfold.ops.cast import astype
 from tenfold.ops.contract import matmul
 from tenfold.ops.reshaping import broadcast_to
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.views import permuted, taken, with_new
 
@@ -38,7 +38,7 @@ def folds_fewer(match: Match) -> bool:
     return match.root.folds_some() and match.root.inputs[0].alone
 
 
-def _folded(match: Match, term: Term, own: Axes, gone: Axes) -> Term:
+def _folded(match: Match, term: NodeView, own: Axes, gone: Axes) -> NodeView:
     """The root's fold of a term over some axes; and without others, which are of length 1."""
     _, _, *rest = match.root.params
     left = [axis for axis in range(len(term.shape)) if axis not in own]
@@ -56,7 +56,7 @@ def _in_order(match: Match, first: Axes, second: Axes) -> bool:
     return exact and max(second, default=-1) < min(first, default=len(match["x"].shape))
 
 
-def _fold_of_fold(match: Match, *, ordered: bool) -> Term | None:
+def _fold_of_fold(match: Match, *, ordered: bool) -> NodeView | None:
     """Fold all the axes at once."""
     root, inner, term = match.root, match.root.inputs[0], match["x"]
     (first, inner_keeps, *_), (outer, keepdims, *rest) = inner.params, root.params
@@ -74,7 +74,7 @@ def _fold_of_fold(match: Match, *, ordered: bool) -> Term | None:
     return with_new(match, made, tuple(place for place, a in enumerate(shown) if a in axes))
 
 
-def _repeated(term: Term) -> tuple[Axes, int]:
+def _repeated(term: NodeView) -> tuple[Axes, int]:
     """The axes along which a broadcast repeats its input, and where its own axes begin."""
     (target, begin), (inner,) = term.params, term.inputs
     own = {
@@ -83,7 +83,9 @@ def _repeated(term: Term) -> tuple[Axes, int]:
     return tuple(axis for axis in range(len(target)) if axis not in own), begin
 
 
-def _of_broadcast(match: Match, finish: Callable[[Match, Term, int], Term | None]) -> Term | None:
+def _of_broadcast(
+    match: Match, finish: Callable[[Match, NodeView, int], NodeView | None]
+) -> NodeView | None:
     """Fold the input of a broadcast, then let `finish` do so for what is repeated."""
     root, whole, term = match.root, match.root.inputs[0], match["x"]
     axes, keepdims, *_ = root.params
@@ -103,13 +105,13 @@ def _of_broadcast(match: Match, finish: Callable[[Match, Term, int], Term | None
     return with_new(match, made, axes if keepdims else ())
 
 
-def _once(match: Match, term: Term, _: int = 1) -> Term:
+def _once(match: Match, term: NodeView, _: int = 1) -> NodeView:
     """What is repeated is the largest, or true, where it is so once."""
     dtype = match.root.dtype
     return term if term.dtype == dtype else match.make(astype, term, params=(dtype,))
 
 
-def _times(match: Match, term: Term, times: int) -> Term | None:
+def _times(match: Match, term: NodeView, times: int) -> NodeView | None:
     """A sum of equal integers; a number of times that the dtype cannot hold is not multiplied."""
     dtype = match.root.dtype
     if kind_of(dtype) not in "iu" or times > np.iinfo(dtype).max:
@@ -117,7 +119,7 @@ def _times(match: Match, term: Term, times: int) -> Term | None:
     return match.make(multiply, _once(match, term), times)
 
 
-def _times_rounded(match: Match, term: Term, times: int) -> Term | None:
+def _times_rounded(match: Match, term: NodeView, times: int) -> NodeView | None:
     """A sum of equal floats, with one rounding in place of many."""
     dtype = match.root.dtype
     if kind_of(dtype) != "f" or dtype in HALVES or kind_of(term.dtype) == "c":
@@ -125,12 +127,12 @@ def _times_rounded(match: Match, term: Term, times: int) -> Term | None:
     return match.make(multiply, _once(match, term), float(times))
 
 
-def _aligned(match: Match, term: Term, ndim: int) -> Term:
+def _aligned(match: Match, term: NodeView, ndim: int) -> NodeView:
     """An operand with as many axes as the result."""
     return with_new(match, term, tuple(range(ndim - len(term.shape))))
 
 
-def _factors(match: Match) -> tuple[Term, Term] | None:
+def _factors(match: Match) -> tuple[NodeView, NodeView] | None:
     """The operands of a product of elements that is summed in their dtype, and read by nobody else,
     with as many axes each; None where a sum would be rounded, or wrap, elsewhere.
     """
@@ -146,11 +148,11 @@ def _factors(match: Match) -> tuple[Term, Term] | None:
     return _aligned(match, first, ndim), _aligned(match, second, ndim)
 
 
-def _varies(term: Term, axis: int) -> bool:
+def _varies(term: NodeView, axis: int) -> bool:
     return term.shape[axis] != 1
 
 
-def _sum_of_factors(match: Match) -> Term | None:
+def _sum_of_factors(match: Match) -> NodeView | None:
     """Where each summed axis is that of one factor: the product of their sums."""
     factors = _factors(match)
     axes, keepdims, _ = match.root.params
@@ -162,7 +164,7 @@ def _sum_of_factors(match: Match) -> Term | None:
     return with_new(match, match.make(multiply, *sums), axes if keepdims else ())
 
 
-def _sum_of_outer(match: Match) -> Term | None:
+def _sum_of_outer(match: Match) -> NodeView | None:
     """Outer products, summed along an axis of both: a product of matrices."""
     factors = _factors(match)
     axes, keepdims, _ = match.root.params
@@ -183,7 +185,7 @@ def _sum_of_outer(match: Match) -> Term | None:
     return with_new(match, made, axes if keepdims else ())
 
 
-def _ordered(match: Match, term: Term, gone: int, order: Axes) -> Term:
+def _ordered(match: Match, term: NodeView, gone: int, order: Axes) -> NodeView:
     """A term without an axis of length 1, the others in an order."""
     return permuted(match, _folded(match, term, (), (gone,)), tuple(a - (a > gone) for a in order))
 

@@ -21,7 +21,7 @@ from tenfold.ops.create import full
 from tenfold.ops.joining import concat, stack
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.pad import pad
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.slice_composition import Picks, aligned, kept, moved, within
 from tenfold.rewrite.rules.views import fewer, permuted, taken, with_new
@@ -58,7 +58,7 @@ def of_a_map(match: Match) -> bool:
     return opens(match.root.inputs[0].op) and _smaller(match)
 
 
-def _index_of_map(match: Match) -> Term:
+def _index_of_map(match: Match) -> NodeView:
     whole, (picks, new) = match.root.inputs[0], match.root.params
     parts = [
         each if each.is_scalar else taken(match, each, aligned(each.shape, whole.shape, picks))
@@ -73,7 +73,7 @@ def of_a_reduction(match: Match) -> bool:
     return op is not None and op.reduces and _smaller(match)
 
 
-def _index_of_reduction(match: Match) -> Term | None:
+def _index_of_reduction(match: Match) -> NodeView | None:
     """Each line along the reduced axes is folded by itself: the others need not be."""
     whole, (picks, new) = match.root.inputs[0], match.root.params
     (term,) = whole.inputs
@@ -104,7 +104,7 @@ def _of(axes: Sequence[int], folded: Sequence[Pick], axis: int) -> Pick:
     return folded[axes.index(axis)] if folded else 0
 
 
-def _joined(match: Match, op: Op[...], parts: list[Term], axis: int) -> Term | None:
+def _joined(match: Match, op: Op[...], parts: list[NodeView], axis: int) -> NodeView | None:
     """Join parts again, one of them is itself; in the dtype of the whole.
 
     What is left may promote to less: then one part is converted. None where that costs more than
@@ -124,12 +124,12 @@ def _put(picks: Picks, axis: int, pick: Pick) -> Picks:
     return (*picks[:axis], pick, *picks[axis + 1 :])
 
 
-def _index_of_concat(match: Match) -> Term | None:
+def _index_of_concat(match: Match) -> NodeView | None:
     """Of the arrays that were joined only those that are read, and only what is read of them."""
     whole, (picks, new) = match.root.inputs[0], match.root.params
     (axis,) = whole.params
     pick = picks[axis]
-    parts: list[Term] = []
+    parts: list[NodeView] = []
     start = 0
     for each in whole.inputs:
         first, last = within(pick, start, each.shape[axis])
@@ -148,7 +148,7 @@ def _index_of_concat(match: Match) -> Term | None:
     return None if joined is None else with_new(match, joined, new)
 
 
-def _index_of_stack(match: Match) -> Term | None:
+def _index_of_stack(match: Match) -> NodeView | None:
     """Of the arrays that were stacked only those that are read, and only what is read of them."""
     whole, (picks, new) = match.root.inputs[0], match.root.params
     (axis,) = whole.params
@@ -167,7 +167,7 @@ def _index_of_stack(match: Match) -> Term | None:
     return None if joined is None else with_new(match, joined, new)
 
 
-def _index_of_pad(match: Match) -> Term | None:
+def _index_of_pad(match: Match) -> NodeView | None:
     """What is read of the array inside, with what is read of the padding around it."""
     whole, (picks, new) = match.root.inputs[0], match.root.params
     (term,) = whole.inputs
@@ -198,7 +198,7 @@ def _no_padding(match: Match) -> bool:
     return not any(width for pair in match.root.params[0] for width in pair)
 
 
-def _region(top: Term) -> list[Term]:
+def _region(top: NodeView) -> list[NodeView]:
     """The elementwise expression that ends in `top`: its operations that are its alone."""
     region, left = [], [top]
     while left:
@@ -208,12 +208,12 @@ def _region(top: Term) -> list[Term]:
     return region
 
 
-def _is_flat(term: Term) -> bool:
+def _is_flat(term: NodeView) -> bool:
     """Whether no permutation of its axes moves an element."""
     return sum(length != 1 for length in term.shape) < 2
 
 
-def _is_undone(leaf: Term, axes: tuple[int, ...]) -> bool:
+def _is_undone(leaf: NodeView, axes: tuple[int, ...]) -> bool:
     """Whether a permutation takes that of `leaf` back."""
     if leaf.op is not permute_dims or len(leaf.shape) != len(axes):
         return False
@@ -221,7 +221,7 @@ def _is_undone(leaf: Term, axes: tuple[int, ...]) -> bool:
     return all(first[axis] == place for place, axis in enumerate(axes))
 
 
-def _permuted_operand(match: Match, leaf: Term, axes: tuple[int, ...]) -> Term:
+def _permuted_operand(match: Match, leaf: NodeView, axes: tuple[int, ...]) -> NodeView:
     """An operand, with fewer axes maybe, in the order that `axes` gives to the last axes."""
     if not leaf.shape:
         return leaf
@@ -231,7 +231,7 @@ def _permuted_operand(match: Match, leaf: Term, axes: tuple[int, ...]) -> Term:
     return with_new(match, permuted(match, leaf, order), new)
 
 
-def _permutation_of_map(match: Match) -> Term | None:
+def _permutation_of_map(match: Match) -> NodeView | None:
     """Permute the operands of an elementwise expression, where that takes permutations back.
 
     It pays where fewer elements are permuted than before.

@@ -20,7 +20,7 @@ from tenfold.ops.assignment import Access, Step
 from tenfold.ops.cast import astype
 from tenfold.ops.indexing import index
 from tenfold.ops.reshaping import broadcast_to
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.slice_composition import aligned, kept, normal
 from tenfold.rewrite.rules.views import taken, with_new
@@ -80,7 +80,7 @@ def inside(read: Access, shape: Shape, part: Access, part_shape: Shape) -> Acces
     return tuple(found)
 
 
-def reads_of(term: Term) -> Access:
+def reads_of(term: NodeView) -> Access:
     """Return the access by which an index reads its input."""
     assert index.reads is not None, "an index reads by steps"
     return index.reads(term.inputs[0].shape, *term.params)
@@ -91,7 +91,7 @@ def nobody_else(match: Match) -> bool:
     return match.root.inputs[0].alone
 
 
-def _index_of_update(match: Match) -> Term | None:
+def _index_of_update(match: Match) -> NodeView | None:
     root, whole = match.root, match.root.inputs[0]
     below, value = whole.inputs
     read = reads_of(root)
@@ -103,7 +103,7 @@ def _index_of_update(match: Match) -> Term | None:
     return _part_of_value(match, value, found, whole.params[1])
 
 
-def _part_of_value(match: Match, value: Term, found: Access, part: Shape) -> Term | None:
+def _part_of_value(match: Match, value: NodeView, found: Access, part: Shape) -> NodeView | None:
     """What an index reads of a value that was broadcast to a part and converted."""
     root = match.root
     picks: list[Pick] = [
@@ -123,7 +123,7 @@ def _part_of_value(match: Match, value: Term, found: Access, part: Shape) -> Ter
     return with_new(match, result, tuple(a for a in range(len(root.shape)) if a not in order))
 
 
-def _update_of_update(match: Match) -> Term | None:
+def _update_of_update(match: Match) -> NodeView | None:
     """The value that is replaced again, as a whole, is not needed."""
     root, whole = match.root, match.root.inputs[0]
     covered = inside(*whole.params, *root.params)
@@ -133,10 +133,10 @@ def _update_of_update(match: Match) -> Term | None:
 
 
 REPLACED = (
-    Rule("index-update", pattern.index(pattern.update(x, y)), _index_of_update, when=nobody_else),
+    Rule("index-update", pattern.index(pattern.set_at(x, y)), _index_of_update, when=nobody_else),
     Rule(
         "update-update",
-        pattern.update(pattern.update(x, y), z),
+        pattern.set_at(pattern.set_at(x, y), z),
         _update_of_update,
         when=nobody_else,
     ),

@@ -16,7 +16,7 @@ from tenfold.ops.create import full
 from tenfold.ops.indexing import index
 from tenfold.ops.movement import permute_dims
 from tenfold.ops.reshaping import broadcast_to, reshape
-from tenfold.rewrite.node_view import Term
+from tenfold.rewrite.node_view import NodeView
 from tenfold.rewrite.rule import Match, Rule
 from tenfold.rewrite.rules.constant_folding import exact
 from tenfold.rewrite.rules.slice_composition import Picks, composed, kept, of_one
@@ -24,21 +24,21 @@ from tenfold.rewrite.rules.slice_composition import Picks, composed, kept, of_on
 (x,) = variables("x")
 
 
-def taken(match: Match, term: Term, picks: Picks, new: tuple[int, ...] = ()) -> Term:
+def taken(match: Match, term: NodeView, picks: Picks, new: tuple[int, ...] = ()) -> NodeView:
     """Return an index of `term`: itself where that takes it as it is."""
     if not new and picks == whole_axes(term.shape):
         return term
     return match.make(index, term, params=(picks, new))
 
 
-def permuted(match: Match, term: Term, axes: tuple[int, ...]) -> Term:
+def permuted(match: Match, term: NodeView, axes: tuple[int, ...]) -> NodeView:
     """Return `term` with its axes in this order: itself where that is theirs."""
     if axes == tuple(range(len(axes))):
         return term
     return match.make(permute_dims, term, params=(axes,))
 
 
-def with_new(match: Match, term: Term, new: tuple[int, ...]) -> Term:
+def with_new(match: Match, term: NodeView, new: tuple[int, ...]) -> NodeView:
     """Return `term` with axes of length 1 put in."""
     return taken(match, term, whole_axes(term.shape), new)
 
@@ -67,29 +67,29 @@ def fewer(match: Match) -> bool:
     return match.root.size < match.root.inputs[0].size
 
 
-def _is_whole(root: Term) -> bool:
+def _is_whole(root: NodeView) -> bool:
     """Whether an index takes all there is. Plans tell such ones from others: no length is asked."""
     nodes = root.work.nodes
     picks, _ = nodes[root.at].params
     return bool(picks == whole_axes(nodes[root.inputs[0].at].type.shape))
 
 
-def _index_of_index(match: Match) -> Term | None:
+def _index_of_index(match: Match) -> NodeView | None:
     both = composed(*match.root.inputs[0].params, *match.root.params)
     return None if both is None else taken(match, match["x"], *both)
 
 
-def _permutation_of_permutation(match: Match) -> Term:
+def _permutation_of_permutation(match: Match) -> NodeView:
     (inner,), (outer,) = match.root.inputs[0].params, match.root.params
     return permuted(match, match["x"], tuple(inner[axis] for axis in outer))
 
 
-def _broadcast_of_broadcast(match: Match) -> Term:
+def _broadcast_of_broadcast(match: Match) -> NodeView:
     (_, inner), (target, outer) = match.root.inputs[0].params, match.root.params
     return match.make(broadcast_to, match["x"], params=(target, inner + outer))
 
 
-def _index_of_permutation(match: Match) -> Term | None:
+def _index_of_permutation(match: Match) -> NodeView | None:
     """The part of `x` in its own order, then its axes in theirs: where the part is smaller."""
     term, (axes,), (picks, new) = match["x"], match.root.inputs[0].params, match.root.params
     if term.op is None:
@@ -103,7 +103,7 @@ def _index_of_permutation(match: Match) -> Term | None:
     return with_new(match, part, new)
 
 
-def _index_of_broadcast(match: Match) -> Term:
+def _index_of_broadcast(match: Match) -> NodeView:
     """The part of `x` that is repeated in the part of the whole."""
     term, (target, first), (picks, new) = (
         match["x"],
@@ -124,7 +124,7 @@ def _index_of_broadcast(match: Match) -> Term:
     return with_new(match, part, new)
 
 
-def _element_of_reshape(match: Match) -> Term | None:
+def _element_of_reshape(match: Match) -> NodeView | None:
     """One element, found by its number in row-major order."""
     term, (picks, new) = match["x"], match.root.params
     if kept(picks) or term.op is None:
@@ -138,7 +138,7 @@ def _element_of_reshape(match: Match) -> Term | None:
     return taken(match, term, tuple(places), new)
 
 
-def _units_alone(match: Match) -> Term | None:
+def _units_alone(match: Match) -> NodeView | None:
     """A reshape that puts in or takes out axes of length 1 is an index."""
     term, (target,) = match["x"], match.root.params
     if [n for n in term.shape if n != 1] != [n for n in target if n != 1] or term.size == 0:
@@ -149,7 +149,7 @@ def _units_alone(match: Match) -> Term | None:
     return taken(match, term, picks, new)
 
 
-def _reshape_of_units(match: Match) -> Term | None:
+def _reshape_of_units(match: Match) -> NodeView | None:
     """As a reshape of a reshape, where the inner one is an index."""
     term, (picks, _) = match["x"], match.root.inputs[0].params
     whole = zip(picks, term.shape, whole_axes(term.shape), strict=True)
@@ -200,7 +200,7 @@ VIEWS = (
 """Views of views."""
 
 
-def _full(match: Match) -> Term:
+def _full(match: Match) -> NodeView:
     """An array that holds one value everywhere, in the shape of the view of it."""
     _, value, dtype, device = match.root.inputs[0].params
     return match.make(full, params=(match.root.shape, value, dtype, device))
@@ -217,7 +217,7 @@ FULL = tuple(
 """Views of what is everywhere the same; not a broadcast, which would make more elements of it."""
 
 
-def _spread(match: Match) -> Term | None:
+def _spread(match: Match) -> NodeView | None:
     """An elementwise operation repeats its operands itself, where others have the whole shape."""
     root = match.root
     op, inputs = root.op, list(root.inputs)

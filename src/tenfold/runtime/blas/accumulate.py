@@ -6,11 +6,11 @@ nothing is copied but an x3 whose rows have elements apart, and one that BLAS is
 though somebody needs it.
 
 >>> from tenfold.storage import dense
->>> from tenfold.runtime.reference import Called
+>>> from tenfold.runtime.reference import ReferenceCall
 >>> from tenfold.ops.gemm import gemm
 >>> x = np.eye(2)
 >>> type_ = Type((2, 2), x.dtype, "cpu")
->>> node = Called(gemm, ("N", "T", 1, 1, 1), (x.dtype,) * 4, (type_,), type_, "gemm")
+>>> node = ReferenceCall(gemm, ("N", "T", 1, 1, 1), (x.dtype,) * 4, (type_,), type_, "gemm")
 >>> dense.export(accumulate(node, [x, x, np.asarray(3), x])).tolist()
 [[4.0, 0.0], [0.0, 4.0]]
 """
@@ -33,16 +33,16 @@ from tenfold.ops.gemm import CONJUGATED, TRANSPOSED, scalars_of, third_of, turne
 from tenfold.ops.syrk import resolved
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.multiply import STEPS, factor_of, register_bytes, threads_of
-from tenfold.runtime.blas.product_dispatch import ProductStep, Update, update_step
-from tenfold.runtime.blas.product_forms import Factor
+from tenfold.runtime.blas.product_dispatch import ProductStep, ProductUpdate, update_step
+from tenfold.runtime.blas.product_forms import ProductOperand
 from tenfold.runtime.blas.verify_products import verify_product
-from tenfold.runtime.reference import Called
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.schedule.verify import verifies
 from tenfold.storage import dense
 
 
 def accumulate(
-    node: Node | Called, inputs: list[np.ndarray], *, in_place: bool = False
+    node: Node | ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
 ) -> Value | None:
     """Return the value of a gemm; in place, of an x3 of the result's shape in row-major order, x3
     has become it, and nothing is returned.
@@ -73,14 +73,14 @@ def accumulate(
     return result
 
 
-def update_of(params: Params, dtype: np.dtype, x3: Factor | None) -> Update:
+def update_of(params: Params, dtype: np.dtype, x3: ProductOperand | None) -> ProductUpdate:
     """Return what becomes of the product of a gemm, a syrk or a trmm, to which x3 of its shape is
     added, or none.
     """
     first, second, *half, _, _, _ = params
     real = kind_of(dtype) != "c"
     conjugated = (not real and first in CONJUGATED, not real and second in CONJUGATED)
-    return Update(conjugated, x3, *half)
+    return ProductUpdate(conjugated, x3, *half)
 
 
 @remembered("signs of products", 128)
@@ -115,7 +115,9 @@ def _launch(
 
 
 @remembered("products that add", STEPS)
-def decided(x1: Factor, x2: Factor, update: Update, width: int, verify: bool) -> ProductStep:
+def decided(
+    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, width: int, verify: bool
+) -> ProductStep:
     """Return how a gemm of two turned operands is computed, for registers of so many bytes."""
     step = update_step(x1, x2, update, width=width)
     if verify:
@@ -130,7 +132,7 @@ def _rows_beside(x3: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x3)
 
 
-def rows_beside(x3: Factor) -> bool:
+def rows_beside(x3: ProductOperand) -> bool:
     """Whether what is added has the elements of each row beside each other; a column lies as a
     whole.
     """
@@ -139,20 +141,20 @@ def rows_beside(x3: Factor) -> bool:
     return beside and (columns > 1 or rows <= 1 or row == itemsize)
 
 
-def turned_factor(x: Factor, form: str) -> Factor:
+def turned_factor(x: ProductOperand, form: str) -> ProductOperand:
     """Return how an operand of a gemm lies in its form."""
     if form not in TRANSPOSED:
         return x
     shape, strides = ((*each[:-2], each[-1], each[-2]) for each in (x.shape, x.strides))
-    return Factor(shape, strides, x.dtype)
+    return ProductOperand(shape, strides, x.dtype)
 
 
-def broadcast_factor(x: Factor, shape: Shape) -> Factor:
+def broadcast_factor(x: ProductOperand, shape: Shape) -> ProductOperand:
     """Return how an array lies that is repeated to a shape."""
     strides = [0] * (len(shape) - len(x.shape)) + [*x.strides]
     lengths = (1,) * (len(shape) - len(x.shape)) + x.shape
     moves = zip(shape, lengths, strides, strict=True)
-    return Factor(shape, tuple(s if n == length else 0 for length, n, s in moves), x.dtype)
+    return ProductOperand(shape, tuple(s if n == length else 0 for length, n, s in moves), x.dtype)
 
 
 def _address(x: np.ndarray | None) -> int:

@@ -28,7 +28,7 @@ from tenfold.jit.program import program_of
 from tenfold.ops.cast import cast_values
 from tenfold.runtime.blas import routines
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step
-from tenfold.runtime.blas.product_forms import Factor, copy_order
+from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
 from tenfold.runtime.blas.verify_products import verify_product
 from tenfold.schedule.verify import verifies
 from tenfold.settings import CPU_LEVELS, get
@@ -59,7 +59,12 @@ def step_of(
 
 @remembered("products", STEPS)
 def decided(
-    op: Op[...], params: tuple[Any, ...], x1: Factor, x2: Factor, width: int, verify: bool
+    op: Op[...],
+    params: tuple[Any, ...],
+    x1: ProductOperand,
+    x2: ProductOperand,
+    width: int,
+    verify: bool,
 ) -> tuple[tuple[int, ...], ProductStep | None]:
     """Return the order in which the second operand is to be copied, or the step where it is not."""
     assert op.contraction is not None, "a product says what it contracts"
@@ -117,9 +122,9 @@ def register_bytes() -> int:
     return WIDTHS[level]
 
 
-def factor_of(x: np.ndarray) -> Factor:
+def factor_of(x: np.ndarray) -> ProductOperand:
     """Return how an array lies."""
-    return Factor(x.shape, x.strides, x.dtype)
+    return ProductOperand(x.shape, x.strides, x.dtype)
 
 
 def _copied(x: np.ndarray, order: tuple[int, ...]) -> np.ndarray:

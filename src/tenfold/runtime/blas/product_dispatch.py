@@ -7,7 +7,7 @@ code; large products of floating dtypes are a library call where BLAS was measur
 a flag of BLAS expresses the strides.
 
 >>> from tenfold.dtypes import FLOAT64
->>> x = Factor((512, 512), (4096, 8), FLOAT64)
+>>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)
 >>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
 >>> step = product_step(matrices, x, x, width=32)
 >>> step.kind, step.reason, step.multiply_adds
@@ -22,19 +22,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tenfold.codegen.gemm.blas_call import ROUTINES, LibraryProduct
-from tenfold.codegen.gemm.blocked import BlockedProduct
+from tenfold.codegen.gemm.blas_call import ROUTINES, BlasGemm
+from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.emitter import Arithmetic
-from tenfold.codegen.gemm.register_tile import Tile
-from tenfold.codegen.gemm.small import SmallProduct
-from tenfold.codegen.gemm.syrk_trmm import HALVES, HalfProduct
+from tenfold.codegen.gemm.register_tile import RegisterTile
+from tenfold.codegen.gemm.small import SmallGemm
+from tenfold.codegen.gemm.syrk_trmm import HALVES, SyrkTrmm
 from tenfold.core.op import Contraction
 from tenfold.ops.syrk import MIRRORED, SYMMETRIC, TRIANGULAR
 from tenfold.runtime.blas import routines
-from tenfold.runtime.blas.product_forms import Factor, Form, form_of, rows_stacked
+from tenfold.runtime.blas.product_forms import ProductForm, ProductOperand, form_of, rows_stacked
 
-ProductKernel = SmallProduct | BlockedProduct | DotProduct | LibraryProduct
+ProductKernel = SmallGemm | BlockedGemm | DotProduct | BlasGemm
 
 WRITTEN_OUT = 512
 """Up to so many multiply-adds of packets a small product is written out."""
@@ -55,13 +55,13 @@ GRAIN = 1 << 18
 """The multiply-adds of a range that is given to a thread."""
 
 
-class Update(NamedTuple):
+class ProductUpdate(NamedTuple):
     """What else becomes of a product of matrices: it is multiplied by a scalar of the launch, and
     something may be added.
     """
 
     conjugated: tuple[bool, bool] = (False, False)
-    third: Factor | None = None
+    third: ProductOperand | None = None
     """What is added times a second scalar, in the shape of the result; the elements of a row lie
     beside each other, and where the product has one column, so do the rows."""
     half: str = ""
@@ -93,12 +93,12 @@ class ProductStep:
     @property
     def kind(self) -> str:
         """Either "packet code" or "library call"."""
-        return "library call" if isinstance(self.kernel, LibraryProduct) else "packet code"
+        return "library call" if isinstance(self.kernel, BlasGemm) else "packet code"
 
     @property
     def reads_third(self) -> bool:
         """Whether what is added is a buffer of its own, which may be the result's."""
-        return isinstance(self.kernel, BlockedProduct | SmallProduct) and self.kernel.added
+        return isinstance(self.kernel, BlockedGemm | SmallGemm) and self.kernel.added
 
     @property
     def text(self) -> str:
@@ -108,7 +108,7 @@ class ProductStep:
     @property
     def addresses(self) -> tuple[int, ...]:
         """Further buffers: functions of libraries. Where there are any, launch in `blas.held()`."""
-        if isinstance(self.kernel, LibraryProduct):
+        if isinstance(self.kernel, BlasGemm):
             return (routines.address_of(self.kernel.routine),)
         return ()
 
@@ -121,7 +121,9 @@ class ProductStep:
         )
 
 
-def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int) -> ProductStep:
+def product_step(
+    contraction: Contraction, x1: ProductOperand, x2: ProductOperand, *, width: int
+) -> ProductStep:
     """Return how a product is computed on a processor with vector registers of `width` bytes.
 
     Both operands are in the dtype of the result (halves as they are), and have been copied in the
@@ -136,7 +138,9 @@ def product_step(contraction: Contraction, x1: Factor, x2: Factor, *, width: int
     )
 
 
-def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> ProductStep:
+def update_step(
+    x1: ProductOperand, x2: ProductOperand, update: ProductUpdate, *, width: int
+) -> ProductStep:
     """Return how `alpha * x1 @ x2 + beta * x3` is computed, (..., m, k) @ (..., k, n); nothing can
     fail.
     """
@@ -152,13 +156,13 @@ def update_step(x1: Factor, x2: Factor, update: Update, *, width: int) -> Produc
     )
 
 
-def _half(form: Form, width: int, update: Update) -> ProductStep:
+def _half(form: ProductForm, width: int, update: ProductUpdate) -> ProductStep:
     """Packet code for the half that is enough: with registers of 32 and of 64 bytes it was as fast
     as the routines of BLAS or faster, with those of 16 bytes faster than the whole by BLAS.
     """
-    tile = Tile.of(form.dtype, width, form.m, form.n)
+    tile = RegisterTile.of(form.dtype, width, form.m, form.n)
     added = update.third is not None
-    kernel = HalfProduct(tile, 0, *update.conjugated, True, added, half=update.half)
+    kernel = SyrkTrmm(tile, 0, *update.conjugated, True, added, half=update.half)
     strides = (*form.first, *form.second, *([form.third] if added else []))
     units = kernel.units(1, form.m, form.n)
     sizes = (form.m, form.n, form.k, *strides)
@@ -170,14 +174,16 @@ def _half(form: Form, width: int, update: Update) -> ProductStep:
     return replace(whole, multiply_adds=multiply_adds)
 
 
-def _small(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
+def _small(
+    form: ProductForm, width: int, update: ProductUpdate | None = None
+) -> ProductStep | None:
     """A stack of many small products of the same lengths has a program of its own."""
     if form.count < STACKED or form.sums.lengths or (update is None and _runs_along(form)):
         return None
     arithmetic, lengths = Arithmetic(form.dtype, width), (form.m, form.k, form.n)
     axes, (first, second) = len(form.stack.lengths), _conjugated(form, update)
     added = update is not None and update.third is not None
-    kernel = SmallProduct(
+    kernel = SmallGemm(
         arithmetic, lengths, form.layouts, axes, first, second, update is not None, added
     )
     if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
@@ -187,17 +193,17 @@ def _small(form: Form, width: int, update: Update | None = None) -> ProductStep 
     return _step(form, kernel, sizes, form.count, 0, reason)
 
 
-def _conjugated(form: Form, update: Update | None) -> tuple[bool, bool]:
+def _conjugated(form: ProductForm, update: ProductUpdate | None) -> tuple[bool, bool]:
     return update.conjugated if update else (form.conjugated, False)
 
 
-def _runs_along(form: Form) -> bool:
+def _runs_along(form: ProductForm) -> bool:
     """Whether a small product has one row or column, and vectors long enough for packets."""
     shortest = SHORT if (form.m, form.n) == (1, 1) else LONG
     return 1 in (form.m, form.n) and form.k >= shortest and all(_beside(form))
 
 
-def _beside(form: Form) -> tuple[bool, bool]:
+def _beside(form: ProductForm) -> tuple[bool, bool]:
     """Whether what is multiplied lies beside each other along k, in each operand."""
     first, second = (
         stride == form.dtype.itemsize or form.k <= 1 for stride in (form.first[1], form.second[0])
@@ -205,7 +211,7 @@ def _beside(form: Form) -> tuple[bool, bool]:
     return first, second
 
 
-def _vectors(form: Form, width: int) -> ProductStep | None:
+def _vectors(form: ProductForm, width: int) -> ProductStep | None:
     """A product with one row or one column, where vectors can be read along k."""
     if form.m != 1 and form.n != 1:
         return None
@@ -220,7 +226,9 @@ def _vectors(form: Form, width: int) -> ProductStep | None:
     return _step(form, kernel, sizes, form.count, 0, "products of vectors")
 
 
-def _library(form: Form, width: int, update: Update | None = None) -> ProductStep | None:
+def _library(
+    form: ProductForm, width: int, update: ProductUpdate | None = None
+) -> ProductStep | None:
     """A large product for which BLAS was measured to be faster and has flags."""
     limit = _limit(form, width)
     if limit is None or form.m * form.k * form.n < limit or "any" in form.layouts:
@@ -239,23 +247,23 @@ def _library(form: Form, width: int, update: Update | None = None) -> ProductSte
     left, right = form.layouts
     form = replace(form, stack=form.stack._replace(third=()))
     axes = len(form.stack.lengths)
-    kernel = LibraryProduct(form.dtype, (left, right), axes, conjugated, update is not None)
+    kernel = BlasGemm(form.dtype, (left, right), axes, conjugated, update is not None)
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
     reason = f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
     return _step(form, kernel, sizes, form.count * -(-form.m // PANEL), 0, reason)
 
 
-def _limit(form: Form, width: int) -> int | None:
+def _limit(form: ProductForm, width: int) -> int | None:
     """From how many multiply-adds on BLAS computes a product, if ever."""
     return LIBRARY.get(width) if form.dtype in ROUTINES else None
 
 
-def _inner(form: Form) -> list[int]:
+def _inner(form: ProductForm) -> list[int]:
     lengths = {"row": (form.k, form.n), "column": (form.m, form.k)}
     return [lengths[layout][number] for number, layout in enumerate(form.layouts)]
 
 
-def _outer(form: Form) -> list[int]:
+def _outer(form: ProductForm) -> list[int]:
     """The stride between rows of each operand that lies by rows, between columns of the others;
     0 where there is only one and it has no meaning.
     """
@@ -268,23 +276,23 @@ def _outer(form: Form) -> list[int]:
     ]
 
 
-def _packets(form: Form, width: int, update: Update | None = None) -> ProductStep:
+def _packets(form: ProductForm, width: int, update: ProductUpdate | None = None) -> ProductStep:
     """Blocks of packet code, for any lengths, strides and dtype."""
     first, second = _conjugated(form, update)
     if form.n == 1 and form.m > 1 and form.layouts[0] != "row":
         form, first, second = form.transposed, second, first
     exact = form.count >= STACKED
-    tile = Tile.of(form.dtype, width, form.m, form.n, exact=exact)
+    tile = RegisterTile.of(form.dtype, width, form.m, form.n, exact=exact)
     added = update is not None and update.third is not None
     axes, sums = len(form.stack.lengths), len(form.sums.lengths)
-    kernel = BlockedProduct(tile, axes, first, second, update is not None, added, sums)
+    kernel = BlockedGemm(tile, axes, first, second, update is not None, added, sums)
     strides = (*form.first, *form.second, *([form.third] if added else []))
     sizes = (*_stack_sizes(form), *_sum_sizes(form), form.m, form.n, form.k, *strides)
     units = kernel.units(form.count, form.m, form.n)
     return _step(form, kernel, sizes, units, kernel.scratch, _why_packets(form, width))
 
 
-def _why_packets(form: Form, width: int) -> str:
+def _why_packets(form: ProductForm, width: int) -> str:
     if form.dtype not in ROUTINES:
         return f"BLAS has no {form.dtype}"
     if 1 in (form.m, form.n):
@@ -300,7 +308,7 @@ def _why_packets(form: Form, width: int) -> str:
 
 
 def _step(
-    form: Form,
+    form: ProductForm,
     kernel: ProductKernel,
     sizes: tuple[int, ...],
     units: int,
@@ -320,10 +328,10 @@ def _step(
     )
 
 
-def _stack_sizes(form: Form) -> tuple[int, ...]:
+def _stack_sizes(form: ProductForm) -> tuple[int, ...]:
     return tuple(number for axis in form.stack.axes for number in axis)
 
 
-def _sum_sizes(form: Form) -> tuple[int, ...]:
+def _sum_sizes(form: ProductForm) -> tuple[int, ...]:
     """The axes that are contracted besides k."""
     return tuple(number for axis in form.sums.axes for number in axis)

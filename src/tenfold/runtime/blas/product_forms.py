@@ -1,12 +1,13 @@
 """The common form of products: a stack of (m, k) @ (k, n), or of sums of such.
 
 Takes which axes of two operands a product contracts and keeps, and the operands' shapes and
-strides, hands on a Form: axes that can be walked as one are one, and a stack that shares its second
-operand is one tall matrix. Contracted axes that cannot be walked as one are walked one in another.
+strides, hands on a ProductForm: axes that can be walked as one are one, and a stack that shares its
+second operand is one tall matrix. Contracted axes that cannot be walked as one are walked one in
+another.
 
 >>> from tenfold.dtypes import FLOAT64
->>> x1 = Factor((10, 3, 4), (96, 32, 8), FLOAT64)
->>> x2 = Factor((4, 5), (40, 8), FLOAT64)
+>>> x1 = ProductOperand((10, 3, 4), (96, 32, 8), FLOAT64)
+>>> x2 = ProductOperand((4, 5), (40, 8), FLOAT64)
 >>> form = form_of(Contraction(((2,), (0,)), ((1,), (1,))), x1, x2)
 >>> form.stack.lengths, form.m, form.k, form.n
 ((), 30, 4, 5)
@@ -25,7 +26,7 @@ from tenfold.core.shape_rules import Shape, broadcast, product
 from tenfold.dtypes import PARTS
 
 
-class Factor(NamedTuple):
+class ProductOperand(NamedTuple):
     """An operand of a product: its shape, its strides in bytes and its dtype."""
 
     shape: Shape
@@ -37,7 +38,7 @@ Axis = tuple[int, ...]
 """Of a stack: its length, then its strides in bytes."""
 
 
-class Stack(NamedTuple):
+class StackAxes(NamedTuple):
     """Axes of a stack: lengths, and strides in bytes in both operands, and in what is added."""
 
     lengths: tuple[int, ...]
@@ -53,15 +54,15 @@ class Stack(NamedTuple):
         return list(zip(*columns, strict=True))
 
 
-NONE = Stack((), (), ())
+NONE = StackAxes((), (), ())
 
 
 @dataclass(frozen=True)
-class Form:
+class ProductForm:
     """A stack of (m, k) @ (k, n): lengths, and strides in bytes as (row, column)."""
 
     dtype: np.dtype
-    stack: Stack
+    stack: StackAxes
     m: int
     k: int
     n: int
@@ -72,7 +73,7 @@ class Form:
     conjugated: bool = False
     swapped: bool = False
     """Whether the second operand of the operation is the first here."""
-    sums: Stack = NONE
+    sums: StackAxes = NONE
     """Further axes that are contracted: products along them are added."""
 
     @property
@@ -96,7 +97,7 @@ class Form:
         return first, second
 
     @property
-    def transposed(self) -> Form:
+    def transposed(self) -> ProductForm:
         """The product of the transposes in the other order: the result's transpose; of one column,
         where something is added.
         """
@@ -137,7 +138,12 @@ def suits(shape: tuple[int, int], strides: tuple[int, int], dtype: np.dtype) -> 
     return "column" if lies(columns, column, rows, row) else "any"
 
 
-def form_of(contraction: Contraction, x1: Factor, x2: Factor, x3: Factor | None = None) -> Form:
+def form_of(
+    contraction: Contraction,
+    x1: ProductOperand,
+    x2: ProductOperand,
+    x3: ProductOperand | None = None,
+) -> ProductForm:
     """Return the form of a product; an x2 for which `copy_order` asks for it is copied. x3 is what
     is added, in the shape of the result.
 
@@ -157,12 +163,14 @@ def form_of(contraction: Contraction, x1: Factor, x2: Factor, x3: Factor | None 
     stack = _merged(axes)
     strides = (0, along[0]), (along[1], columns[1])
     conjugated = contraction.conjugated and x1.dtype in PARTS
-    found = Form(x1.dtype, stack, 1, k, columns[0], *strides, conjugated=conjugated, sums=sums)
+    found = ProductForm(
+        x1.dtype, stack, 1, k, columns[0], *strides, conjugated=conjugated, sums=sums
+    )
     return _tall(found)
 
 
 def stack_axes(
-    contraction: Contraction, x1: Factor, x2: Factor
+    contraction: Contraction, x1: ProductOperand, x2: ProductOperand
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of each operand that are neither contracted nor kept."""
     taken = zip(contraction.contracted, contraction.kept, strict=True)
@@ -177,7 +185,9 @@ BESIDE = 8
 """Elements beside each other from which they are walked before a longer axis is."""
 
 
-def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Axis]:
+def _summed(
+    contraction: Contraction, x1: ProductOperand, x2: ProductOperand
+) -> tuple[StackAxes, Axis]:
     """Return the contracted axes: the one that is k, and before it those that cannot be walked as
     one with it, in the order in which `x1` lies. The longest is k, or rather one of some length
     along which elements lie beside each other: those of both, or of x2, which may be copied one by
@@ -202,12 +212,14 @@ def _summed(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[Stack, Ax
     return _merged(found), k
 
 
-def copy_order(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[int, ...] | None:
+def copy_order(
+    contraction: Contraction, x1: ProductOperand, x2: ProductOperand
+) -> tuple[int, ...] | None:
     """Return None, or the order of the axes of x2 in which it must be copied first: where several
     of them are kept that cannot be walked as one.
 
     >>> from tenfold.dtypes import FLOAT64
-    >>> x = Factor((2, 3, 4), (96, 32, 8), FLOAT64)
+    >>> x = ProductOperand((2, 3, 4), (96, 32, 8), FLOAT64)
     >>> copy_order(Contraction(((1, 2), (1, 2)), ((0,), (0,))), x, x) is None
     True
     >>> copy_order(Contraction(((1,), (1,)), ((0, 2), (0, 2))), x, x)
@@ -219,7 +231,7 @@ def copy_order(contraction: Contraction, x1: Factor, x2: Factor) -> tuple[int, .
     return (*stack_axes(contraction, x1, x2)[1], *contraction.contracted[1], *columns)
 
 
-def _walked(factor: Factor, axes: Sequence[int]) -> tuple[int, int] | None:
+def _walked(factor: ProductOperand, axes: Sequence[int]) -> tuple[int, int] | None:
     """Return length and stride of axes that can be walked as one, in that order."""
     merged = _merged([(factor.shape[axis], factor.strides[axis], 0) for axis in axes])
     if 0 in merged.lengths:
@@ -233,7 +245,7 @@ Walk = tuple[Shape, tuple[int, ...]]
 """Lengths and strides of some axes."""
 
 
-def _stacked(factor: Factor, axes: Sequence[int]) -> Walk:
+def _stacked(factor: ProductOperand, axes: Sequence[int]) -> Walk:
     """Return lengths and strides of the axes of a stack; nothing moves along what is repeated."""
     lengths = tuple(factor.shape[axis] for axis in axes)
     return lengths, tuple(0 if factor.shape[axis] == 1 else factor.strides[axis] for axis in axes)
@@ -246,7 +258,7 @@ def _broadcast(first: Walk, second: Walk) -> list[Axis]:
     return list(zip(lengths, *moves, strict=True))
 
 
-def _merged(axes: Sequence[Axis]) -> Stack:
+def _merged(axes: Sequence[Axis]) -> StackAxes:
     """Leave out axes of length 1, and make one of neighbours that can be walked as one."""
     found: list[Axis] = []
     for length, *strides in axes:
@@ -256,20 +268,20 @@ def _merged(axes: Sequence[Axis]) -> Stack:
             found[-1] = (found[-1][0] * length, *strides)
         else:
             found.append((length, *strides))
-    return Stack(*zip(*found, strict=True)) if found else Stack((), (), ())
+    return StackAxes(*zip(*found, strict=True)) if found else StackAxes((), (), ())
 
 
-def _tall(form: Form) -> Form:
+def _tall(form: ProductForm) -> ProductForm:
     """Make rows of the last axis of the stack, where the second operand does not move along it."""
     lengths, first, second, third = form.stack
     if not lengths or second[-1] != 0:
         return form
-    rest = Stack(*(each[:-1] for each in form.stack))
+    rest = StackAxes(*(each[:-1] for each in form.stack))
     row = third[-1] if third else 0
     return replace(form, stack=rest, m=lengths[-1], first=(first[-1], form.first[1]), third=row)
 
 
-def rows_stacked(form: Form) -> Form:
+def rows_stacked(form: ProductForm) -> ProductForm:
     """Make an axis of the stack of the rows of a product with one column, or of its columns if it
     has one row: what is left is a stack of products of vectors.
     """

@@ -8,7 +8,7 @@ the sizes of the launch, as the kernel does; what they reach must be what the op
 >>> from tenfold.runtime.blas.product_dispatch import product_step
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.op import Contraction
->>> x = Factor((20, 30), (240, 8), FLOAT64), Factor((30, 40), (320, 8), FLOAT64)
+>>> x = ProductOperand((20, 30), (240, 8), FLOAT64), ProductOperand((30, 40), (320, 8), FLOAT64)
 >>> step = product_step(Contraction(((1,), (0,)), ((0,), (1,))), *x, width=32)
 >>> verify_product(step, *x)
 >>> verify_product(replace(step, units=step.units + 1), *x)
@@ -24,15 +24,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenfold.codegen.gemm.blas_call import LibraryProduct
-from tenfold.codegen.gemm.blocked import BlockedProduct
+from tenfold.codegen.gemm.blas_call import BlasGemm
+from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
-from tenfold.codegen.gemm.small import SmallProduct
-from tenfold.codegen.gemm.syrk_trmm import HalfProduct
+from tenfold.codegen.gemm.small import SmallGemm
+from tenfold.codegen.gemm.syrk_trmm import SyrkTrmm
 from tenfold.core.shape_rules import product
 from tenfold.errors import VerifyError
-from tenfold.runtime.blas.product_forms import Factor
-from tenfold.schedule.strided_overlap import Region
+from tenfold.runtime.blas.product_forms import ProductOperand
+from tenfold.schedule.strided_overlap import StridedRegion
 
 if TYPE_CHECKING:
     from tenfold.runtime.blas.product_dispatch import ProductStep
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Pair = tuple[int, int]
 
 
-class Read(NamedTuple):
+class ProductRead(NamedTuple):
     """A launch of a product as its kernel reads it: lengths, and strides in bytes."""
 
     stack: list[tuple[int, ...]]
@@ -56,7 +56,9 @@ class Read(NamedTuple):
     """That there are to be."""
 
 
-def verify_product(step: ProductStep, x1: Factor, x2: Factor, third: Factor | None = None) -> None:
+def verify_product(
+    step: ProductStep, x1: ProductOperand, x2: ProductOperand, third: ProductOperand | None = None
+) -> None:
     """Refuse a product whose sizes do not fit its operands; `third` is what is added."""
     kernel = step.kernel
     if len(step.sizes) != len(kernel.sizes):
@@ -67,11 +69,11 @@ def verify_product(step: ProductStep, x1: Factor, x2: Factor, third: Factor | No
         raise _broken(step, rule)
     if step.grain < 1:
         raise _broken(step, f"ranges of {step.grain} units")
-    if isinstance(kernel, BlockedProduct):
+    if isinstance(kernel, BlockedGemm):
         _refuse_scratch(step, kernel)
     counts = [axis[0] for axis in (*read.stack, *read.sums)]
     multiply_adds = product(counts) * read.m * read.n * read.k
-    if not isinstance(kernel, HalfProduct) and step.multiply_adds != multiply_adds:
+    if not isinstance(kernel, SyrkTrmm) and step.multiply_adds != multiply_adds:
         raise _broken(step, f"{step.multiply_adds} multiply-adds, its loops have {multiply_adds}")
     if not multiply_adds:
         return  # nothing is read
@@ -91,7 +93,7 @@ def _broken(step: ProductStep, rule: str) -> VerifyError:
     return VerifyError("verify", f"{rule}\n{step.kernel}")
 
 
-def _read(step: ProductStep) -> Read:
+def _read(step: ProductStep) -> ProductRead:
     """The sizes of a launch, by the order in which each kernel reads them."""
     kernel, sizes = step.kernel, [*step.sizes]
 
@@ -100,20 +102,20 @@ def _read(step: ProductStep) -> Read:
 
     added = step.reads_third
     stack = axes(kernel.axes, 3 + added)
-    sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedProduct, DotProduct)) else []
+    sums = axes(kernel.sums, 3) if isinstance(kernel, (BlockedGemm, DotProduct)) else []
     count = product(axis[0] for axis in stack)
     if isinstance(kernel, DotProduct):
         k, one, two = sizes
-        return Read(stack, sums, 1, 1, k, (0, one), (two, 0), 0, count)
-    if isinstance(kernel, LibraryProduct):
+        return ProductRead(stack, sums, 1, 1, k, (0, one), (two, 0), 0, count)
+    if isinstance(kernel, BlasGemm):
         m, n, k, *leading, panel = sizes
         lies = [
             (each * size, size) if layout == "row" else (size, each * size)
             for layout, each in zip(kernel.layouts, leading, strict=True)
             for size in [kernel.dtype.itemsize]
         ]
-        return Read(stack, sums, m, n, k, lies[0], lies[1], 0, count * -(-m // panel))
-    if isinstance(kernel, SmallProduct):
+        return ProductRead(stack, sums, m, n, k, lies[0], lies[1], 0, count * -(-m // panel))
+    if isinstance(kernel, SmallGemm):
         (m, k, n), units = kernel.lengths, count
     else:
         m, n, k = (sizes.pop(0) for _ in range(3))
@@ -121,10 +123,10 @@ def _read(step: ProductStep) -> Read:
         units = count * -(-m // tile.block) * -(-n // tile.columns)
     row1, column1, row2, column2, *third = sizes
     last = third[0] if third else 0
-    return Read(stack, sums, m, n, k, (row1, column1), (row2, column2), last, units)
+    return ProductRead(stack, sums, m, n, k, (row1, column1), (row2, column2), last, units)
 
 
-def _refuse_scratch(step: ProductStep, kernel: BlockedProduct) -> None:
+def _refuse_scratch(step: ProductStep, kernel: BlockedGemm) -> None:
     """Refuse too little room for a slab, the sums of a block, and the end of a row."""
     tile = kernel.tile
     row = tile.packets * tile.lanes * tile.arithmetic.wide.itemsize
@@ -134,13 +136,13 @@ def _refuse_scratch(step: ProductStep, kernel: BlockedProduct) -> None:
 
 
 def _refuse_out_of_bounds(
-    step: ProductStep, name: str, operand: Factor, axes: Sequence[Pair]
+    step: ProductStep, name: str, operand: ProductOperand, axes: Sequence[Pair]
 ) -> None:
     """Refuse to read what an operand does not have."""
     lengths, strides = zip(*axes, strict=True)
     size = operand.dtype.itemsize
-    first, last = Region(0, lengths, strides, size).range
-    low, high = Region(0, operand.shape, operand.strides, size).range
+    first, last = StridedRegion(0, lengths, strides, size).range
+    low, high = StridedRegion(0, operand.shape, operand.strides, size).range
     if first < low or high < last:
         rule = f"{name} is read from byte {first} to {last}, but bytes {low} to {high} exist"
         raise _broken(step, rule)

@@ -28,9 +28,9 @@ from tenfold.ops import factors
 from tenfold.runtime import reference
 from tenfold.runtime.blas import routines
 from tenfold.runtime.lapack import eig_svd_qr, factor_solve
-from tenfold.runtime.lapack.drivers import LARGEST, Step, launched
-from tenfold.runtime.lapack.lapack_program import WIDE, Layout, Unlike
-from tenfold.runtime.reference import Called
+from tenfold.runtime.lapack.drivers import LARGEST, DriverLaunch, launched
+from tenfold.runtime.lapack.lapack_program import WIDE, StackedLayout, Unlike
+from tenfold.runtime.reference import ReferenceCall
 from tenfold.settings import get
 from tenfold.storage import dense
 
@@ -47,9 +47,9 @@ def step_of(
     params: Params,
     given: tuple[tuple[Shape, tuple[int, ...], np.dtype], ...],
     types: tuple[Type, ...],
-) -> Step | None:
+) -> DriverLaunch | None:
     """Return how LAPACK computes an operation of operands of layouts; None where it cannot."""
-    recipe, layouts = RECIPES.get(op), tuple(Layout(*each) for each in given)
+    recipe, layouts = RECIPES.get(op), tuple(StackedLayout(*each) for each in given)
     if recipe is None or not all(math.prod(each.shape) for each in layouts):
         return None
     if max(max(each.shape[-2:]) for each in layouts) > LARGEST:
@@ -60,7 +60,7 @@ def step_of(
         return None
 
 
-def factorise(node: Node | Called, inputs: Sequence[np.ndarray]) -> tuple[Value, ...]:
+def factorise(node: Node | ReferenceCall, inputs: Sequence[np.ndarray]) -> tuple[Value, ...]:
     """Compute a call: by LAPACK if it has a recipe, else, or without an answer, by its reference.
 
     Raises reference.Failure where it fails for its values.
@@ -78,7 +78,7 @@ def factorise(node: Node | Called, inputs: Sequence[np.ndarray]) -> tuple[Value,
     return tuple(dense.adopt(x, "cpu") for x in ordered)
 
 
-def counted_more(node: Called) -> tuple[int, int, int, int] | None:
+def counted_more(node: ReferenceCall) -> tuple[int, int, int, int] | None:
     """Return where numbers of factors are which tell whether a way was taken after another: (bytes
     to the first, bytes from one to the next, how many, multiply-adds of each).
     """

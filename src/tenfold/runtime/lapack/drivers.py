@@ -24,7 +24,7 @@ import numpy as np
 from tenfold import _native
 from tenfold._native import Type, Value
 from tenfold.caches import remembered
-from tenfold.codegen.lapack.driver_call import LibraryCall
+from tenfold.codegen.lapack.driver_call import LapackCall
 from tenfold.jit.program import program_of
 from tenfold.runtime import interruptible
 from tenfold.runtime.blas import routines
@@ -56,10 +56,10 @@ def address_of(routine: str) -> int:
     return routines.address_of(routine)
 
 
-class Step(NamedTuple):
+class DriverLaunch(NamedTuple):
     """A launch but for the addresses of operands and results."""
 
-    kernel: LibraryCall
+    kernel: LapackCall
     sizes: bytes
     scratch: int
     """Bytes that a thread works in."""
@@ -82,14 +82,14 @@ class Step(NamedTuple):
         return max(1, GRAIN // (self.multiply_adds + CALL))
 
 
-def threads_of(step: Step) -> int:
+def threads_of(step: DriverLaunch) -> int:
     """Return on how many threads a step may run; 0 keeps the GIL."""
     if step.work <= QUICK:
         return 0
     return int(get("threads")) if step.units > 1 and step.work >= SHARED else 1
 
 
-def held_to(step: Step) -> int:
+def held_to(step: DriverLaunch) -> int:
     """Return to how many threads BLAS is held for a step; 0 where that starts none."""
     if step.calm:
         return 0
@@ -97,7 +97,7 @@ def held_to(step: Step) -> int:
     return int(get("threads")) if several else 1
 
 
-def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
+def launched(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
     """Compute a step of operands; None where a matrix has no answer.
 
     Raises MemoryError when there is no memory.
@@ -124,7 +124,11 @@ def launched(step: Step, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | No
 
 
 def _status(
-    step: Step, arrays: Sequence[np.ndarray], values: Sequence[Value], first: int, units: int
+    step: DriverLaunch,
+    arrays: Sequence[np.ndarray],
+    values: Sequence[Value],
+    first: int,
+    units: int,
 ) -> int:
     """Launch some units of a step; return 0, or another number where a matrix has no answer."""
     buffers = [*(x.__array_interface__["data"][0] for x in arrays), *values]

@@ -1,10 +1,10 @@
 """Decomposing: how LAPACK finds eigenvalues, singular values and orthogonal bases, as recipes.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
-on a Step for each operation in `RECIPES`. The lengths of work memory that no routine tells are
-those of LAPACK's documentation.
+on a DriverLaunch for each operation in `RECIPES`. The lengths of work memory that no routine tells
+are those of LAPACK's documentation.
 
->>> x = Layout((3, 2), (16, 8), FLOAT64)
+>>> x = StackedLayout((3, 2), (16, 8), FLOAT64)
 >>> print(RECIPES[spectra.svdvals]((x,), (Type((2,), FLOAT64, "cpu"),)).kernel)
 library call of dgesdd, 2 buffers
 """
@@ -18,38 +18,46 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.codegen.lapack.diagonal_steps import AllFinite, Fails
-from tenfold.codegen.lapack.driver_call import Choice
+from tenfold.codegen.lapack.driver_call import Branch
 from tenfold.codegen.lapack.matrix_copies import INT32, Permutation
 from tenfold.core.op import Op
 from tenfold.dtypes import COMPLEX128, FLOAT64, kind_of, real_part
 from tenfold.ops import eigenvalues, linalg, lu_and_triangular, svd_eig
-from tenfold.runtime.lapack.drivers import Step
-from tenfold.runtime.lapack.lapack_program import Layout, Operand, Recipe, operand_of, step_with
+from tenfold.runtime.lapack.drivers import DriverLaunch
+from tenfold.runtime.lapack.lapack_program import (
+    LapackProgram,
+    MatrixStack,
+    StackedLayout,
+    operand_of,
+    step_with,
+)
 
-Layouts = tuple[Layout, ...]
+Layouts = tuple[StackedLayout, ...]
 Types = tuple[Type, ...]
 
 
-def _begun(layouts: Layouts) -> tuple[Operand, Recipe, tuple[int, int, int]]:
+def _begun(layouts: Layouts) -> tuple[MatrixStack, LapackProgram, tuple[int, int, int]]:
     """Return the stack of matrices, what begins, and (rows, columns, how many matrices)."""
     *stack, rows, columns = layouts[0].shape
     operand = operand_of(0, layouts[0], tuple(stack))
-    return operand, Recipe(layouts[0].dtype, rows), (rows, columns, math.prod(stack))
+    return operand, LapackProgram(layouts[0].dtype, rows), (rows, columns, math.prod(stack))
 
 
-def _values(recipe: Recipe, place: str, type_: Type, length: int) -> str:
+def _values(recipe: LapackProgram, place: str, type_: Type, length: int) -> str:
     """Return where a routine is to leave real values that are the result at a place."""
     return place if type_.dtype == FLOAT64 else recipe.area(FLOAT64, length)
 
 
-def _narrowed(recipe: Recipe, source: str, target: str, dtype: np.dtype, length: int) -> None:
+def _narrowed(
+    recipe: LapackProgram, source: str, target: str, dtype: np.dtype, length: int
+) -> None:
     """Copy real values to the result, if they are not there."""
     if source != target:
         axis = (length, FLOAT64.itemsize, dtype.itemsize)
         recipe.steps.append(recipe.move(source, target, (FLOAT64, dtype), (1, 0, 0), axis))
 
 
-def _qr(layouts: Layouts, types: Types, mode: str) -> Step:
+def _qr(layouts: Layouts, types: Types, mode: str) -> DriverLaunch:
     """By Householder's reflections."""
     operand, recipe, (m, n, units) = _begun(layouts)
     short, inner = min(m, n), m if mode == "complete" else min(m, n)
@@ -73,7 +81,7 @@ def _qr(layouts: Layouts, types: Types, mode: str) -> Step:
     return step_with(recipe, (operand,), types, units, short * short * 3 * max(m, n), columns=n)
 
 
-def _hermitian(layouts: Layouts, types: Types) -> Step:
+def _hermitian(layouts: Layouts, types: Types) -> DriverLaunch:
     """By dividing and conquering, of the lower triangle."""
     operand, recipe, (n, _, units) = _begun(layouts)
     is_complex = kind_of(recipe.dtype) == "c"
@@ -96,7 +104,7 @@ def _hermitian(layouts: Layouts, types: Types) -> Step:
     return step_with(recipe, (operand,), types, units, 9 * n**3 // 2, columns=n)
 
 
-def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> Step:
+def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> DriverLaunch:
     """By dividing and conquering; the singular values alone where no more is asked for."""
     operand, recipe, (m, n, units) = _begun(layouts)
     short, long = min(m, n), max(m, n)
@@ -136,7 +144,7 @@ def _svd(layouts: Layouts, types: Types, full_matrices: bool = False) -> Step:
     return step_with(recipe, (operand,), types, units, cost, columns=n)
 
 
-def _eigenvalues(layouts: Layouts, types: Types) -> Step:
+def _eigenvalues(layouts: Layouts, types: Types) -> DriverLaunch:
     """Of what is finite alone: NaN would keep the iteration going."""
     operand, recipe, (n, _, units) = _begun(layouts)
     matrix, one = recipe.area(recipe.dtype, n * n), recipe.number(1)
@@ -153,7 +161,7 @@ def _eigenvalues(layouts: Layouts, types: Types) -> Step:
     recipe.steps += [
         recipe.square(operand.side, matrix),
         AllFinite(matrix, recipe.number(n * n * recipe.item // 8), flag),
-        Choice(flag, (recipe.call("geev", words),), (Fails(),)),
+        Branch(flag, (recipe.call("geev", words),), (Fails(),)),
     ]
     part = result if is_complex else FLOAT64 if result == COMPLEX128 else real_part(result)
     for number, place in enumerate(values):
@@ -165,7 +173,7 @@ def _eigenvalues(layouts: Layouts, types: Types) -> Step:
     return step_with(recipe, (operand,), types, units, 10 * n**3, columns=n)
 
 
-def _lu(layouts: Layouts, types: Types) -> Step:
+def _lu(layouts: Layouts, types: Types) -> DriverLaunch:
     """By Gauss's elimination, of rectangles, too."""
     operand, recipe, (m, n, units) = _begun(layouts)
     short, item = min(m, n), recipe.item
@@ -188,7 +196,7 @@ def _lu(layouts: Layouts, types: Types) -> Step:
     return step_with(recipe, (operand,), types, units, cost, columns=n)
 
 
-RECIPES: dict[Op[...], Callable[..., Step]] = {
+RECIPES: dict[Op[...], Callable[..., DriverLaunch]] = {
     linalg.qr: _qr,
     linalg.eigh: _hermitian,
     linalg.svd: _svd,

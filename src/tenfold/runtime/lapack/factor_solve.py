@@ -1,10 +1,10 @@
 """Solving: how LAPACK factors matrices and solves equations, as recipes.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
-on a Step for each operation in `RECIPES`.
+on a DriverLaunch for each operation in `RECIPES`.
 
 >>> float64 = np.dtype(np.float64)
->>> x = Layout((2, 2), (16, 8), float64)
+>>> x = StackedLayout((2, 2), (16, 8), float64)
 >>> print(RECIPES[linalg.cholesky]((x,), (Type((2, 2), float64, "cpu"),), False).kernel)
 library call of dpotrf, dlaset, 2 buffers
 """
@@ -20,17 +20,17 @@ import numpy as np
 from tenfold._native import Type
 from tenfold.codegen.lapack.determinant import Determinant
 from tenfold.codegen.lapack.diagonal_steps import Finite, Nonzero, Positive
-from tenfold.codegen.lapack.driver_call import Choice, Routine
+from tenfold.codegen.lapack.driver_call import Branch, Routine
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32, Conjugate, Mirror, Move
 from tenfold.core.op import Op
 from tenfold.dtypes import kind_of
 from tenfold.ops import factors, linalg, lu_and_triangular
-from tenfold.runtime.lapack.drivers import Step
+from tenfold.runtime.lapack.drivers import DriverLaunch
 from tenfold.runtime.lapack.lapack_program import (
-    Layout,
-    Recipe,
+    LapackProgram,
     Side,
+    StackedLayout,
     Unlike,
     matrix_of,
     operand_of,
@@ -39,12 +39,14 @@ from tenfold.runtime.lapack.lapack_program import (
     wider,
     with_pivots,
 )
-from tenfold.runtime.lapack.right_hand_sides import Place, several, solved
+from tenfold.runtime.lapack.right_hand_sides import RightHandSides, several, solved
 from tenfold.runtime.lapack.symmetric_solve import solving_symmetric, symmetric_factors
 from tenfold.runtime.lapack.triangular_solve import triangular
 
 
-def _cholesky(layouts: tuple[Layout, ...], types: tuple[Type, ...], upper: bool) -> Step:
+def _cholesky(
+    layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], upper: bool
+) -> DriverLaunch:
     """By rows a lower triangle is an upper one by columns."""
     operand, recipe, units = squares(layouts)
     n, side, (result,) = recipe.order, operand.side, types
@@ -65,7 +67,7 @@ def _cholesky(layouts: tuple[Layout, ...], types: tuple[Type, ...], upper: bool)
     return step_with(recipe, (operand,), types, units, n**3 // 6)
 
 
-def _narrowed(recipe: Recipe, side: Side, target: str, dtype: np.dtype) -> Move:
+def _narrowed(recipe: LapackProgram, side: Side, target: str, dtype: np.dtype) -> Move:
     """The copy of a square matrix as it lies, in another dtype."""
     inner = (recipe.order, side.rows, dtype.itemsize)
     outer = (recipe.order, side.columns, recipe.order * dtype.itemsize)
@@ -76,7 +78,7 @@ SOLVED = 128
 """The order below which an inverse is solved for, as the columns of the identity."""
 
 
-def _inverse(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
+def _inverse(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
     """By the columns of the identity; of large matrices LAPACK is asked for it, which is faster."""
     operand, recipe, units = squares(layouts)
     n = recipe.order
@@ -94,7 +96,7 @@ def _inverse(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     return step_with(recipe, (operand,), types, units, n**3, columns=n)
 
 
-def _determinant(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
+def _determinant(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
     operand, recipe, units = squares(layouts)
     matrix, pivots = recipe.factored(operand.side)
     factor = recipe.steps.pop()
@@ -107,17 +109,17 @@ def _determinant(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     return step_with(recipe, (operand,), types, units, recipe.order**3 // 3)
 
 
-def _solve(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
+def _solve(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
     first, second = layouts[0], matrix_of(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     left, right = operand_of(0, first, stack), operand_of(1, second, stack)
     n, count = second.shape[-2:]
-    recipe = Recipe(wider(first.dtype, second.dtype), n)
+    recipe = LapackProgram(wider(first.dtype, second.dtype), n)
     matrix, pivots = recipe.factored(left.side)
     columns = recipe.number(count)
     words = f"'N n {columns} {matrix} n {pivots}"
 
-    def solving(x: Place) -> Sequence[KernelStep]:
+    def solving(x: RightHandSides) -> Sequence[KernelStep]:
         return [recipe.call("getrs", f"{words} {x.at} n report")]
 
     solved(recipe, right.side, types[0], stack, count, solving)
@@ -126,7 +128,7 @@ def _solve(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
     )
 
 
-def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], way: str) -> Step:
+def _factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], way: str) -> DriverLaunch:
     """Cholesky's factor with pivots 0, or Gauss's; each matrix as it goes. Beyond the triangle of
     Cholesky's stands what nobody reads.
     """
@@ -151,14 +153,16 @@ def _factors(layouts: tuple[Layout, ...], types: tuple[Type, ...], way: str) -> 
             copied,
             Positive("m1", recipe.n, recipe.dtype),
             # NaN passes through a comparison with 0, so LAPACK need not see it
-            Choice("report", (potrf, Finite("m1", recipe.n, recipe.dtype)), ()),
+            Branch("report", (potrf, Finite("m1", recipe.n, recipe.dtype)), ()),
             nothing,
-            Choice("report", (), (copied, *gauss)),
+            Branch("report", (), (copied, *gauss)),
         ]
     return step_with(recipe, (operand,), types, units, n**3 // 3)
 
 
-def _inverse_factored(layouts: tuple[Layout, ...], types: tuple[Type, ...], _: np.dtype) -> Step:
+def _inverse_factored(
+    layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], _: np.dtype
+) -> DriverLaunch:
     packed, recipe, units = squares(layouts)
     n = recipe.order
     pivots, matrix = with_pivots(recipe, packed), recipe.area(recipe.dtype, n * n)
@@ -172,31 +176,31 @@ def _inverse_factored(layouts: tuple[Layout, ...], types: tuple[Type, ...], _: n
     recipe.steps += [
         Nonzero("m0", recipe.n, recipe.dtype),
         recipe.square(as_it_is, matrix),
-        Choice(pivots, cholesky, (gauss,)),
+        Branch(pivots, cholesky, (gauss,)),
         recipe.by_rows(matrix, "m1", types[0].dtype, n),
     ]
     return step_with(recipe, (packed,), types, units, n**3, columns=n)
 
 
 def _determinant_factored(
-    layouts: tuple[Layout, ...], types: tuple[Type, ...], _: np.dtype, *, part: str = "whole"
-) -> Step:
+    layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], _: np.dtype, *, part: str = "whole"
+) -> DriverLaunch:
     packed, recipe, units = squares(layouts)
     pivots, dtypes = with_pivots(recipe, packed), (recipe.dtype, types[0].dtype)
     gauss = Determinant("m0", pivots, recipe.n, dtypes, "m1", part)
-    recipe.steps.append(Choice(pivots, (gauss._replace(pivots=""),), (gauss,)))
+    recipe.steps.append(Branch(pivots, (gauss._replace(pivots=""),), (gauss,)))
     return step_with(recipe, (packed,), types, units, 2 * recipe.order)
 
 
 def _solve_factored(
-    layouts: tuple[Layout, ...], types: tuple[Type, ...], transposed: str, _: np.dtype
-) -> Step:
+    layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], transposed: str, _: np.dtype
+) -> DriverLaunch:
     first, second = layouts[0], matrix_of(layouts[1])
     stack = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
     first, second, stack = several(stack, first, second)
     packed, right = operand_of(0, first, stack), operand_of(1, second, stack)
     n, count = second.shape[-2:]
-    recipe = Recipe(first.dtype, n)
+    recipe = LapackProgram(first.dtype, n)
     if wider(first.dtype, second.dtype) != first.dtype:
         raise Unlike
     pivots, columns = with_pivots(recipe, packed), recipe.number(count)
@@ -204,7 +208,7 @@ def _solve_factored(
     if not symmetric:
         recipe.steps.append(Nonzero("m0", recipe.n, recipe.dtype))
 
-    def solving(place: Place) -> Sequence[KernelStep]:
+    def solving(place: RightHandSides) -> Sequence[KernelStep]:
         x = place.at
         cholesky: list[KernelStep] = [recipe.call("potrs", f"'L n {columns} m0 n {x} n report")]
         if transposed == "T" and kind_of(recipe.dtype) == "c":
@@ -212,7 +216,7 @@ def _solve_factored(
             conjugate = Conjugate(x, recipe.number(n * count))
             cholesky = [conjugate, *cholesky, conjugate]
         gauss = recipe.call("getrs", f"'{transposed} n {columns} m0 n {pivots} {x} n report")
-        return [Choice(pivots, tuple(cholesky), (gauss,))]
+        return [Branch(pivots, tuple(cholesky), (gauss,))]
 
     conjugated = transposed == "C" and kind_of(recipe.dtype) == "c"
     by = solving_symmetric(recipe, pivots, conjugated) if symmetric else solving
@@ -220,7 +224,7 @@ def _solve_factored(
     return step_with(recipe, (packed, right), types, math.prod(stack), n * n * count, columns=count)
 
 
-RECIPES: dict[Op[...], Callable[..., Step]] = {
+RECIPES: dict[Op[...], Callable[..., DriverLaunch]] = {
     linalg.cholesky: _cholesky,
     linalg.inv: _inverse,
     linalg.det: _determinant,

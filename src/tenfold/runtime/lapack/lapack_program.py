@@ -1,10 +1,10 @@
 """Recipe: a library call written down step by step, for operands of known layout.
 
-Takes lengths, strides and dtypes, hands on a Step (`lapack.py`): copies into memory of the thread,
-by columns and in double precision, routines of LAPACK, and copies of the results to where they
-belong. Nothing of it depends on values.
+Takes lengths, strides and dtypes, hands on a DriverLaunch (`lapack.py`): copies into memory of the
+thread, by columns and in double precision, routines of LAPACK, and copies of the results to where
+they belong. Nothing of it depends on values.
 
->>> recipe = Recipe(FLOAT64, 2)
+>>> recipe = LapackProgram(FLOAT64, 2)
 >>> side = Side("m0", 16, 8, FLOAT64)
 >>> recipe.by_columns(side, recipe.area(FLOAT64, 4), 2).way  # rows become columns
 'across'
@@ -20,12 +20,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tenfold._native import Type
-from tenfold.codegen.lapack.driver_call import LibraryCall, Routine
+from tenfold.codegen.lapack.driver_call import LapackCall, Routine
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32, Move
 from tenfold.core.shape_rules import Shape
 from tenfold.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, kind_of
-from tenfold.runtime.lapack.drivers import Step, address_of, work_length
+from tenfold.runtime.lapack.drivers import DriverLaunch, address_of, work_length
 
 CALM = 96
 """The order up to which BLAS starts no threads of its own for factors and a single column; with
@@ -35,7 +35,7 @@ LETTERS = {FLOAT64: "d", COMPLEX128: "z"}
 WIDE = {FLOAT32: FLOAT64, FLOAT64: FLOAT64, COMPLEX64: COMPLEX128, COMPLEX128: COMPLEX128}
 
 
-class Layout(NamedTuple):
+class StackedLayout(NamedTuple):
     """An operand: its shape, its strides in bytes and its dtype."""
 
     shape: Shape
@@ -56,7 +56,7 @@ class Unlike(Exception):
     """Operands that have to be copied first, or that LAPACK does not take."""
 
 
-class Recipe:
+class LapackProgram:
     """What a kernel does, written down step by step."""
 
     def __init__(self, dtype: np.dtype, order: int) -> None:
@@ -147,14 +147,14 @@ class Recipe:
         return matrix, pivots
 
 
-class Operand(NamedTuple):
+class MatrixStack(NamedTuple):
     """A stack of matrices with one axis of the stack: bytes from one to the next, and a matrix."""
 
     distance: int
     side: Side
 
 
-def operand_of(place: int, layout: Layout, stack: Shape) -> Operand:
+def operand_of(place: int, layout: StackedLayout, stack: Shape) -> MatrixStack:
     """Return an operand for every matrix of a stack. Raises Unlike where the axes do not unite."""
     if layout.dtype not in WIDE:
         raise Unlike
@@ -173,17 +173,17 @@ def operand_of(place: int, layout: Layout, stack: Shape) -> Operand:
         elif step != expected:
             raise Unlike
         expected = step * length
-    return Operand(distance, Side(f"m{place}", row, column, layout.dtype))
+    return MatrixStack(distance, Side(f"m{place}", row, column, layout.dtype))
 
 
-def squares(layouts: tuple[Layout, ...]) -> tuple[Operand, Recipe, int]:
+def squares(layouts: tuple[StackedLayout, ...]) -> tuple[MatrixStack, LapackProgram, int]:
     """Return the stack of square matrices, what begins, and how many matrices there are."""
     shape = layouts[0].shape
     operand = operand_of(0, layouts[0], shape[:-2])
-    return operand, Recipe(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
+    return operand, LapackProgram(layouts[0].dtype, shape[-1]), math.prod(shape[:-2])
 
 
-def with_pivots(recipe: Recipe, packed: Operand) -> str:
+def with_pivots(recipe: LapackProgram, packed: MatrixStack) -> str:
     """Return where the pivots are, as LAPACK has them: 0 where the factor is Cholesky's."""
     if packed.side.columns != recipe.item or packed.side.rows != recipe.order * recipe.item:
         raise Unlike
@@ -192,27 +192,27 @@ def with_pivots(recipe: Recipe, packed: Operand) -> str:
     return pivots
 
 
-def matrix_of(layout: Layout) -> Layout:
+def matrix_of(layout: StackedLayout) -> StackedLayout:
     """Return a vector as a matrix of one column."""
     if len(layout.shape) > 1:
         return layout
-    return Layout((*layout.shape, 1), (*layout.strides, 0), layout.dtype)
+    return StackedLayout((*layout.shape, 1), (*layout.strides, 0), layout.dtype)
 
 
 def step_with(
-    recipe: Recipe,
-    operands: Sequence[Operand],
+    recipe: LapackProgram,
+    operands: Sequence[MatrixStack],
     types: tuple[Type, ...],
     units: int,
     multiply_adds: int,
     columns: int = 1,
-) -> Step:
+) -> DriverLaunch:
     """Return the step of a recipe for so many units, of so many multiply-adds each."""
-    kernel = LibraryCall(tuple(recipe.steps), len(operands) + len(types))
+    kernel = LapackCall(tuple(recipe.steps), len(operands) + len(types))
     sizes = [type_.size * type_.dtype.itemsize for type_ in types]
     apart = [*(each.distance for each in operands), *(size // units for size in sizes)]
     numbers = [*apart, *map(address_of, kernel.routines), *recipe.numbers]
-    return Step(
+    return DriverLaunch(
         kernel,
         struct.pack(f"{len(numbers)}q", *numbers),
         recipe.scratch,

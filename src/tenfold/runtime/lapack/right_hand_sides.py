@@ -5,7 +5,7 @@ them, solve in place, and copy the solutions to where they belong. By rows, as r
 transposes: to BLAS that is the transpose, which it solves for from the right side.
 
 >>> float64 = np.dtype(np.float64)
->>> recipe, right = Recipe(float64, 2), Side("m1", 24, 8, float64)
+>>> recipe, right = LapackProgram(float64, 2), Side("m1", 24, 8, float64)
 >>> solving = lambda x: [substitution(recipe, x, "m0", "L")]
 >>> solved(recipe, right, Type((2, 3), float64, "cpu"), (), 3, solving, rows=True)
 >>> [type(step).__name__ for step in recipe.steps], recipe.steps[-1].name
@@ -24,10 +24,10 @@ from tenfold._native import Type
 from tenfold.codegen.lapack.driver_call import Routine
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.core.shape_rules import Shape
-from tenfold.runtime.lapack.lapack_program import Layout, Recipe, Side, operand_of
+from tenfold.runtime.lapack.lapack_program import LapackProgram, Side, StackedLayout, operand_of
 
 
-class Place(NamedTuple):
+class RightHandSides(NamedTuple):
     """Where right sides lie, to be solved in place."""
 
     at: str
@@ -40,21 +40,23 @@ class Place(NamedTuple):
     single column, of which both hold."""
 
 
-Solving = Callable[[Place], Sequence[KernelStep]]
+Solving = Callable[[RightHandSides], Sequence[KernelStep]]
 
 
-def several(stack: Shape, matrix: Layout, right: Layout) -> tuple[Layout, Layout, Shape]:
+def several(
+    stack: Shape, matrix: StackedLayout, right: StackedLayout
+) -> tuple[StackedLayout, StackedLayout, Shape]:
     """Let one matrix and a stack of vectors be one matrix and another one, if they unite."""
     *_, n, count = right.shape
     if count > 1 or math.prod(matrix.shape[:-2]) > 1 or math.prod(stack) == 1:
         return matrix, right, stack
     operand, units = operand_of(1, right, stack), math.prod(stack)
-    wide = Layout((n, units), (operand.side.rows, operand.distance), right.dtype)
-    return Layout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), wide, ()
+    wide = StackedLayout((n, units), (operand.side.rows, operand.distance), right.dtype)
+    return StackedLayout(matrix.shape[-2:], matrix.strides[-2:], matrix.dtype), wide, ()
 
 
 def solved(
-    recipe: Recipe,
+    recipe: LapackProgram,
     right: Side,
     type_: Type,
     stack: Shape,
@@ -71,10 +73,10 @@ def solved(
     by_rows = rows and count > 1 and not united
     own = type_.dtype == recipe.dtype and (by_rows or united or count == 1)
     at = "m2" if own else recipe.area(recipe.dtype, recipe.order * count)
-    copied = _by_rows if by_rows else Recipe.by_columns
+    copied = _by_rows if by_rows else LapackProgram.by_columns
     recipe.steps += [
         copied(recipe, right, at, count),
-        *solving(Place(at, count, recipe.number(count), by_rows)),
+        *solving(RightHandSides(at, count, recipe.number(count), by_rows)),
     ]
     if own:
         return
@@ -84,14 +86,16 @@ def solved(
         recipe.steps.append(recipe.by_rows(at, "m2", type_.dtype, count))
 
 
-def _by_rows(recipe: Recipe, right: Side, target: str, count: int) -> KernelStep:
+def _by_rows(recipe: LapackProgram, right: Side, target: str, count: int) -> KernelStep:
     """The copy of right sides to contiguous rows."""
     inner = (count, right.columns, recipe.item)
     outer = (recipe.order, right.rows, count * recipe.item)
     return recipe.move(right.place, target, (right.dtype, recipe.dtype), outer, inner)
 
 
-def _narrowed(recipe: Recipe, at: str, dtype: np.dtype, count: int, by_rows: bool) -> KernelStep:
+def _narrowed(
+    recipe: LapackProgram, at: str, dtype: np.dtype, count: int, by_rows: bool
+) -> KernelStep:
     """The copy to the result as it lies, in another dtype."""
     lengths = (recipe.order, count) if by_rows else (count, recipe.order)
     inner = (lengths[1], recipe.item, dtype.itemsize)
@@ -100,8 +104,8 @@ def _narrowed(recipe: Recipe, at: str, dtype: np.dtype, count: int, by_rows: boo
 
 
 def substitution(
-    recipe: Recipe,
-    x: Place,
+    recipe: LapackProgram,
+    x: RightHandSides,
     matrix: str,
     uplo: str,
     *,

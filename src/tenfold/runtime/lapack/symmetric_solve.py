@@ -1,13 +1,13 @@
 """Symmetric: how LAPACK factors symmetric matrices and solves with the factors, as recipes.
 
-Takes the layouts of operands and the Types of results, hands on a Step. A matrix that Cholesky's
-way does not take is factored by that of Bunch and Kaufman (`codegen/lapack/symmetric_steps.py`), at
-half the multiply-adds of Gauss's elimination; one that is singular or not finite by the latter, so
-that its solutions are what they are without the promise. `ops/factors.py` says where everything
-lies.
+Takes the layouts of operands and the Types of results, hands on a DriverLaunch. A matrix that
+Cholesky's way does not take is factored by that of Bunch and Kaufman
+(`codegen/lapack/symmetric_steps.py`), at half the multiply-adds of Gauss's elimination; one that is
+singular or not finite by the latter, so that its solutions are what they are without the promise.
+`ops/factors.py` says where everything lies.
 
 >>> from tenfold.dtypes import FLOAT64
->>> x = Layout((3, 3), (24, 8), FLOAT64)
+>>> x = StackedLayout((3, 3), (24, 8), FLOAT64)
 >>> print(symmetric_factors((x,), (Type((5, 3), FLOAT64, "cpu"),)).kernel)
 library call of dpotrf, dsytrf, dsyconv, dgetrf, 2 buffers
 """
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from tenfold._native import Type
 from tenfold.codegen.lapack.diagonal_steps import Finite, Nonzero, Positive
-from tenfold.codegen.lapack.driver_call import Choice
+from tenfold.codegen.lapack.driver_call import Branch
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32, Conjugate, Move
 from tenfold.codegen.lapack.symmetric_steps import (
@@ -30,12 +30,18 @@ from tenfold.codegen.lapack.symmetric_steps import (
     Rows,
 )
 from tenfold.dtypes import kind_of
-from tenfold.runtime.lapack.drivers import Step
-from tenfold.runtime.lapack.lapack_program import Layout, Recipe, Side, squares, step_with
-from tenfold.runtime.lapack.right_hand_sides import Place, Solving, substitution
+from tenfold.runtime.lapack.drivers import DriverLaunch
+from tenfold.runtime.lapack.lapack_program import (
+    LapackProgram,
+    Side,
+    StackedLayout,
+    squares,
+    step_with,
+)
+from tenfold.runtime.lapack.right_hand_sides import RightHandSides, Solving, substitution
 
 
-def symmetric_factors(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> Step:
+def symmetric_factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> DriverLaunch:
     """By Cholesky's way if the diagonal lets it be tried and it goes; each matrix as it goes."""
     operand, recipe, units = squares(layouts)
     n, item = recipe.order, recipe.item
@@ -46,15 +52,15 @@ def symmetric_factors(layouts: tuple[Layout, ...], types: tuple[Type, ...]) -> S
     trial = (
         recipe.call("potrf", "'L n m1 n report", fails=False),
         Finite("m1", recipe.n, recipe.dtype),
-        Choice("report", (), (_number(recipe, "one", tried), copied)),
+        Branch("report", (), (_number(recipe, "one", tried), copied)),
     )
     way = _by_bunch_and_kaufman(recipe, copied, pivots, tried)
     if kind_of(recipe.dtype) != "c":  # what is complex would have to be Hermitian
         way = (
             Positive("m1", recipe.n, recipe.dtype),
-            Choice("report", trial, ()),
+            Branch("report", trial, ()),
             _number(recipe, "zero", pivots, n),
-            Choice("report", (), way),
+            Branch("report", (), way),
         )
     recipe.steps = [
         copied,
@@ -72,7 +78,7 @@ def _closest(side: Side) -> Side:
     return side._replace(rows=side.columns, columns=side.rows)
 
 
-def _number(recipe: Recipe, source: str, target: str, times: int = 1) -> Move:
+def _number(recipe: LapackProgram, source: str, target: str, times: int = 1) -> Move:
     """The copy of a number, so many times."""
     return recipe.move(
         source, target, (recipe.dtype, recipe.dtype), (1, 0, 0), (times, 0, recipe.item)
@@ -80,7 +86,7 @@ def _number(recipe: Recipe, source: str, target: str, times: int = 1) -> Move:
 
 
 def _by_bunch_and_kaufman(
-    recipe: Recipe, copied: Move, pivots: str, tried: str
+    recipe: LapackProgram, copied: Move, pivots: str, tried: str
 ) -> tuple[KernelStep, ...]:
     """The routine leaves the exchanges of rows out of its triangle; another one does them, and
     moves what D has beside its diagonal into a row of its own.
@@ -98,11 +104,11 @@ def _by_bunch_and_kaufman(
         recipe.call("sytrf", f"'L n m1 n {found} {work} report", fails=False),
         recipe.call("syconv", f"'L 'C n m1 n {found} {beside} report", fails=False),
         Regular("m1", beside, recipe.n, recipe.dtype),
-        Choice("report", (Interchanges(found, beside, recipe.n, pivots, recipe.dtype),), gauss),
+        Branch("report", (Interchanges(found, beside, recipe.n, pivots, recipe.dtype),), gauss),
     )
 
 
-def solving_symmetric(recipe: Recipe, pivots: str, conjugated: bool) -> Solving:
+def solving_symmetric(recipe: LapackProgram, pivots: str, conjugated: bool) -> Solving:
     """Return what solves with the factors in m0: two substitutions, and what lies between them;
     with the conjugate of a matrix for the conjugates of right sides.
     """
@@ -110,7 +116,7 @@ def solving_symmetric(recipe: Recipe, pivots: str, conjugated: bool) -> Solving:
     negative = recipe.area(INT32, 1)
     nonzero = Nonzero("m0", recipe.n, recipe.dtype)
 
-    def solving(x: Place) -> Sequence[KernelStep]:
+    def solving(x: RightHandSides) -> Sequence[KernelStep]:
         rows = _rows(recipe, x)
         lower, other = (
             substitution(recipe, x, "m0", "L", unit=True, transposed=each) for each in (False, True)
@@ -130,9 +136,9 @@ def solving_symmetric(recipe: Recipe, pivots: str, conjugated: bool) -> Solving:
             Exchange(pivots, recipe.n, rows),
             lower,
             Negative(pivots, negative),
-            Choice(negative, gauss, symmetric),
+            Branch(negative, gauss, symmetric),
         )
-        steps: list[KernelStep] = [Choice(pivots, cholesky, exchanged)]
+        steps: list[KernelStep] = [Branch(pivots, cholesky, exchanged)]
         if not conjugated:
             return steps
         conjugate = Conjugate(x.at, recipe.number(recipe.order * x.width))
@@ -141,7 +147,7 @@ def solving_symmetric(recipe: Recipe, pivots: str, conjugated: bool) -> Solving:
     return solving
 
 
-def _rows(recipe: Recipe, x: Place) -> Rows:
+def _rows(recipe: LapackProgram, x: RightHandSides) -> Rows:
     """Right sides as they lie."""
     apart = (x.width, 1) if x.by_rows else (1, recipe.order)
     far, near = (recipe.number(each * recipe.item) for each in apart)

@@ -1,10 +1,10 @@
 """Triangular: how BLAS and LAPACK solve equations with triangles and diagonals, as recipes.
 
 Takes the layouts of a matrix and of right sides, the Type of the result, which side holds the
-matrix, and whether ones are taken for its diagonal; hands on a Step.
+matrix, and whether ones are taken for its diagonal; hands on a DriverLaunch.
 
 >>> float64 = np.dtype(np.float64)
->>> x, b = Layout((2, 2), (16, 8), float64), Layout((2, 3), (24, 8), float64)
+>>> x, b = StackedLayout((2, 2), (16, 8), float64), StackedLayout((2, 3), (24, 8), float64)
 >>> print(triangular((x, b), (Type((2, 3), float64, "cpu"),), "lower", False).kernel)
 library call of dtrsm, 3 buffers
 """
@@ -18,25 +18,25 @@ import numpy as np
 
 from tenfold._native import Type
 from tenfold.codegen.lapack.diagonal_steps import Beside, Nonzero
-from tenfold.codegen.lapack.driver_call import Choice
+from tenfold.codegen.lapack.driver_call import Branch
 from tenfold.codegen.lapack.driver_call import Step as KernelStep
 from tenfold.codegen.lapack.matrix_copies import INT32
-from tenfold.runtime.lapack.drivers import Step
+from tenfold.runtime.lapack.drivers import DriverLaunch
 from tenfold.runtime.lapack.lapack_program import (
-    Layout,
-    Recipe,
+    LapackProgram,
     Side,
+    StackedLayout,
     matrix_of,
     operand_of,
     step_with,
     wider,
 )
-from tenfold.runtime.lapack.right_hand_sides import Place, several, solved, substitution
+from tenfold.runtime.lapack.right_hand_sides import RightHandSides, several, solved, substitution
 
 
 def triangular(
-    layouts: tuple[Layout, ...], types: tuple[Type, ...], side: str, unit_diagonal: bool
-) -> Step:
+    layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], side: str, unit_diagonal: bool
+) -> DriverLaunch:
     """Of matrices only the triangle is read, where it lies if LAPACK can read it there; of "either"
     the one that holds the matrix, which must be one.
     """
@@ -45,13 +45,13 @@ def triangular(
     first, second, stack = several(stack, first, second)
     left, right = operand_of(0, first, stack), operand_of(1, second, stack)
     n, count = second.shape[-2:]
-    recipe = Recipe(wider(first.dtype, second.dtype), n)
+    recipe = LapackProgram(wider(first.dtype, second.dtype), n)
 
     if side == "diagonal":
         matrix, distance = _on_the_diagonal(recipe, left.side)
         words, apart = f"'U 'N '{'U' if unit_diagonal else 'N'} n", recipe.number(distance)
 
-        def divided(x: Place) -> Sequence[KernelStep]:
+        def divided(x: RightHandSides) -> Sequence[KernelStep]:
             band = recipe.number(0)
             arguments = f"{words} {band} {x.columns} {matrix} {apart} {x.at} n report"
             return [recipe.call("tbtrs", arguments)]
@@ -61,7 +61,7 @@ def triangular(
         matrix, distance, turned = _as_it_lies(recipe, left.side)
         apart = recipe.number(distance)
 
-        def substituted(x: Place, side: str) -> tuple[KernelStep, ...]:
+        def substituted(x: RightHandSides, side: str) -> tuple[KernelStep, ...]:
             uplo = "U" if (side == "upper") != turned else "L"
             step = substitution(
                 recipe, x, matrix, uplo, apart=apart, transposed=turned, unit=unit_diagonal
@@ -70,13 +70,13 @@ def triangular(
                 return (step,)
             return (Nonzero(matrix, recipe.n, recipe.dtype, apart), step)
 
-        def solving(x: Place) -> Sequence[KernelStep]:
+        def solving(x: RightHandSides) -> Sequence[KernelStep]:
             if side != "either":
                 return substituted(x, side)
             by_rows, beside = _beside(recipe, left.side)
             before, behind = ("lower", "upper") if by_rows else ("upper", "lower")
             ways = substituted(x, before), substituted(x, behind)
-            return [beside, Choice(beside.target, *ways)]
+            return [beside, Branch(beside.target, *ways)]
 
         solved(recipe, right.side, types[0], stack, count, solving, rows=True)
     return step_with(
@@ -84,7 +84,7 @@ def triangular(
     )
 
 
-def _beside(recipe: Recipe, side: Side) -> tuple[bool, Beside]:
+def _beside(recipe: LapackProgram, side: Side) -> tuple[bool, Beside]:
     """Look beside the diagonal, along rows or, where those lie closer, along columns."""
     by_rows = abs(side.columns) <= abs(side.rows)
     far, near = (side.rows, side.columns) if by_rows else (side.columns, side.rows)
@@ -100,7 +100,7 @@ def _beside(recipe: Recipe, side: Side) -> tuple[bool, Beside]:
     return by_rows, look
 
 
-def _on_the_diagonal(recipe: Recipe, side: Side) -> tuple[str, int]:
+def _on_the_diagonal(recipe: LapackProgram, side: Side) -> tuple[str, int]:
     """Return where a diagonal is for LAPACK, as a matrix of one band, and how many elements further
     on the next of its elements is.
     """
@@ -115,7 +115,7 @@ def _on_the_diagonal(recipe: Recipe, side: Side) -> tuple[str, int]:
     return place, 1
 
 
-def _as_it_lies(recipe: Recipe, side: Side) -> tuple[str, int, bool]:
+def _as_it_lies(recipe: LapackProgram, side: Side) -> tuple[str, int, bool]:
     """Return where a matrix is for LAPACK, the elements from a column to the next, and whether it
     is transposed there; it is copied if it must be.
     """

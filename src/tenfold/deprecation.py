@@ -1,0 +1,27 @@
+"""Deprecated names: what was called otherwise in the version before, and the warning that says so.
+
+Takes an old name, hands on the new one. An old name stays for one version.
+
+>>> RENAMED["update"]
+'set_at'
+"""
+
+from __future__ import annotations
+
+import warnings
+
+RENAMED = {
+    "COMPLEX": "CONTRACTION",
+    "Object": "EngineObject",
+    "declare": "assume",
+    "syncs": "host_syncs",
+    "update": "set_at",
+}
+"""Public names of version 0.1, with the names that replace them."""
+
+
+def warn_renamed(owner: str, old: str) -> str:
+    """Return the new name; the DeprecationWarning names the line that uses the old one."""
+    new = RENAMED[old]
+    warnings.warn(f"{owner}.{old} is now {owner}.{new}", DeprecationWarning, stacklevel=3)
+    return new
