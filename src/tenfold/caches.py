@@ -8,7 +8,7 @@ them.
 A table that cannot grow without end, for it has an entry for each operation, dtype or routine of a
 library, is no cache, nor is what is noted of an object as long as that lives.
 
->>> halves: LruCache[int, float] = Recent(capacity=2)
+>>> halves: LruCache[int, float] = LruCache(capacity=2)
 >>> for number in range(5):
 ...     halves[number] = number / 2
 >>> len(halves) <= 2, halves.get(4), halves.get(0)

@@ -27,7 +27,7 @@ def test_new_constants_make_new_lengths(monkeypatch):
     number = 54_321
     assert number not in thresholds.lengths(8)
     constants = thresholds.constants()
-    monkeypatch.setattr(thresholds, "constants", lambda: constants | {"plan.new.LONG": number})
+    monkeypatch.setattr(thresholds, "constants", lambda: constants | {"schedule.new.LONG": number})
     for cached in (thresholds.thresholds, thresholds.lengths):
         cached.cache_clear()
     try:
@@ -40,5 +40,5 @@ def test_new_constants_make_new_lengths(monkeypatch):
 
 def test_native_constants_are_found():
     constants = thresholds.constants()
-    assert constants["native.singly.MOST_ELEMENTS"] == 1 << 17
+    assert constants["native.op_interpreter.MOST_ELEMENTS"] == 1 << 17
     assert {np.sign(n) for n in thresholds.lengths(8)} == {1}

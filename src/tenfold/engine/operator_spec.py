@@ -4,7 +4,7 @@ Takes an operator, hands on a record for native code; errors of what is none.
 
 >>> from tenfold.ops.arithmetic import add
 >>> describe(add, None)[:3]
-(<Kind.ELEMENTS: 1>, True, 'add')
+(<OperatorKind.ELEMENTS: 1>, True, 'add')
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ shape; the rest is counted. A plan knows none of this, and is the same whoever i
 >>> y = x * 2
 >>> x[1:] = 0
 >>> print(*(line for line in x.explain("planned").splitlines() if "copy" in line))
-     kept, update: a copy: the old value is held by multiply -> float64[4] ('y', not computed); \
+     kept, set_at: a copy: the old value is held by multiply -> float64[4] ('y', not computed); \
 compute 'y' before assigning
 """
 

@@ -6,9 +6,9 @@ several passes; what is near in time comes from the cache then.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
->>> from tenfold.inspect.snapshot import Look
+>>> from tenfold.inspect.snapshot import Snapshot
 >>> x = tn.asarray([1.0, 2.0, 4.0])
->>> plan = Look(pipeline.expression([x[1:] - x[:-1]])).plan
+>>> plan = Snapshot(pipeline.expression([x[1:] - x[:-1]])).plan
 >>> must_move(plan, plan.steps[0].launch), does_move(plan.steps[0].launch)
 (40, 48)
 """

@@ -6,7 +6,7 @@ Takes rules on elements, hands on rules on operands, which are elements or Compl
 >>> body = Body()
 >>> z = ComplexElement(body.load(0, FLOAT32), body.load(1, FLOAT32))
 >>> each_part(lambda k, x: -x)(body, z)
-Pair(real=<%2 float32>, imaginary=<%3 float32>)
+ComplexElement(real=<%2 float32>, imaginary=<%3 float32>)
 >>> real_alone(lambda k, x: -x)(body, z)
 NotImplemented
 """

@@ -10,7 +10,7 @@ against what it replaces (Smith and Gray 2018, "opt_einsum", JOSS 3), at last th
 label, the smallest first.
 
 >>> order_of(["ij", "jk", "kl"], "il", {"i": 9, "j": 2, "k": 9, "l": 2})
-Order(pairs=((1, 2), (0, 3)), multiply_adds=72)
+ContractionOrder(pairs=((1, 2), (0, 3)), multiply_adds=72)
 """
 
 from __future__ import annotations

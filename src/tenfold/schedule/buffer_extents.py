@@ -11,8 +11,8 @@ one after the last, counted from the buffer's origin. Of a leaf what its strides
 >>> graph = Graph.of([_native.node_of(x + x)])
 >>> for extent in extents_of(graph, plan_of(graph)).values():
 ...     print(extent)
-Extent(buffer=0, origin=0, low=0, high=24)
-Extent(buffer=1, origin=0, low=0, high=24)
+BufferExtent(buffer=0, origin=0, low=0, high=24)
+BufferExtent(buffer=1, origin=0, low=0, high=24)
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ memory of its own says why.
 >>> y = x * 2
 >>> x[1:] = 0
 >>> print(plan_of(Graph.of([_native.node_of(x)], (1,))).steps[0].reasons[0])
-update: a copy: an array, or an expression that is not computed, still holds the old value
+set_at: a copy: an array, or an expression that is not computed, still holds the old value
 """
 
 from __future__ import annotations

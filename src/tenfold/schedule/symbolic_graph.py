@@ -7,10 +7,10 @@ formulas.
 
 >>> import tenfold as tn
 >>> from tenfold import _native
->>> from tenfold.core.symbolic.shape_env import Measure
+>>> from tenfold.core.symbolic.shape_env import ShapeEnv
 >>> x = tn.asarray([[1.0, 2.0, 3.0]])
 >>> graph = Graph.of([_native.node_of(tn.sum(x + x, axis=0))])
->>> sized(graph, {3: Measure((3,)).lengths[0]}).nodes[-1].type.shape
+>>> sized(graph, {3: ShapeEnv((3,)).lengths[0]}).nodes[-1].type.shape
 (rows,)
 """
 

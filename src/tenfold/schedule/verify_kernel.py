@@ -6,11 +6,11 @@ that is written has one store of its dtype, and a step is one that the renderer 
 
 >>> from tenfold.core.scalar_ir import Body
 >>> from tenfold.dtypes import FLOAT32
->>> from tenfold.core.loop_ir import Operand, Store
+>>> from tenfold.core.loop_ir import KernelOperand, KernelStore
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) * 2.0
->>> operands = (Operand(FLOAT32, "1"), Operand(FLOAT32, "1", written=True))
->>> verify_kernel(Kernel(operands, tuple(body.instructions), (Store(1, (y.position,)),)))
+>>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
+>>> verify_kernel(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),)))
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ and the result is symmetric bit for bit. Of a product with a triangular matrix e
 through those k alone where the matrix need not be 0; what lies on the other side is not used.
 
 >>> from tenfold.dtypes import FLOAT64
->>> from tenfold.codegen.gemm.register_tile import Tile
->>> print(SyrkTrmm(Tile.of(FLOAT64, 64, rows=100, columns=100), half="symmetric"))
+>>> from tenfold.codegen.gemm.register_tile import RegisterTile
+>>> print(SyrkTrmm(RegisterTile.of(FLOAT64, 64, rows=100, columns=100), half="symmetric"))
 product x1 @ x2 of float64, stack of 0 axes
   tiles of 6 rows by 4 packets of 8 lanes
   of a symmetric result the lower half, copied to the upper one

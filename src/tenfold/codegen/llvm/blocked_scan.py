@@ -10,14 +10,14 @@ rows, `carries` of rows, which make of totals what comes before, and `parts`, wh
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.scalar_ir import Body
->>> from tenfold.core.loop_ir import Kernel, Operand, Store
->>> from tenfold.codegen.llvm.simd_emitter import Text
+>>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
+>>> from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 >>> body = Body()
 >>> made = body.apply("scan", FLOAT64, body.load(0, FLOAT64), data=("add", 0, ""))
->>> operands = (Operand(FLOAT64, "1"), Operand(FLOAT64, "1", written=True))
->>> stores = (Store(1, (1,)),)
->>> frame = FunctionEmitter(Kernel(operands, tuple(body.instructions), stores, form="scan blocks"),
-Text())
+>>> operands = (KernelOperand(FLOAT64, "1"), KernelOperand(FLOAT64, "1", written=True))
+>>> stores = (KernelStore(1, (1,)),)
+>>> kernel = Kernel(operands, tuple(body.instructions), stores, form="scan blocks")
+>>> frame = FunctionEmitter(kernel, SimdEmitter())
 >>> blocks(frame, "%unit")
 >>> "fadd <8 x double>" in frame.text.functions["scan.blocks"]
 True

@@ -7,8 +7,8 @@ what lies there, any others gathered; a lane that the mask leaves out touches no
 
 >>> from tenfold.dtypes import FLOAT32
 >>> text = SimdEmitter()
->>> packet = load(text, KernelOperand(FLOAT32, "1"), 0, PacketAddress("%p", "%i", "%stride", None,
-8))
+>>> address = PacketAddress("%p", "%i", "%stride", None, 8)
+>>> packet = load(text, KernelOperand(FLOAT32, "1"), 0, address)
 >>> print(text)
   %v0 = getelementptr float, ptr %p, i64 %i
   %v1 = load <8 x float>, ptr %v0, align 4

@@ -6,12 +6,13 @@ int64 begin, int64 end)` runs the units of work from begin to end and returns 0,
 of the first element that failed. The text depends on the kernel alone.
 
 >>> from tenfold.dtypes import FLOAT32
+>>> from tenfold.core.loop_ir import KernelOperand
 >>> from tenfold.core.scalar_ir import Body
 >>> body = Body()
 >>> y = body.load(0, FLOAT32) * 2.0
->>> operands = (Operand(FLOAT32, "1"), Operand(FLOAT32, "1", written=True))
->>> text = render(Kernel(operands, tuple(body.instructions), (KernelStore(1, (y.position,)),),
-lanes=16))
+>>> operands = (KernelOperand(FLOAT32, "1"), KernelOperand(FLOAT32, "1", written=True))
+>>> stores = (KernelStore(1, (y.position,)),)
+>>> text = render(Kernel(operands, tuple(body.instructions), stores, lanes=16))
 >>> "fmul <16 x float>" in text
 True
 """

@@ -8,14 +8,15 @@ blocks are side by side, are in codegen/llvm/blocked_scan.py. In "scan columns" 
 another axis, and the scanned one is a loop around them.
 
 >>> from tenfold.dtypes import FLOAT64
->>> from tenfold.core.loop_ir import Kernel, Operand, Store
+>>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore
 >>> from tenfold.codegen.llvm.simd_emitter import SimdEmitter
 >>> body = Body()
 >>> made = body.apply("scan", FLOAT64, body.load(0, FLOAT64), data=("add", 0, ""))
->>> operands = (Operand(FLOAT64, "1"), Operand(FLOAT64, "1", written=True))
->>> kernel = Kernel(operands, tuple(body.instructions), (Store(1, (1,)),), form="scan")
->>> RunningValues(FunctionEmitter(kernel, SimdEmitter())).neutral  # -0.0: added to it every number
-keeps its bits (Packet(text='0x8000000000000000', dtype=dtype('float64'), lanes=1),)
+>>> operands = (KernelOperand(FLOAT64, "1"), KernelOperand(FLOAT64, "1", written=True))
+>>> kernel = Kernel(operands, tuple(body.instructions), (KernelStore(1, (1,)),), form="scan")
+>>> values = RunningValues(FunctionEmitter(kernel, SimdEmitter()))
+>>> values.neutral  # -0.0: every number added to it keeps its bits
+(Packet(text='0x8000000000000000', dtype=dtype('float64'), lanes=1),)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ on a DriverLaunch for each operation in `RECIPES`. The lengths of work memory th
 are those of LAPACK's documentation.
 
 >>> x = StackedLayout((3, 2), (16, 8), FLOAT64)
->>> print(RECIPES[spectra.svdvals]((x,), (Type((2,), FLOAT64, "cpu"),)).kernel)
+>>> print(RECIPES[svd_eig.svdvals]((x,), (Type((2,), FLOAT64, "cpu"),)).kernel)
 library call of dgesdd, 2 buffers
 """
 
