@@ -2,15 +2,15 @@
 
 namespace tenfold {
 
-Replaying::Replaying(const Planned& planned, bool& first) : planned_(planned), first_(first) {
+Replaying::Replaying(const GilFreeCall& planned, bool& first) : planned_(planned), first_(first) {
     walked_.nodes = planned.pattern->walked.nodes;
     key_.moved = planned.moved;
 }
 
 bool Replaying::give(std::size_t leaf, const Ref<Value>& value) {
     uint32_t place = planned_.pattern->leaves[leaf];
-    if (place == Pattern::NOWHERE) return true;
-    WalkedNode& entry = walked_.nodes[place];
+    if (place == GraphTemplate::NOWHERE) return true;
+    LinearizedNode& entry = walked_.nodes[place];
     if (!value || !value->strides.empty() || value->type != entry.node->type) return false;
     entry.value = value;
     return true;
@@ -45,7 +45,7 @@ void Replaying::publish(Node* node, Ref<Value> value) {
         if (walked_.nodes[planned_.outputs[i]].node.get() == node) made_[i] = value;
 }
 
-void run_planned(const Planned& planned, std::span<const Ref<Future>> members,
+void run_planned(const GilFreeCall& planned, std::span<const Ref<Future>> members,
                  std::span<Answer> made, bool first) {
     Replaying replaying(planned, first);
     for (std::size_t i = 0; i < members.size(); ++i) {

@@ -6,20 +6,20 @@
 
 namespace tenfold {
 
-struct Planned {
+struct GilFreeCall {
     std::atomic<uint32_t> references{1};
-    std::unique_ptr<Pattern> pattern; // its walk is like that of the plan
-    std::vector<uint32_t> outputs;    // where the results stand in it
-    Ref<BoundPlan> plan;              // null: none that needs no Python
-    std::vector<int64_t> moved;       // as its key has it
-    static void destroy(Planned* planned) { delete planned; }
+    std::unique_ptr<GraphTemplate> pattern; // its walk is like that of the plan
+    std::vector<uint32_t> outputs;          // where the results stand in it
+    Ref<Executable> plan;                   // null: none that needs no Python
+    std::vector<int64_t> moved;             // as its key has it
+    static void destroy(GilFreeCall* planned) { delete planned; }
 };
 
 // Runs one for some leaves after the other.
-class Replaying : Surroundings {
+class Replaying : ExecutionContext {
   public:
     // `first`: what is launched is counted, until something has been.
-    Replaying(const Planned& planned, bool& first);
+    Replaying(const GilFreeCall& planned, bool& first);
 
     // In the order of the pattern's leaves. False for what the plan cannot read.
     bool give(std::size_t leaf, const Ref<Value>& value);
@@ -31,16 +31,16 @@ class Replaying : Surroundings {
     Result launch(Work& work) override;
     void publish(Node* node, Ref<Value> value) override;
 
-    const Planned& planned_;
+    const GilFreeCall& planned_;
     bool& first_;
-    Walked walked_;
+    LinearizedGraph walked_;
     Key key_; // no more than what is moved
     std::vector<Ref<Value>> made_;
 };
 
 // Computes what members give that have no Answer, each by itself; nothing where another way is to
 // be tried.
-void run_planned(const Planned& planned, std::span<const Ref<Future>> members,
+void run_planned(const GilFreeCall& planned, std::span<const Ref<Future>> members,
                  std::span<Answer> made, bool first);
 
 } // namespace tenfold

@@ -22,10 +22,10 @@ uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address);
 
 // The arrays of a walk of which parts are taken or replaced, and nothing else is read: the first
 // part says from where the others count. An array with a part replaced counts as the array.
-class Anchors {
+class PartAnchors {
   public:
     // Looks at a walk; the memory of the one before is used again.
-    void look_at(const Walked& walked) {
+    void look_at(const LinearizedGraph& walked) {
         walked_ = &walked;
         roots_.clear();
         arrays_.clear();
@@ -49,7 +49,7 @@ class Anchors {
     };
 
     void look(std::size_t position) {
-        const WalkedNode& entry = walked_->nodes[position];
+        const LinearizedNode& entry = walked_->nodes[position];
         if (entry.value || !entry.node->op) return;
         auto inputs = walked_->inputs(entry);
         Op::Part part = entry.node->op->part;
@@ -75,14 +75,14 @@ class Anchors {
             arrays_.emplace_back();
         }
         for (std::size_t i = 0; i < end; ++i) {
-            const WalkedNode& entry = walked_->nodes[i];
+            const LinearizedNode& entry = walked_->nodes[i];
             if (entry.value || !entry.node->op) continue;
             for (uint32_t input : walked_->inputs(entry))
                 if (roots_[input] != NONE) arrays_[roots_[input]].pinned = true;
         }
     }
 
-    const Walked* walked_ = nullptr;
+    const LinearizedGraph* walked_ = nullptr;
     std::vector<uint32_t> roots_; // by position; empty while no part has been seen
     std::vector<Root> arrays_;
 };
@@ -100,7 +100,7 @@ int64_t distance(const Value& value, const Starts& part) {
 
 constexpr int64_t ALIGNMENT = 64; // kernels may rely on it where they write
 
-[[gnu::flatten]] void write_value(const WalkedNode& entry, int64_t moved,
+[[gnu::flatten]] void write_value(const LinearizedNode& entry, int64_t moved,
                                   std::vector<uint64_t>& words) {
     const Value& value = *entry.value;
     words.push_back(value_tag | uint64_t(value.strides.size()) << 8 |
@@ -113,7 +113,7 @@ constexpr int64_t ALIGNMENT = 64; // kernels may rely on it where they write
 // The operation, its parameters and its dtypes are in its inference; so are the Types of its
 // inputs, or they follow from those of the values. A result of an operation with several shares
 // that of the operation, and has its own parameters. Flat, since a word costs less than a call.
-[[gnu::flatten]] void write_pending(const Walked& walked, const WalkedNode& entry,
+[[gnu::flatten]] void write_pending(const LinearizedGraph& walked, const LinearizedNode& entry,
                                     const Starts* anchor, std::vector<uint64_t>& words) {
     const Node& node = *entry.node;
     bool part = node.op->part != Op::none;
@@ -158,16 +158,16 @@ void write_scalar(const Node& node, bool exact, std::vector<uint64_t>& words) {
     words.push_back(std::bit_cast<uint64_t>(scalar.imaginary));
 }
 
-bool Key::write(const Walked& walked, std::span<const uint64_t> options, uint8_t exact) {
+bool Key::write(const LinearizedGraph& walked, std::span<const uint64_t> options, uint8_t exact) {
     words.assign(options.begin(), options.end());
     words.push_back(exact);
     moved.clear();
-    Anchors& anchors = PerThread<Anchors>::get();
+    PartAnchors& anchors = ThreadLocal<PartAnchors>::get();
     anchors.look_at(walked);
     bool absolute = exact & parts || anchors.none();
     if (!absolute) moved.assign(walked.nodes.size(), 0);
     for (uint32_t i = 0; i < walked.nodes.size(); ++i) {
-        const WalkedNode& entry = walked.nodes[i];
+        const LinearizedNode& entry = walked.nodes[i];
         if (entry.node->is_scalar()) {
             write_scalar(*entry.node, exact & scalars, words);
         } else if (entry.value) {
@@ -186,11 +186,11 @@ bool Key::write(const Walked& walked, std::span<const uint64_t> options, uint8_t
     return true;
 }
 
-Owned::Owned(const Walked& walked) {
+Owned::Owned(const LinearizedGraph& walked) {
     types.reserve(walked.nodes.size());
     params.reserve(walked.nodes.size());
     inferences.reserve(walked.nodes.size());
-    for (const WalkedNode& entry : walked.nodes) {
+    for (const LinearizedNode& entry : walked.nodes) {
         if (entry.node->is_scalar()) continue;
         types.push_back(entry.value ? entry.value->type : entry.node->type);
         if (entry.value) continue;

@@ -28,7 +28,7 @@ struct Key {
     std::vector<int64_t> moved;
 
     // Writes over what it has; false for a walk that cannot be planned: it holds a placeholder.
-    bool write(const Walked& walked, std::span<const uint64_t> options, uint8_t exact);
+    bool write(const LinearizedGraph& walked, std::span<const uint64_t> options, uint8_t exact);
 };
 
 // What the addresses in a key belong to.
@@ -38,7 +38,7 @@ struct Owned {
     std::vector<Ref<Inference>> inferences;
 
     Owned() = default;
-    explicit Owned(const Walked& walked);
+    explicit Owned(const LinearizedGraph& walked);
 };
 
 } // namespace tenfold

@@ -16,39 +16,41 @@ constexpr std::size_t CAPACITY = 1 << 16;
 constexpr std::size_t WIDEST =
     64; // inputs; a wider call is inferred anew, its key would outweigh the rule
 
-struct MemoKey {
+struct InferenceKey {
     const Op* op;
     Ref<Params> params;
     bool strict;
     std::vector<Ref<Type>> types;
     std::size_t hash;
 
-    bool same(const MemoQuery& query) const {
+    bool same(const InferenceQuery& query) const {
         return op == query.op && params.get() == query.params && strict == query.strict &&
                std::equal(types.begin(), types.end(), query.types.begin(), query.types.end(),
                           [](const Ref<Type>& a, Type* b) { return a.get() == b; });
     }
 };
 
-struct Hash {
-    std::size_t operator()(const MemoKey& key) const { return key.hash; }
-    std::size_t operator()(const MemoQuery& query) const { return query.hash(); }
+struct InferenceHash {
+    std::size_t operator()(const InferenceKey& key) const { return key.hash; }
+    std::size_t operator()(const InferenceQuery& query) const { return query.hash(); }
 };
 
-struct Same {
-    bool operator()(const MemoQuery& query, const MemoKey& key) const { return key.same(query); }
+struct SameInference {
+    bool operator()(const InferenceQuery& query, const InferenceKey& key) const {
+        return key.same(query);
+    }
 };
 
-using Table = Recent<MemoKey, Inferred, Hash, Same>;
+using Table = LruCache<InferenceKey, Inferred, InferenceHash, SameInference>;
 
-struct Memo {
+struct InferenceCache {
     Lock lock; // protects the table
     Table table;
 };
 
 // In front of the memo each thread has a small direct-mapped table, so that the common case takes
 // no lock. Its entries hold their Types: a pointer in it cannot be taken over by another Type.
-struct Front {
+struct ThreadInferenceCache {
     static constexpr bool INHERITED = true;
     static constexpr std::size_t PLACES = 256, WIDTH = 3, AGEING = 64;
     struct Entry {
@@ -60,7 +62,7 @@ struct Front {
         Inferred inferred;
         std::size_t uses = 0;
 
-        void put(const MemoQuery& query, const Inferred& found) {
+        void put(const InferenceQuery& query, const Inferred& found) {
             op = query.op;
             params = Ref<Params>(const_cast<Params*>(query.params));
             strict = query.strict;
@@ -83,7 +85,7 @@ struct Front {
         if (std::exchange(epoch, now) != now) entries = {};
     }
 
-    static bool matches(const Entry& entry, const MemoQuery& query) {
+    static bool matches(const Entry& entry, const InferenceQuery& query) {
         if (entry.op != query.op || entry.params.get() != query.params ||
             entry.strict != query.strict || entry.width != query.types.size())
             return false;
@@ -94,22 +96,23 @@ struct Front {
 
     static void tell_to_forget() {
         current_epoch.fetch_add(1, std::memory_order_relaxed);
-        PerThread<Front>::get().forget_if_told(); // this thread's at once
+        ThreadLocal<ThreadInferenceCache>::get().forget_if_told(); // this thread's at once
     }
 
     static inline std::atomic<uint64_t> current_epoch{0}; // raised when the memo loses entries
 };
 
-Memo* const the_memo = new Memo; // made when the library is loaded; outlives every static object
+InferenceCache* const the_memo =
+    new InferenceCache; // made when the library is loaded; outlives every static object
 
-Memo& memo() { return *the_memo; }
+InferenceCache& memo() { return *the_memo; }
 
 [[maybe_unused]] Cache& joined =
     join({"inferred types", CAPACITY, remembered_inferences, clear_memo});
 
 } // namespace
 
-std::size_t MemoQuery::hash() const {
+std::size_t InferenceQuery::hash() const {
     // Pointers differ in their middle bits: a multiply per word and one mix at the end spread them.
     std::size_t hash = op->id * 2 + strict + reinterpret_cast<std::size_t>(params);
     for (Type* type : types)
@@ -119,15 +122,15 @@ std::size_t MemoQuery::hash() const {
 
 namespace {
 
-Inferred recall_shared(const MemoQuery& query) {
+Inferred recall_shared(const InferenceQuery& query) {
     Guard guard(memo().lock);
     const Inferred* found = memo().table.find(query);
     return found ? *found : Inferred();
 }
 
-void keep(const MemoQuery& query, const Inferred& inferred) {
+void keep(const InferenceQuery& query, const Inferred& inferred) {
     if (query.types.size() > WIDEST && query.op->weight == 1) return;
-    MemoKey key{
+    InferenceKey key{
         query.op, Ref<Params>(const_cast<Params*>(query.params)), query.strict, {}, query.hash()};
     for (Type* type : query.types) key.types.emplace_back(type);
     Table::Entries fallen; // freed outside the lock
@@ -137,21 +140,21 @@ void keep(const MemoQuery& query, const Inferred& inferred) {
     if (memo().table.size() > CAPACITY) memo().table.drop_last(fallen);
 }
 
-void remember_both(const MemoQuery& query, const Inferred& inferred) {
+void remember_both(const InferenceQuery& query, const Inferred& inferred) {
     remember_dtypes(query, inferred.inference);
     keep(query, inferred);
 }
 
 // What is taken has an inference of its own, by which it is told apart from other picks.
-bool has_own(const MemoQuery& query) { return query.op->part == Op::taken; }
+bool has_own(const InferenceQuery& query) { return query.op->part == Op::taken; }
 
-Inferred known(const MemoQuery& query) {
+Inferred known(const InferenceQuery& query) {
     Inferred found;
     if (!has_own(query)) found = infer_shape(query);
     return found ? found : recall_shared(query);
 }
 
-Inferred ask(const MemoQuery& query) {
+Inferred ask(const InferenceQuery& query) {
     Inferred found = known(query);
     if (!found && has_own(query) && (found = infer_shape(query))) keep(query, found);
     return found;
@@ -159,12 +162,13 @@ Inferred ask(const MemoQuery& query) {
 
 } // namespace
 
-Inferred recall(const MemoQuery& query) {
-    if (query.types.size() > Front::WIDTH) return ask(query);
-    Front& front = PerThread<Front>::get();
-    Front::Entry& entry = front.at(query.hash());
-    if (Front::matches(entry, query)) { // the tables are told now and then: there entries age
-        bool told = ++entry.uses % Front::AGEING == 0;
+Inferred recall(const InferenceQuery& query) {
+    if (query.types.size() > ThreadInferenceCache::WIDTH) return ask(query);
+    ThreadInferenceCache& front = ThreadLocal<ThreadInferenceCache>::get();
+    ThreadInferenceCache::Entry& entry = front.at(query.hash());
+    if (ThreadInferenceCache::matches(
+            entry, query)) { // the tables are told now and then: there entries age
+        bool told = ++entry.uses % ThreadInferenceCache::AGEING == 0;
         if (told && !known(query)) remember_both(query, entry.inferred);
         return entry.inferred;
     }
@@ -174,12 +178,12 @@ Inferred recall(const MemoQuery& query) {
     return found;
 }
 
-void remember(const MemoQuery& query, const Ref<Inference>& inference) {
+void remember(const InferenceQuery& query, const Ref<Inference>& inference) {
     remember_both(query, {inference, inference->results[0]});
 }
 
 void forget_inferences(const Op* op) {
-    Front::tell_to_forget();
+    ThreadInferenceCache::tell_to_forget();
     Table::Entries fallen; // freed outside the lock
     Guard guard(memo().lock);
     memo().table.drop_all([&](const auto& entry) { return entry.key.op == op; }, fallen);
@@ -192,7 +196,7 @@ std::size_t remembered_inferences() {
 
 void clear_memo() {
     Table fallen;
-    Front::tell_to_forget();
+    ThreadInferenceCache::tell_to_forget();
     Guard guard(memo().lock);
     fallen.swap(memo().table);
 }

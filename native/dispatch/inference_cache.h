@@ -27,7 +27,7 @@ struct Inference {
     // Of an operation on elements: of all inferences of the same dtypes.
     Ref<Loops> loops;
     // Of a view: owned; null: not asked for yet.
-    std::atomic<const Movement*> movement{nullptr};
+    std::atomic<const ViewMap*> movement{nullptr};
     // Of a call: Python's object of its op, owned; given back through the release list.
     void* keeps = nullptr;
 
@@ -38,7 +38,7 @@ struct Inference {
     static void destroy(Inference* inference) { delete inference; }
 };
 
-struct MemoQuery {
+struct InferenceQuery {
     const Op* op;
     const Params* params;
     bool strict;
@@ -55,9 +55,9 @@ struct Inferred {
 
 // What is known without Python's rules: by the same Types, or by the same dtypes
 // (ir/inferred_shapes.h).
-Inferred recall(const MemoQuery& query);
+Inferred recall(const InferenceQuery& query);
 // What Python's rules have said.
-void remember(const MemoQuery& query, const Ref<Inference>& inference);
+void remember(const InferenceQuery& query, const Ref<Inference>& inference);
 
 // Of an op that is not called any more.
 void forget_inferences(const Op* op);

@@ -254,7 +254,7 @@ Job Engine::fire(Batcher& batcher) {
     ++batches_;
     ++sizes_[job.members.size()];
     if (job.members.size() > 1) count_anywhere(Counter::batches);
-    const Planned* call = rows ? job.members[0]->operation->planned.get() : nullptr;
+    const GilFreeCall* call = rows ? job.members[0]->operation->planned.get() : nullptr;
     const Type* type = call ? call->pattern->type().get() : rows ? batcher.type().get() : nullptr;
     std::size_t size = type ? std::max<std::size_t>(1, type->size()) : 1;
     std::size_t most_of_part = std::max(PART, GRAIN / size);

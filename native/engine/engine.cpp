@@ -207,7 +207,7 @@ void Engine::begin(Future& future, Left& left) {
         }
     if (future.operation->is_ours()) {
         future.batcher = classified(future);
-        const Planned* call = future.operation->planned.get();
+        const GilFreeCall* call = future.operation->planned.get();
         Ref<Type> type;
         if (call && call->pattern && !future.operation->form)
             type = call->pattern->type(); // whether by its plan or by Python
@@ -237,8 +237,8 @@ void note_push(const Future& future, std::span<Future* const> inputs) {
 
 } // namespace
 
-Ref<Future> Engine::push(Ref<Operation> operation, Ref<Site> site, std::span<Future* const> inputs,
-                         bool by_operator) {
+Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
+                         std::span<Future* const> inputs, bool by_operator) {
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;

@@ -100,7 +100,7 @@ class Engine {
 
     // With the GIL. `inputs` are borrowed, of this engine. Returns what will be the result, for a
     // Handle, which counts by now; null when the engine is closed.
-    Ref<Future> push(Ref<Operation> operation, Ref<Site> site, std::span<Future* const> inputs,
+    Ref<Future> push(Ref<Operation> operation, Ref<PushSite> site, std::span<Future* const> inputs,
                      bool by_operator = false);
     Ref<Future> put(Answer answer);
     // What an input was, where nobody else can reach it; else nothing.
@@ -173,7 +173,7 @@ class Engine {
     // What tenfold's operation of that number adds by, for sums of increments.
     void set_add(Ref<Operation> add) { add_ = std::move(add); }
     const Ref<Operation>& add() const { return add_; }
-    const Rows* rows_for_sums(const Type& type, uint64_t options);
+    const BatchRows* rows_for_sums(const Type& type, uint64_t options);
     const Limits& limits() const { return limits_; }
     static Signature signature_of(const Operation& operation, std::span<Type* const> types);
 
@@ -234,7 +234,7 @@ class Engine {
     void forget_handle(Future& future, Left& left);
     void unhead(Future* head, Left& left);
     Ref<Future> make(Ref<Operation> operation, std::span<Future* const> inputs,
-                     const Ref<Site>& site, Left& left);
+                     const Ref<PushSite>& site, Left& left);
     void add_increment(Future& version, Future& head, Ref<Future> increment, Left& left);
     void close_leaves(Increments& increments, Left& left);
     void release(Leaves* leaves, Left& left);

@@ -248,7 +248,7 @@ void Engine::run_rest(Job& job) {
     rest.batcher = job.batcher;
     rest.first = job.first && places.size() == job.members.size();
     rest.answers.resize(places.size());
-    if (const Pattern* pattern = job.batcher->pattern.get())
+    if (const GraphTemplate* pattern = job.batcher->pattern.get())
         run_pattern(*pattern, rest.members, rest.answers, rest.first, nullptr);
     if (std::ranges::any_of(rest.answers, &Answer::empty)) host_.run(*this, rest);
     for (std::size_t i = 0; i < places.size(); ++i)
@@ -261,7 +261,7 @@ void Engine::run(Job& job) {
     job.answers.resize(job.members.size());
     if (job.kind == Job::rows) {
         UsualModes modes;
-        PanelMaker known; // makes none
+        PanelCompiler known; // makes none
         if (Products* products = job.batcher->products.get())
             run_products(*products, job.members, job.answers, job.first, known);
         if (job.batcher->calls)
@@ -271,7 +271,7 @@ void Engine::run(Job& job) {
     }
     Future& first = *job.members[0];
     const Operation& operation = *first.operation;
-    const Rows* rows = nullptr;
+    const BatchRows* rows = nullptr;
     if (operation.kind == Operation::fold && operation.plain_add)
         if (const Type* type = first.inputs().back().input->type)
             rows = rows_for_sums(*type, operation.options_number());
@@ -294,7 +294,7 @@ void Engine::compute(Worker& worker) {
 }
 
 void Engine::finish(Worker& worker) {
-    TracedLevel level{};
+    TracedCounter level{};
     {
         Guard guard(lock_);
         freeing_.fetch_add(1, std::memory_order_relaxed);
@@ -329,7 +329,7 @@ void Engine::wait_for_freeing() {
     while (freeing_.load(std::memory_order_acquire) > 0) sched_yield();
 }
 
-const Rows* Engine::rows_for_sums(const Type& type, uint64_t options) {
+const BatchRows* Engine::rows_for_sums(const Type& type, uint64_t options) {
     if (!add_) return nullptr;
     std::array<Type*, 2> types{const_cast<Type*>(&type), const_cast<Type*>(&type)};
     Guard guard(lock_);

@@ -18,7 +18,7 @@ void Operation::destroy(Operation* operation) {
     delete operation;
 }
 
-void Site::destroy(Site* site) {
+void PushSite::destroy(PushSite* site) {
     release_later(site->code);
     delete site;
 }

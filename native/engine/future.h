@@ -14,7 +14,7 @@ namespace tenfold {
 class Engine;
 struct Batcher;
 struct Future;
-struct Planned;
+struct GilFreeCall;
 
 // The options that were in force where something was pushed.
 struct Submitted {
@@ -56,7 +56,7 @@ struct Operation {
     // it captured when it was pushed, and how its results stand in one object: owned, null for one
     // Array.
     Ref<Params> call;
-    Ref<Planned> planned;
+    Ref<GilFreeCall> planned;
     std::vector<Ref<Value>> captured;
     void* form = nullptr;
 
@@ -68,11 +68,11 @@ struct Operation {
 };
 
 // Where in the user's program something was pushed: a code object, owned, and where in it.
-struct Site {
+struct PushSite {
     std::atomic<uint32_t> references{1};
     void* code = nullptr;
     int offset = 0;
-    static void destroy(Site* site);
+    static void destroy(PushSite* site);
 };
 
 // Why there is no value: an error of an operator, or that it was cancelled.
@@ -80,13 +80,14 @@ struct Failure {
     std::atomic<uint32_t> references{1};
     void* error = nullptr; // Python's, owned; null: cancelled
     Ref<Operation> operation;
-    Ref<Site> site;
+    Ref<PushSite> site;
     std::atomic<bool> observed{false};
     Engine* engine = nullptr; // that knows of it until it is destroyed
 
     static void destroy(Failure* failure);
     // Called where nobody has observed it, by any thread; it takes over `error`.
-    static inline void (*lost)(void* error, const std::string& operation, Ref<Site> site) = nullptr;
+    static inline void (*lost)(void* error, const std::string& operation,
+                               Ref<PushSite> site) = nullptr;
 };
 
 // What an operator gives: a value of tenfold's, or one of Python's, or a failure.
@@ -156,7 +157,7 @@ struct Future {
     uint64_t number = 0, arrival = 0; // the latter among what is pending
     Engine* engine = nullptr;         // counted
     Ref<Operation> operation;
-    Ref<Site> site;
+    Ref<PushSite> site;
     Batcher* batcher = nullptr; // whose member it will be, or is
     uint32_t input_count = 0;
     std::array<Edge, FEW> few;

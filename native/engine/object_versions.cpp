@@ -55,7 +55,7 @@ void Engine::forget_handle(Future& future, Left& left) {
 
 // One without a handle.
 Ref<Future> Engine::make(Ref<Operation> operation, std::span<Future* const> inputs,
-                         const Ref<Site>& site, Left& left) {
+                         const Ref<PushSite>& site, Left& left) {
     auto future = Ref<Future>::adopt(new Future);
     retain(this);
     future->engine = this;

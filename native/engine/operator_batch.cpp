@@ -63,8 +63,8 @@ bool Batcher::takes(std::size_t position, const Scalar& scalar) const {
     return scalar.whole < bound && scalar.whole >= (dtype.kind == 'i' ? -bound : 0);
 }
 
-void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made,
-              bool first) {
+void run_rows(const BatchRows& rows, std::span<const Ref<Future>> members,
+              std::vector<Answer>& made, bool first) {
     const Ref<Type>& type = rows.type;
     std::array<int64_t, Loops::OPERANDS + 1> items{};
     std::size_t arrays = 0;
@@ -83,7 +83,7 @@ void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vecto
         bool usual = true;
         for (Edge& edge : members[i]->inputs()) {
             const Future& input = *edge.input;
-            BoundPlan::Number as{.dtype = rows.inference->operands[position++]};
+            Executable::Number as{.dtype = rows.inference->operands[position++]};
             if (!input.scalar) {
                 usual &= input.value->strides.empty();
                 buffers[at++] = input.value->buffers[0].address();
@@ -110,7 +110,7 @@ std::size_t left_part(std::size_t length) { return std::bit_floor(length - 1); }
 namespace {
 
 // On this thread alone, without Python.
-struct Apart : Surroundings {
+struct Apart : ExecutionContext {
     bool counts = true;
     Result launch(Work& work) override {
         work.threads = 1;
@@ -124,7 +124,7 @@ struct Apart : Surroundings {
 // The sum of some arrays of one Type, written to new memory; pairwise.
 class Folding {
   public:
-    Folding(const Rows& rows, const Type& type)
+    Folding(const BatchRows& rows, const Type& type)
         : type_(rows.type), items_{dtype_of(type.dtype).bytes, dtype_of(type.dtype).bytes,
                                    dtype_of(type.dtype).bytes},
           line_(*rows.loop, items_, type.size()) {}
@@ -162,11 +162,11 @@ class Folding {
 
 } // namespace
 
-void run_pattern(const Pattern& pattern, std::span<const Ref<Future>> members,
-                 std::vector<Answer>& made, bool first, LoopMaker* maker) {
-    LoopMaker known; // makes no more
+void run_pattern(const GraphTemplate& pattern, std::span<const Ref<Future>> members,
+                 std::vector<Answer>& made, bool first, OpKernelCompiler* maker) {
+    OpKernelCompiler known; // makes no more
     if (!maker) maker = &known;
-    std::vector<Leaf> leaves;
+    std::vector<TemplateInput> leaves;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < members.size(); ++i) {
         if (!made[i].empty()) continue;
@@ -185,7 +185,7 @@ void run_pattern(const Pattern& pattern, std::span<const Ref<Future>> members,
     for (std::size_t i = 0; i < places.size(); ++i) made[places[i]].value = std::move(values[i]);
 }
 
-Answer run_fold(const Rows& rows, const Type& type, Future& fold) {
+Answer run_fold(const BatchRows& rows, const Type& type, Future& fold) {
     Answer answer;
     if (rows.type.get() != &type) return answer;
     std::vector<Ref<Value>> values;

@@ -11,7 +11,7 @@
 namespace tenfold {
 
 // An operation on elements of arrays of equal shape, in C's order, and of numbers.
-struct Rows {
+struct BatchRows {
     Ref<Inference> inference; // owns the loop
     Ref<Type> type;           // of the result
     const Loop* loop = nullptr;
@@ -32,10 +32,10 @@ struct SignatureHash {
 struct Batcher {
     Operation::Kind kind = Operation::general; // general: such members run alone
     // Of what the GIL is not needed for: how most lie, and how any do.
-    std::optional<Rows> rows;
-    std::unique_ptr<Pattern> pattern;
+    std::optional<BatchRows> rows;
+    std::unique_ptr<GraphTemplate> pattern;
     std::unique_ptr<Products> products;
-    Ref<Planned> planned; // of general ones, which run alone, but without the GIL as well
+    Ref<GilFreeCall> planned; // of general ones, which run alone, but without the GIL as well
     Ref<Operation> operation;
     std::vector<Ref<Type>> types;
     std::vector<Ref<Future>> members; // some may have been dropped, or cancelled
@@ -58,15 +58,15 @@ std::size_t left_part(std::size_t length);
 
 // Computes what members of one Batcher give; nothing where another way is to be tried.
 // `first`: what they launch is counted, once for all.
-void run_rows(const Rows& rows, std::span<const Ref<Future>> members, std::vector<Answer>& made,
-              bool first);
+void run_rows(const BatchRows& rows, std::span<const Ref<Future>> members,
+              std::vector<Answer>& made, bool first);
 
 // Of those that have no Answer, one at least. With a maker of loops the GIL is held.
-void run_pattern(const Pattern& pattern, std::span<const Ref<Future>> members,
-                 std::vector<Answer>& made, bool first, LoopMaker* maker);
+void run_pattern(const GraphTemplate& pattern, std::span<const Ref<Future>> members,
+                 std::vector<Answer>& made, bool first, OpKernelCompiler* maker);
 
 // base + (blocks + leaves), all of one Type: an Answer without anything where that cannot be said
 // by these rows.
-Answer run_fold(const Rows& add, const Type& type, Future& fold);
+Answer run_fold(const BatchRows& add, const Type& type, Future& fold);
 
 } // namespace tenfold

@@ -16,14 +16,14 @@ struct OpenTrace {
 
 namespace {
 
-struct NotedLevel {
-    TracedLevel level;
-    NotedLevel* next = nullptr;
+struct NotedCounter {
+    TracedCounter level;
+    NotedCounter* next = nullptr;
 };
 
 // Stacks that are taken as a whole: no Lock, for the engine's is held by who notes something here.
 std::atomic<OpenTrace*> events{nullptr};
-std::atomic<NotedLevel*> levels{nullptr};
+std::atomic<NotedCounter*> levels{nullptr};
 
 template <class Note> void push(std::atomic<Note*>& stack, Note* note) {
     note->next = stack.load(std::memory_order_relaxed);
@@ -61,11 +61,11 @@ void trace(Traced event) {
     push(events, new OpenTrace{std::move(event), end});
 }
 
-void trace(const TracedLevel& level) { push(levels, new NotedLevel{level}); }
+void trace(const TracedCounter& level) { push(levels, new NotedCounter{level}); }
 
 Traces take_traces() {
     Traces taken;
-    for (NotedLevel* each : take(levels)) {
+    for (NotedCounter* each : take(levels)) {
         taken.levels.push_back(each->level);
         delete each;
     }

@@ -18,7 +18,7 @@ struct Traced {
 };
 
 // How much there was at a time.
-struct TracedLevel {
+struct TracedCounter {
     int64_t time;
     int64_t bytes, objects;
     std::size_t pending;
@@ -27,7 +27,7 @@ struct TracedLevel {
 struct Traces {
     std::vector<Traced> events;
     std::vector<Traced> running; // steps that have not ended: `end` is now
-    std::vector<TracedLevel> levels;
+    std::vector<TracedCounter> levels;
 };
 
 struct OpenTrace; // of a step that has not ended
@@ -35,7 +35,7 @@ struct OpenTrace; // of a step that has not ended
 inline std::atomic<bool> tracing{false}; // relaxed: who misses a change is a step late
 // All of these may be called with any Lock held: they take none.
 void trace(Traced event);
-void trace(const TracedLevel& level);
+void trace(const TracedCounter& level);
 OpenTrace* trace_begin(Traced event);
 void trace_end(OpenTrace* open);
 // All since the last time. Steps that run come with the next ones, too.

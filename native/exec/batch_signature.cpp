@@ -6,8 +6,8 @@ namespace tenfold {
 
 constexpr int64_t SHARED_ELEMENTS = 1 << 10; // of a leaf worth a group of its own
 
-bool Alike::enter(uint32_t position) {
-    const WalkedNode& own = walked_.nodes[position];
+bool SignaturePartition::enter(uint32_t position) {
+    const LinearizedNode& own = walked_.nodes[position];
     const Type& type = *own.node->type;
     facts_[position] = facts_of(position);
     if (own.node->is_scalar()) return true;
@@ -22,8 +22,8 @@ bool Alike::enter(uint32_t position) {
     return true;
 }
 
-Alike::Facts Alike::facts_of(uint32_t position) const {
-    const WalkedNode& own = walked_.nodes[position];
+SignaturePartition::Facts SignaturePartition::facts_of(uint32_t position) const {
+    const LinearizedNode& own = walked_.nodes[position];
     Facts found{own.node->type.get()};
     if (own.node->is_scalar() || walked_.is_merged(position)) return found;
     int64_t elements = own.node->type->size();
@@ -34,14 +34,14 @@ Alike::Facts Alike::facts_of(uint32_t position) const {
 }
 
 // What would have to be copied to lie beside others is small.
-bool Alike::may_be_grouped(uint32_t position) const {
+bool SignaturePartition::may_be_grouped(uint32_t position) const {
     const Op& op = *node(position).op;
     auto fits = [&](uint32_t input) { return !facts_[input].large || is_common(input); };
     return grouped_ && op.python && op.pure && !op.view && op.part == Op::none && !op.assigns &&
            std::ranges::all_of(inputs(position), fits);
 }
 
-std::size_t Alike::hash_of(uint32_t position) const {
+std::size_t SignaturePartition::hash_of(uint32_t position) const {
     const Node& own = node(position);
     std::size_t hash = mix(hash_of_operation(own), reinterpret_cast<std::size_t>(own.type.get()));
     for (uint32_t input : inputs(position))
@@ -49,7 +49,7 @@ std::size_t Alike::hash_of(uint32_t position) const {
     return hash;
 }
 
-bool Alike::are_alike(uint32_t one, uint32_t other) const {
+bool SignaturePartition::are_alike(uint32_t one, uint32_t other) const {
     auto read = inputs(one), others = inputs(other);
     const Node &first = node(one), &second = node(other);
     bool same = first.inference == second.inference || first.params == second.params;
@@ -62,7 +62,7 @@ bool Alike::are_alike(uint32_t one, uint32_t other) const {
     return true;
 }
 
-uint32_t Alike::group_of(uint32_t position) {
+uint32_t SignaturePartition::group_of(uint32_t position) {
     std::size_t hash = hash_of(position);
     if (table_.size() <= 2 * groups_.size()) {
         table_.assign(std::max<std::size_t>(64, 2 * table_.size()), NONE);
@@ -76,7 +76,7 @@ uint32_t Alike::group_of(uint32_t position) {
     return slot;
 }
 
-uint32_t& Alike::slot_of(std::size_t hash, uint32_t position) {
+uint32_t& SignaturePartition::slot_of(std::size_t hash, uint32_t position) {
     std::size_t mask = table_.size() - 1, at = hash & mask;
     while (table_[at] != NONE &&
            !(groups_[table_[at]].hash == hash && are_alike(groups_[table_[at]].like, position)))

@@ -6,13 +6,13 @@
 
 namespace tenfold {
 
-class Alike {
+class SignaturePartition {
   public:
     static constexpr uint32_t NONE = ~uint32_t(0);
     static constexpr int64_t MOST_ELEMENTS = 1 << 16; // of an array that is put beside others
 
     // `grouped`: whether anything is to be put together at all.
-    Alike(const Walked& walked, uint8_t device, bool grouped)
+    SignaturePartition(const LinearizedGraph& walked, uint8_t device, bool grouped)
         : walked_(walked), device_(device), grouped_(grouped), facts_(walked.nodes.size()),
           group_(walked.nodes.size(), NONE) {}
 
@@ -53,7 +53,7 @@ class Alike {
     uint32_t group_of(uint32_t position);
     uint32_t& slot_of(std::size_t hash, uint32_t position);
 
-    const Walked& walked_;
+    const LinearizedGraph& walked_;
     const uint8_t device_;
     const bool grouped_;
     std::vector<Facts> facts_;

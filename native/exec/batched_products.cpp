@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t FEWEST = 8; // members of a panel
 constexpr std::size_t MOST = std::size_t(1) << (Products::SIZES - 1);
 
-using Members = std::span<const Ref<Future>>;
+using Batch = std::span<const Ref<Future>>;
 
 // How members' blocks of rows lie in a whole.
 struct Blocks {
@@ -38,7 +38,7 @@ const Ref<Value>& operand(Future& member, std::size_t position) {
 }
 
 // The operands at one position in one; empty where one does not lie in C's order.
-Ref<Value> gathered(Members members, std::size_t position, Products::Form form,
+Ref<Value> gathered(Batch members, std::size_t position, Products::Form form,
                     const Ref<Type>& type) {
     Blocks blocks(form, *operand(*members[0], position)->type, members.size());
     Ref<Value> whole = Value::of(type);
@@ -71,22 +71,22 @@ Ref<Value> product(Replaying& replaying, const Ref<Value>& left, const Ref<Value
     return replaying.give(0, left) && replaying.give(1, right) ? replaying.run() : Ref<Value>();
 }
 
-bool all_share(Members members, std::size_t position) {
+bool all_share(Batch members, std::size_t position) {
     const Ref<Value>& first = operand(*members[0], position);
     return std::ranges::all_of(
         members, [&](const auto& member) { return operand(*member, position) == first; });
 }
 
 // A column is multiplied by itself: it is summed in another order than many.
-Products::Form form_of(const Products& products, Members members) {
+Products::Form form_of(const Products& products, Batch members) {
     if (members.size() < 2) return Products::each;
     if (products.types[1]->shape[1] > 1 && all_share(members, 0)) return Products::beside;
     return all_share(members, 1) ? Products::below : Products::each;
 }
 
 // By one panel.
-void multiply(Replaying& multiplying, Products::Form form, const Products& products,
-              Members members, std::span<Answer> made) {
+void multiply(Replaying& multiplying, Products::Form form, const Products& products, Batch members,
+              std::span<Answer> made) {
     const Ref<Value>&left = operand(*members[0], 0), &right = operand(*members[0], 1);
     if (form == Products::each) {
         made[0].value = product(multiplying, left, right);
@@ -102,8 +102,8 @@ void multiply(Replaying& multiplying, Products::Form form, const Products& produ
     if (whole) hand_out(*whole, form, products.type, made);
 }
 
-const Planned* panel_of(Products& products, Products::Form form, std::size_t count,
-                        PanelMaker& maker) {
+const GilFreeCall* panel_of(Products& products, Products::Form form, std::size_t count,
+                            PanelCompiler& maker) {
     auto size = std::size_t(std::countr_zero(count));
     return there_or_made(products.panels[form * Products::SIZES + size],
                          [&] { return maker.make(products, form, count); });
@@ -123,10 +123,10 @@ Ref<Type> Products::factor(std::size_t position, Form form, int64_t count) const
     return intern_type({shape, type->dtype, type->device, type->storage, false});
 }
 
-void run_products(Products& products, Members members, std::span<Answer> made, bool first,
-                  PanelMaker& maker) {
+void run_products(Products& products, Batch members, std::span<Answer> made, bool first,
+                  PanelCompiler& maker) {
     Products::Form shared = form_of(products, members), form = Products::each;
-    const Planned* panel = nullptr;
+    const GilFreeCall* panel = nullptr;
     std::optional<Replaying> multiplying;
     for (std::size_t i = 0, size = 0, next = 1; i < members.size(); i += size) {
         if (shared != Products::each) next = std::bit_floor(std::min(members.size() - i, MOST));

@@ -17,23 +17,25 @@ struct Products {
     Ref<Type> type;                 // of its product
     // The product of two leaves, of one member's or of 2, 4, ... members'; owned; null: not asked
     // for yet.
-    std::array<std::atomic<const Planned*>, FORMS * SIZES> panels{};
+    std::array<std::atomic<const GilFreeCall*>, FORMS * SIZES> panels{};
 
     ~Products();
     Ref<Type> factor(std::size_t position, Form form, int64_t count) const;
 };
 
 // What Python does for it; this one does nothing.
-class PanelMaker {
+class PanelCompiler {
   public:
-    virtual ~PanelMaker() = default;
+    virtual ~PanelCompiler() = default;
     // Handed over.
-    virtual const Planned* make(const Products&, Products::Form, std::size_t) { return nullptr; }
+    virtual const GilFreeCall* make(const Products&, Products::Form, std::size_t) {
+        return nullptr;
+    }
 };
 
 // Computes what is multiplied; nothing where a panel is missing, or an operand is not in C's order.
 // `first`: what they launch is counted, once for all.
 void run_products(Products& products, std::span<const Ref<Future>> members, std::span<Answer> made,
-                  bool first, PanelMaker& maker);
+                  bool first, PanelCompiler& maker);
 
 } // namespace tenfold

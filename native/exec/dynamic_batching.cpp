@@ -15,7 +15,7 @@ constexpr std::size_t MOST_BYTES = 256ull << 20; // of what a group makes and pu
 constexpr int64_t LARGE_ROW = 1 << 14;
 constexpr std::size_t MOST_LARGE_ROWS = 16;
 constexpr uint32_t SPARSE = 4; // of so many rows one must be held, or it is copied
-constexpr uint32_t NOWHERE = Alike::NONE;
+constexpr uint32_t NOWHERE = SignaturePartition::NONE;
 constexpr std::size_t SOON = 12; // nodes on the way
 
 bool is_part(const Node& node) { return node.op && !node.op->python; }
@@ -27,9 +27,10 @@ uint32_t index_of_part(const Node& node) {
     return uint32_t(index);
 }
 
-class Groups {
+class BatchAgenda {
   public:
-    Groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker)
+    BatchAgenda(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
+                BatchCompiler* maker)
         : walked_(walked), alike_(walked, device, maker), singly_(singly), maker_(maker),
           depth_(walked.nodes.size()), missing_(depth_.size()), left_(depth_.size()),
           readers_at_(depth_.size()), results_(depth_.size()), places_(depth_.size()) {}
@@ -39,7 +40,7 @@ class Groups {
         if (!wide || !enter()) return false;
         bool done = compute_all();
         publish_held();
-        publish_equal(walked_);
+        publish_common_subexpressions(walked_);
         return done;
     }
 
@@ -80,9 +81,9 @@ class Groups {
     };
 
     // What nodes get of what their group has made. Few rows must not keep all others.
-    class Rows {
+    class BatchRows {
       public:
-        Rows(const Made& made, const Ref<Type>& type, std::size_t count)
+        BatchRows(const Made& made, const Ref<Type>& type, std::size_t count)
             : buffer_(made.value->buffers[0]), bytes_(std::size_t(bytes_of(*type))),
               few_(made.held * SPARSE < made.members), types_(type, count),
               memory_(buffer_.allocation, count) {}
@@ -110,7 +111,7 @@ class Groups {
         Counts<Allocation> memory_;
     };
 
-    const WalkedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
+    const LinearizedNode& entry(uint32_t position) const { return walked_.nodes[position]; }
     const Node& node(uint32_t position) const { return *entry(position).node; }
     bool enter() {
         std::size_t grouped = 0;
@@ -241,7 +242,7 @@ class Groups {
 
     // It has been computed.
     void end(uint32_t position) {
-        const WalkedNode& own = entry(position);
+        const LinearizedNode& own = entry(position);
         if (own.held && !(maker_ && maker_->tells)) hold(position);
         if (alike_.group(position) != NOWHERE) {
             Group& group = groups_[alike_.group(position)];
@@ -282,8 +283,8 @@ class Groups {
     void publish_rows(std::span<const uint32_t> positions) {
         std::vector<Ref<Value>> values(positions.size());
         for (std::size_t k = results_[positions[0]]; k-- > 0;) {
-            Rows rows(made_[places_[positions[0]].made + k], type_of(positions[0], k),
-                      positions.size());
+            BatchRows rows(made_[places_[positions[0]].made + k], type_of(positions[0], k),
+                           positions.size());
             for (std::size_t i = 0; i < positions.size(); ++i)
                 values[i] = rows.take(places_[positions[i]].row, std::move(values[i]));
         }
@@ -314,8 +315,8 @@ class Groups {
         for (std::size_t begin = 0; begin < members.size(); begin += most) {
             auto some = members.subspan(begin, std::min(most, members.size() - begin));
             bool together = group.together && some.size() >= few;
-            Members them{walked_,   some,     std::size_t(&group - groups_.data()),
-                         begin > 0, together, maker_->rows(some.size())};
+            Batch them{walked_,   some,     std::size_t(&group - groups_.data()),
+                       begin > 0, together, maker_->rows(some.size())};
             if (maker_->tells)
                 maker_->compute(them, {});
             else if (together && compute_together(them))
@@ -335,10 +336,10 @@ class Groups {
                            {walked_, member, std::size_t(&group - groups_.data()), false, true, 1});
     }
 
-    bool compute_together(const Members& them) {
+    bool compute_together(const Batch& them) {
         auto members = them.positions;
         const Node& like = node(members[0]);
-        std::vector<Column> columns(walked_.inputs(entry(members[0])).size());
+        std::vector<StackedOperand> columns(walked_.inputs(entry(members[0])).size());
         std::vector<uint32_t> read(columns.size() * members.size()); // one column after the other
         for (std::size_t row = 0; row < members.size(); ++row) {
             auto inputs = walked_.inputs(entry(members[row]));
@@ -368,7 +369,7 @@ class Groups {
     }
 
     // The k-th input of nodes like this one, where it stands for each.
-    bool write_column(Column& column, std::size_t k, const Members& members,
+    bool write_column(StackedOperand& column, std::size_t k, const Batch& members,
                       std::span<const uint32_t> positions, bool shared) {
         const Node& like = *members.node(0);
         uint32_t first = positions[0];
@@ -383,15 +384,15 @@ class Groups {
             column.value = value(first);
             return bool(column.value);
         }
-        std::vector<Lies> rows;
+        std::vector<StridedRef> rows;
         rows.reserve(positions.size());
         int64_t bytes = bytes_of(*node(first).type);
         for (uint32_t position : positions) rows.push_back(lies(position, bytes));
-        return write_rows(column, rows, *node(first).type, members.rows, maker_->threads);
+        return stack_operands(column, rows, *node(first).type, members.rows, maker_->threads);
     }
 
     // Of a node that has been computed.
-    Lies lies(uint32_t position, int64_t bytes) {
+    StridedRef lies(uint32_t position, int64_t bytes) {
         const Place& place = places_[position];
         if (place.made != NOWHERE) {
             const Buffer& buffer = made_[place.made].value->buffers[0];
@@ -403,10 +404,10 @@ class Groups {
         return {&value.buffers[0], value.buffers[0].offset, strides};
     }
 
-    const Walked& walked_;
-    Alike alike_;
-    OneByOne& singly_;
-    GroupMaker* maker_; // null: nothing is put together
+    const LinearizedGraph& walked_;
+    SignaturePartition alike_;
+    OpInterpreter& singly_;
+    BatchCompiler* maker_; // null: nothing is put together
     // Of each node. What is asked for together stands together: a large graph is in no cache.
     std::vector<uint32_t> depth_, missing_, left_; // left: readers to come
     std::vector<uint32_t> readers_at_;             // where its own begin in readers_
@@ -423,8 +424,9 @@ class Groups {
 
 } // namespace
 
-bool compute_in_groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker) {
-    return Groups(walked, device, singly, maker).run();
+bool compute_in_groups(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
+                       BatchCompiler* maker) {
+    return BatchAgenda(walked, device, singly, maker).run();
 }
 
 } // namespace tenfold

@@ -9,8 +9,8 @@
 namespace tenfold {
 
 // Nodes of a walk that are alike.
-struct Members {
-    const Walked& walked;
+struct Batch {
+    const LinearizedGraph& walked;
     std::span<const uint32_t> positions;
     std::size_t group; // its number, in the order in which groups were found
     bool rest;         // a limit has cut them off from those before
@@ -22,16 +22,16 @@ struct Members {
 };
 
 // What Python does for them.
-class GroupMaker {
+class BatchCompiler {
   public:
-    virtual ~GroupMaker() = default;
+    virtual ~BatchCompiler() = default;
     // How many rows are computed for so many members. Numbers that are ever new are more costly
     // than a few rows: each has a plan of its own.
     virtual std::size_t rows(std::size_t members) const { return members; }
     // Their results, side by side in row-major order; none where they are to be computed one by
     // one.
-    virtual std::vector<Ref<Value>> compute(const Members& members,
-                                            std::span<const Column> inputs) = 0;
+    virtual std::vector<Ref<Value>> compute(const Batch& members,
+                                            std::span<const StackedOperand> inputs) = 0;
     std::size_t limit = SIZE_MAX; // of members
     int threads = 1;              // on which rows are put side by side, at most
     bool tells = false;           // what would be computed, and nothing is
@@ -40,6 +40,7 @@ class GroupMaker {
 // Of a walk, together or, where there is no maker, one by one. False where it has no groups that
 // are worth it, since it is narrow or arrays are large, or a node fails: what is held and was
 // computed by then has its value.
-bool compute_in_groups(const Walked& walked, uint8_t device, OneByOne& singly, GroupMaker* maker);
+bool compute_in_groups(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
+                       BatchCompiler* maker);
 
 } // namespace tenfold

@@ -27,7 +27,7 @@ double real_of(const Scalar& scalar) {
 
 } // namespace
 
-uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number) {
+uint64_t number_bits(const Scalar& scalar, const Executable::Number& number) {
     const DType& dtype = dtype_of(number.dtype);
     bool whole = scalar.form == Scalar::boolean || scalar.form == Scalar::integer;
     std::size_t bytes = dtype.kind == 'c' ? dtype.bytes / 2 : dtype.bytes;
@@ -53,26 +53,26 @@ struct GiveBack {
 using Table = std::unique_ptr<void, GiveBack>;
 
 // What a run needs memory for; the next one of the thread has it again.
-struct Desk {
+struct Workspace {
     std::vector<Ref<Value>> slots;
     std::vector<int64_t> shifts; // bytes by which launches find a slot moved; empty: nothing is
     std::vector<void*> buffers;
     std::vector<uint64_t> numbers;
 };
 
-class Running {
+class Executor {
   public:
-    Running(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
-            std::vector<Ran>* ran)
+    Executor(const Executable& plan, const LinearizedGraph& walked, const Key& key,
+             ExecutionContext& surroundings, std::vector<Ran>* ran)
         : plan_(plan), walked_(walked), key_(key), surroundings_(surroundings), ran_(ran),
-          desk_(std::exchange(PerThread<Desk>::get(), {})), slots_(desk_.slots),
+          desk_(std::exchange(ThreadLocal<Workspace>::get(), {})), slots_(desk_.slots),
           shifts_(desk_.shifts), buffers_(desk_.buffers), numbers_(desk_.numbers) {
         slots_.resize(plan.slots);
         shifts_.assign(plan.moved.empty() ? 0 : plan.slots, 0);
     }
-    ~Running() {
+    ~Executor() {
         slots_.clear();
-        PerThread<Desk>::get() = std::move(desk_);
+        ThreadLocal<Workspace>::get() = std::move(desk_);
     }
 
     bool run() {
@@ -82,9 +82,9 @@ class Running {
     }
 
   private:
-    template <class T> bool take(const Boxed<T>& boxed) { return take(*boxed); }
+    template <class T> bool take(const Indirect<T>& boxed) { return take(*boxed); }
 
-    bool take(const BoundPlan::Load& load) {
+    bool take(const Executable::Load& load) {
         Ref<Value> value = walked_.nodes[load.position].value;
         for (uint32_t i = 0; value && i < load.index; ++i) value = value->next;
         slots_[load.slot] = std::move(value);
@@ -93,19 +93,19 @@ class Running {
         return bool(slots_[load.slot]);
     }
 
-    bool take(const BoundPlan::Allocate& made) {
+    bool take(const Executable::Allocate& made) {
         slots_[made.slot] = Value::in(Allocation::from_pool(made.bytes), made.type, made.strides);
         if (made.temporary) surroundings_.count(Counter::temporaries);
         return bool(slots_[made.slot]);
     }
 
-    bool take(const BoundPlan::Share& share) {
+    bool take(const Executable::Share& share) {
         slots_[share.slot] = slots_[share.source];
         if (!shifts_.empty()) shifts_[share.slot] = shifts_[share.source];
         return true;
     }
 
-    bool take(const BoundPlan::View& made) {
+    bool take(const Executable::View& made) {
         const Value& source = *slots_[made.source];
         auto value = Ref<Value>::adopt(new Value);
         value->type = made.type;
@@ -117,10 +117,10 @@ class Running {
         return true;
     }
 
-    bool take(const BoundPlan::Run& run) {
+    bool take(const Executable::Run& run) {
         buffers_.clear();
-        for (const BoundPlan::Place& place : run.buffers) {
-            bool function = place.slot == BoundPlan::Place::NOWHERE;
+        for (const Executable::Place& place : run.buffers) {
+            bool function = place.slot == Executable::Place::NOWHERE;
             char* from = function ? nullptr : address(place.slot);
             buffers_.push_back(from + place.offset);
         }
@@ -132,11 +132,11 @@ class Running {
             buffers_.push_back(memory);
         }
         numbers_.clear();
-        for (const BoundPlan::Number& number : run.numbers)
+        for (const Executable::Number& number : run.numbers)
             numbers_.push_back(number.position == number.CONSTANT
                                    ? number.bits
                                    : number_bits(scalar_at(number.position), number));
-        for (const BoundPlan::Scale& scale : run.scales) push(scale);
+        for (const Executable::Scale& scale : run.scales) push(scale);
         bool kernel = run.multiply_adds < 0;
         surroundings_.count(kernel ? Counter::kernels : Counter::calls);
         surroundings_.count(Counter::launches);
@@ -149,7 +149,7 @@ class Running {
         });
     }
 
-    void count_more(const BoundPlan::More& more) {
+    void count_more(const Executable::More& more) {
         const char* at = address(more.slot) + more.first;
         int64_t found = 0;
         for (int64_t i = 0; i < more.numbers; ++i, at += more.apart) {
@@ -160,7 +160,7 @@ class Running {
         count(Counter::multiply_adds, found * more.multiply_adds);
     }
 
-    void push(const BoundPlan::Scale& scale) {
+    void push(const Executable::Scale& scale) {
         std::array<uint64_t, 2> words = scale.element;
         const DType& dtype = dtype_of(scale.dtype);
         bool complex = dtype.kind == 'c';
@@ -172,7 +172,7 @@ class Running {
     }
 
     template <class T>
-    std::array<uint64_t, 2> scaled(const BoundPlan::Scale& scale, std::size_t parts) const {
+    std::array<uint64_t, 2> scaled(const Executable::Scale& scale, std::size_t parts) const {
         std::array<T, 2> product{}, other{};
         for (std::size_t i = 0; i < scale.factors.size(); ++i) {
             for (std::size_t part = 0; part < parts; ++part)
@@ -192,9 +192,9 @@ class Running {
     template <class T> T part_of(int64_t factor, uint16_t dtype, std::size_t part) const {
         T number;
         if (factor >= 0) {
-            std::memcpy(&number, address(BoundPlan::Slot(factor)) + part * sizeof(T), sizeof(T));
+            std::memcpy(&number, address(Executable::Slot(factor)) + part * sizeof(T), sizeof(T));
         } else {
-            BoundPlan::Number as{.dtype = dtype, .imaginary = part == 1};
+            Executable::Number as{.dtype = dtype, .imaginary = part == 1};
             uint64_t bits = number_bits(scalar_at(uint32_t(~factor)), as);
             std::memcpy(&number, &bits, sizeof number);
         }
@@ -214,9 +214,9 @@ class Running {
         return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
     }
 
-    int64_t shift(BoundPlan::Slot slot) const { return shifts_.empty() ? 0 : shifts_[slot]; }
+    int64_t shift(Executable::Slot slot) const { return shifts_.empty() ? 0 : shifts_[slot]; }
 
-    char* address(BoundPlan::Slot slot) const {
+    char* address(Executable::Slot slot) const {
         return static_cast<char*>(slots_[slot]->buffers[0].address()) + shift(slot);
     }
 
@@ -224,8 +224,8 @@ class Running {
         return walked_.nodes[position].node->scalar;
     }
 
-    bool launch(const BoundPlan::Run& run, Kernel kernel, int64_t units, int64_t grain, int threads,
-                std::size_t scratch) {
+    bool launch(const Executable::Run& run, Kernel kernel, int64_t units, int64_t grain,
+                int threads, std::size_t scratch) {
         Work work;
         work.whole = run.whole;
         work.kernel = kernel;
@@ -241,21 +241,21 @@ class Running {
         return result.outcome == Outcome::done && result.status == 0;
     }
 
-    bool take(const BoundPlan::Call& call) {
+    bool take(const Executable::Call& call) {
         return timed(call.label, false, [&] { return surroundings_.call(call, walked_, slots_); });
     }
 
-    bool take(const BoundPlan::Raise& raise) {
+    bool take(const Executable::Raise& raise) {
         count(raise.counter);
         return true;
     }
 
-    bool take(const BoundPlan::Drop& drop) {
-        for (BoundPlan::Slot slot : drop.slots) slots_[slot] = nullptr;
+    bool take(const Executable::Drop& drop) {
+        for (Executable::Slot slot : drop.slots) slots_[slot] = nullptr;
         return true;
     }
 
-    bool take(const BoundPlan::Publish& made) {
+    bool take(const Executable::Publish& made) {
         if (!slots_[made.slots[0]]) return false;
         for (std::size_t i = 1; i < made.slots.size(); ++i)
             slots_[made.slots[i - 1]]->next = slots_[made.slots[i]];
@@ -263,18 +263,18 @@ class Running {
         return true;
     }
 
-    bool take(const BoundPlan::Mark& mark) {
+    bool take(const Executable::Mark& mark) {
         // Relaxed: whoever does not see it computes a part once more.
         walked_.nodes[mark.position].node->read_in_part.store(true, std::memory_order_relaxed);
         return true;
     }
 
-    const BoundPlan& plan_;
-    const Walked& walked_;
+    const Executable& plan_;
+    const LinearizedGraph& walked_;
     const Key& key_;
-    Surroundings& surroundings_;
+    ExecutionContext& surroundings_;
     std::vector<Ran>* ran_;
-    Desk desk_;
+    Workspace desk_;
     std::vector<Ref<Value>>& slots_;
     std::vector<int64_t>& shifts_;
     std::vector<void*>& buffers_;
@@ -286,23 +286,24 @@ constexpr std::size_t MOST_WORDS = 1 << 22; // of all keys together: plans of lo
 
 using Words = std::span<const uint64_t>;
 
-struct Hash {
+struct ExecutableHash {
     std::size_t operator()(Words key) const { return hash_of(key); }
 };
 
-struct Same {
+struct SameExecutable {
     bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
 };
 
-using Plans = Recent<Words, Ref<BoundPlan>, Hash, Same>; // by their keys, which they have
+using Plans = LruCache<Words, Ref<Executable>, ExecutableHash,
+                       SameExecutable>; // by their keys, which they have
 
-struct Kept {
+struct CachedExecutable {
     Lock lock; // protects everything here
     Plans plans;
     std::size_t words = 0; // of their keys
 
     // What leaves is freed outside the lock.
-    void insert(Ref<BoundPlan> plan, Plans::Entries& fallen) {
+    void insert(Ref<Executable> plan, Plans::Entries& fallen) {
         words += plan->key.size();
         Words key = plan->key;
         plans.keep(key, std::move(plan));
@@ -313,20 +314,21 @@ struct Kept {
     void remove(Words key, Plans::Entries& fallen) { words -= plans.drop(key, fallen).key.size(); }
 };
 
-Kept* const the_kept = new Kept; // made when the library is loaded; outlives every static object
+CachedExecutable* const the_kept =
+    new CachedExecutable; // made when the library is loaded; outlives every static object
 
-Kept& kept() { return *the_kept; }
+CachedExecutable& kept() { return *the_kept; }
 
 [[maybe_unused]] Cache& joined = join({"bound plans", CAPACITY, kept_plans, forget_plans});
 
 // In front of the table each thread has the plans it used last, of those that run without end:
 // found without a hash and without the Lock.
-class Front {
+class ThreadPlanCache {
   public:
     static constexpr bool INHERITED = true;
 
     // What was found there last, unless it is time to ask the table, where plans age.
-    Ref<BoundPlan> find(std::span<const uint64_t> key, std::size_t kind) {
+    Ref<Executable> find(std::span<const uint64_t> key, std::size_t kind) {
         forget_if_told();
         Entry& entry = at(key, kind);
         if (!entry.plan || ++entry.uses % AGEING == 0) return {};
@@ -337,7 +339,7 @@ class Front {
         return entry.plan;
     }
 
-    void put(const Ref<BoundPlan>& plan, std::size_t kind) {
+    void put(const Ref<Executable>& plan, std::size_t kind) {
         if (plan->left < 0) at(plan->key, kind).plan = plan;
     }
 
@@ -346,7 +348,7 @@ class Front {
   private:
     static constexpr std::size_t PLACES_LOG = 6, AGEING = 64;
     struct Entry {
-        Ref<BoundPlan> plan;
+        Ref<Executable> plan;
         std::size_t uses = 0;
     };
 
@@ -367,8 +369,8 @@ class Front {
 
 // Where a plan has gone or is to be replaced by another.
 void tell_fronts() {
-    Front::tell_to_forget();
-    PerThread<Front>::get().find({}, 0); // this thread's at once
+    ThreadPlanCache::tell_to_forget();
+    ThreadLocal<ThreadPlanCache>::get().find({}, 0); // this thread's at once
 }
 
 } // namespace
@@ -387,9 +389,10 @@ std::size_t hash_of(std::span<const uint64_t> key) {
     return cut(hash);
 }
 
-void BoundPlan::destroy(BoundPlan* plan) {
+void Executable::destroy(Executable* plan) {
     for (const Instruction& instruction : plan->instructions)
-        if (auto* call = std::get_if<Boxed<Call>>(&instruction)) release_later((**call).function);
+        if (auto* call = std::get_if<Indirect<Call>>(&instruction))
+            release_later((**call).function);
     delete plan;
 }
 
@@ -399,38 +402,38 @@ namespace {
 // does waits, until what is written over them has been published in their stead.
 class Claim {
   public:
-    Claim(const BoundPlan& plan, const Walked& walked) : plan_(plan), walked_(walked) {
+    Claim(const Executable& plan, const LinearizedGraph& walked) : plan_(plan), walked_(walked) {
         mark(this_thread());
     }
     ~Claim() { mark(0); }
 
   private:
     void mark(uint32_t thread) {
-        for (uint32_t position : plan_.claims)
+        for (uint32_t position : plan_.donated_inputs)
             walked_.nodes[position].node->claim.store(thread, std::memory_order_release);
     }
 
-    const BoundPlan& plan_;
-    const Walked& walked_;
+    const Executable& plan_;
+    const LinearizedGraph& walked_;
 };
 
 } // namespace
 
-bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
-            std::vector<Ran>* ran) {
+bool replay(const Executable& plan, const LinearizedGraph& walked, const Key& key,
+            ExecutionContext& surroundings, std::vector<Ran>* ran) {
     Claim claim(plan, walked);
-    return Running(plan, walked, key, surroundings, ran).run();
+    return Executor(plan, walked, key, surroundings, ran).run();
 }
 
 namespace {
 
-Ref<BoundPlan> find_shared(Words key) {
+Ref<Executable> find_shared(Words key) {
     Plans::Entries fallen;
     Guard guard(kept().lock);
-    const Ref<BoundPlan>* found = kept().plans.find(key);
+    const Ref<Executable>* found = kept().plans.find(key);
     if (!found) return {};
-    Ref<BoundPlan> plan = *found;
-    if (plan->left == 0) return kept().remove(key, fallen), Ref<BoundPlan>();
+    Ref<Executable> plan = *found;
+    if (plan->left == 0) return kept().remove(key, fallen), Ref<Executable>();
     if (plan->left > 0) --plan->left;
     return plan;
 }
@@ -443,25 +446,25 @@ uint32_t this_thread() {
     return number;
 }
 
-Ref<BoundPlan> find_plan(std::span<const uint64_t> key, std::size_t kind) {
-    Front& front = PerThread<Front>::get();
-    if (Ref<BoundPlan> plan = front.find(key, kind)) return plan;
-    Ref<BoundPlan> plan = find_shared(key);
+Ref<Executable> find_plan(std::span<const uint64_t> key, std::size_t kind) {
+    ThreadPlanCache& front = ThreadLocal<ThreadPlanCache>::get();
+    if (Ref<Executable> plan = front.find(key, kind)) return plan;
+    Ref<Executable> plan = find_shared(key);
     if (plan) front.put(plan, kind);
     return plan;
 }
 
 uint8_t known_exact(std::span<const uint64_t> key) {
     Guard guard(kept().lock);
-    const Ref<BoundPlan>* found = kept().plans.find(key);
+    const Ref<Executable>* found = kept().plans.find(key);
     return found ? (*found)->exact : uint8_t(Key::by_form);
 }
 
-void keep_plan(Ref<BoundPlan> plan) {
+void keep_plan(Ref<Executable> plan) {
     Plans::Entries fallen;
     Guard guard(kept().lock);
     // One of the same key, which another thread has kept meanwhile.
-    const Ref<BoundPlan>* before = kept().plans.find(plan->key);
+    const Ref<Executable>* before = kept().plans.find(plan->key);
     if (before && (*before)->left != 0 && !plan->exact) return;
     if (before) {
         kept().remove(plan->key, fallen);

@@ -1,4 +1,4 @@
-// BoundPlan: a plan with its sizes, addresses of programs and slots, as instructions that are
+// Executable: a plan with its sizes, addresses of programs and slots, as instructions that are
 // replayed without Python. Python writes it, once it has computed a graph of that key; plans are
 // kept by key, those not used for longest go first.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace tenfold {
 
-struct BoundPlan {
+struct Executable {
     using Slot = uint32_t; // where a Value stands during a run
 
     // The value that a walked node has; of several results the index-th.
@@ -111,8 +111,8 @@ struct BoundPlan {
         uint32_t position;
     };
     // Most are small, and there are many.
-    using Instruction = std::variant<Load, Allocate, Share, View, Boxed<Run>, Boxed<Call>, Raise,
-                                     Drop, Publish, Mark>;
+    using Instruction = std::variant<Load, Allocate, Share, View, Indirect<Run>, Indirect<Call>,
+                                     Raise, Drop, Publish, Mark>;
 
     std::atomic<uint32_t> references{1};
     std::vector<uint64_t> key;
@@ -120,14 +120,14 @@ struct BoundPlan {
     Owned owned;
     std::vector<Ref<Code>> code; // in which the kernels of its instructions stand
     std::vector<Instruction> instructions;
-    std::vector<uint32_t> claims; // the walked nodes whose values are written over
+    std::vector<uint32_t> donated_inputs; // the walked nodes whose values are written over
     Slot slots = 0;
     uint8_t exact = Key::by_form;  // if not: nothing here, the key that is exact in this leads on
     std::atomic<int64_t> left{-1}; // how often it may run yet; negative: without end
 
-    explicit BoundPlan(Owned owns) : owned(std::move(owns)) {}
-    Run& last_run() { return *std::get<Boxed<Run>>(instructions.back()); }
-    static void destroy(BoundPlan* plan);
+    explicit Executable(Owned owns) : owned(std::move(owns)) {}
+    Run& last_run() { return *std::get<Indirect<Run>>(instructions.back()); }
+    static void destroy(Executable* plan);
 };
 
 // A launch or call of a run: when it began and ended, in nanoseconds of the steady clock.
@@ -138,12 +138,12 @@ struct Ran {
 };
 
 // What a run asks of its surroundings.
-class Surroundings {
+class ExecutionContext {
   public:
-    virtual ~Surroundings() = default;
+    virtual ~ExecutionContext() = default;
     virtual Result launch(Work& work) = 0;
     // False when the function failed, or raised.
-    virtual bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) {
+    virtual bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) {
         return false;
     }
     // Kernels, calls, launches and temporaries.
@@ -153,22 +153,22 @@ class Surroundings {
 
 // Runs a plan for a walk of its key, and notes in `ran`, if there is one, what ran. False when a
 // part of it failed: what is not published is to be computed anew.
-bool replay(const BoundPlan& plan, const Walked& walked, const Key& key, Surroundings& surroundings,
-            std::vector<Ran>* ran = nullptr);
+bool replay(const Executable& plan, const LinearizedGraph& walked, const Key& key,
+            ExecutionContext& surroundings, std::vector<Ran>* ran = nullptr);
 
 // A scalar in a dtype, as NumPy casts it, of those that plans are given.
-uint64_t number_bits(const Scalar& scalar, const BoundPlan::Number& number);
+uint64_t number_bits(const Scalar& scalar, const Executable::Number& number);
 
 uint32_t this_thread(); // a number of the calling thread, not 0
 
 std::size_t hash_of(std::span<const uint64_t> key);
 // Empty when there is none. Graphs of different `kind` seldom come by turns at one place in front
 // of the table.
-Ref<BoundPlan> find_plan(std::span<const uint64_t> key, std::size_t kind);
+Ref<Executable> find_plan(std::span<const uint64_t> key, std::size_t kind);
 // What graphs of such a key are told apart by besides, as far as is known; no run is counted.
 uint8_t known_exact(std::span<const uint64_t> key);
 // Keeps a plan, by its key; one of the same key that is there already stays, unless it is exact.
-void keep_plan(Ref<BoundPlan> plan);
+void keep_plan(Ref<Executable> plan);
 void forget_plans();
 void forget_plans_of(const void* call); // Python's object of its op
 std::size_t kept_plans();

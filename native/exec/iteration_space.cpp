@@ -5,7 +5,8 @@
 
 namespace tenfold {
 
-bool lie_end_to_end(const Type& result, std::span<const Value* const> arrays, Lying& lying) {
+bool is_contiguous(const Type& result, std::span<const Value* const> arrays,
+                   IterationSpace& lying) {
     for (const Value* array : arrays)
         if (!array->strides.empty() || array->type->shape != result.shape) return false;
     lying.axes = 1;
@@ -16,7 +17,7 @@ bool lie_end_to_end(const Type& result, std::span<const Value* const> arrays, Ly
     return true;
 }
 
-bool order_of(const Type& result, std::span<const Value* const> arrays, Order& order) {
+bool axis_order(const Type& result, std::span<const Value* const> arrays, Order& order) {
     std::size_t count = result.shape.size();
     if (count > MOST_AXES) return false;
     for (std::size_t i = 0; i < count; ++i) order.axes[i] = uint8_t(count - 1 - i);
@@ -52,7 +53,7 @@ std::vector<int64_t> strides_in(const Order& order, const Type& type) {
 }
 
 bool lie(const Type& result, std::span<const Value* const> arrays, const Order& order,
-         std::span<const int64_t> strides_of_result, Lying& lying) {
+         std::span<const int64_t> strides_of_result, IterationSpace& lying) {
     std::size_t count = result.shape.size();
     std::array<std::optional<Strides>, Loops::OPERANDS + 1> each;
     for (const Value* array : arrays)

@@ -13,7 +13,7 @@ constexpr std::size_t MOST_AXES = 16;
 
 // How operands lie over the axes of a result that are longer than 1, as few as there can be. The
 // last operand is the result.
-struct Lying {
+struct IterationSpace {
     std::size_t operands = 0, axes = 0;
     // As far as there are axes and operands; strides in bytes.
     std::array<int64_t, MOST_AXES> lengths;
@@ -59,16 +59,16 @@ struct Order {
 };
 
 // As most do: all of one shape and in C's order. False where they lie otherwise.
-bool lie_end_to_end(const Type& result, std::span<const Value* const> arrays, Lying& lying);
+bool is_contiguous(const Type& result, std::span<const Value* const> arrays, IterationSpace& lying);
 
 // False where there are too many axes.
-bool order_of(const Type& result, std::span<const Value* const> arrays, Order& order);
+bool axis_order(const Type& result, std::span<const Value* const> arrays, Order& order);
 
 // Those of a result; empty for C's order.
 std::vector<int64_t> strides_in(const Order& order, const Type& type);
 
 // False where there are too many axes.
 bool lie(const Type& result, std::span<const Value* const> arrays, const Order& order,
-         std::span<const int64_t> strides_of_result, Lying& lying);
+         std::span<const int64_t> strides_of_result, IterationSpace& lying);
 
 } // namespace tenfold

@@ -29,13 +29,13 @@ constexpr std::span<const int64_t> NO_STARTS{};
 
 const Params* pattern_of(const Node& node) { return starts_of(*node.op, *node.params).pattern; }
 
-class Singly : public OneByOne {
+class ColdGraphRun : public OpInterpreter {
   public:
-    Singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
-           std::vector<Ran>* ran)
+    ColdGraphRun(const LinearizedGraph& walked, int threads, OpKernelCompiler& maker,
+                 ExecutionContext& surroundings, std::vector<Ran>* ran)
         : walked_(walked), threads_(threads), maker_(maker), surroundings_(surroundings), ran_(ran),
           values_(walked.nodes.size()), left_(walked.nodes.size()) {}
-    ~Singly() { give_up_claims(); }
+    ~ColdGraphRun() { give_up_claims(); }
 
     bool run() {
         begin();
@@ -44,17 +44,17 @@ class Singly : public OneByOne {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
             if (walked_.nodes[i].held && !walked_.nodes[i].value && values_[i])
                 publish(walked_.nodes[i].node.get(), values_[i]);
-        publish_equal(walked_);
+        publish_common_subexpressions(walked_);
         return true;
     }
 
     // For leaves that are given; again and again.
-    Ref<Value> run(const Pattern& pattern, std::span<const Leaf> leaves) {
+    Ref<Value> run(const GraphTemplate& pattern, std::span<const TemplateInput> leaves) {
         begin();
         scalars_.resize(values_.size());
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             uint32_t place = pattern.leaves[i];
-            if (place == Pattern::NOWHERE) continue;
+            if (place == GraphTemplate::NOWHERE) continue;
             scalars_[place] = leaves[i].scalar;
             if (leaves[i].value) values_[place] = *leaves[i].value;
         }
@@ -100,7 +100,7 @@ class Singly : public OneByOne {
     }
 
     bool compute(uint32_t position) {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         const Node& node = *entry.node;
         const Type& type = *node.type;
         std::array<const Value*, Loops::OPERANDS> arrays{};
@@ -110,11 +110,11 @@ class Singly : public OneByOne {
             if (count == arrays.size()) return false;
             arrays[count++] = there(input).get();
         }
-        Lying lying;
+        IterationSpace lying;
         std::vector<int64_t> strides;
-        if (!lie_end_to_end(type, {arrays.data(), count}, lying)) {
+        if (!is_contiguous(type, {arrays.data(), count}, lying)) {
             Order order;
-            if (!order_of(type, {arrays.data(), count}, order)) return false;
+            if (!axis_order(type, {arrays.data(), count}, order)) return false;
             strides = strides_in(order, type);
             if (!lie(type, {arrays.data(), count}, order, strides, lying)) return false;
         }
@@ -134,11 +134,11 @@ class Singly : public OneByOne {
 
     // False for what is no view, or none without copying.
     bool view(uint32_t position) {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         const Node& node = *entry.node;
         if (!node.op->view) return false;
         const Value& input = *there(walked_.inputs(entry)[0]);
-        const Movement* movement = movement_of(node, *input.type);
+        const ViewMap* movement = movement_of(node, *input.type);
         if (!movement) return false;
         bool part = node.op->part == Op::taken;
         auto starts = part ? starts_of(*node.op, *node.params).starts.span() : NO_STARTS;
@@ -146,9 +146,9 @@ class Singly : public OneByOne {
         return bool(values_[position]);
     }
 
-    const Movement* movement_of(const Node& node, const Type& input) {
+    const ViewMap* movement_of(const Node& node, const Type& input) {
         return there_or_made(node.inference->movement, [&] {
-            return node.op->part == Op::taken ? new Movement(taken_movement(*pattern_of(node)))
+            return node.op->part == Op::taken ? new ViewMap(taken_movement(*pattern_of(node)))
                                               : maker_.movement(node, input);
         });
     }
@@ -156,7 +156,7 @@ class Singly : public OneByOne {
     // From now on other threads that reach a donated input wait until the result is published.
     void claim() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
-            const WalkedNode& entry = walked_.nodes[i];
+            const LinearizedNode& entry = walked_.nodes[i];
             if (entry.value || !entry.node->op || entry.node->op->part != Op::replaced) continue;
             if (walked_.nodes[walked_.inputs(entry)[0]].dying) claim(walked_.inputs(entry)[0]);
             stale_.resize(walked_.nodes.size());
@@ -177,7 +177,7 @@ class Singly : public OneByOne {
 
     // In place if no other reference is left, else in a copy.
     bool assign(uint32_t position) {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         uint32_t whole = walked_.inputs(entry)[0];
         const Value& before = *there(whole);
         bool over = may_write_over(whole);
@@ -212,12 +212,12 @@ class Singly : public OneByOne {
     void publish_readers(uint32_t of) {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i)
             if (values_[i] && i != of) publish(walked_.nodes[i].node.get(), values_[i]);
-        publish_equal(walked_);
+        publish_common_subexpressions(walked_);
     }
 
     // No other reference to a value or its memory is left, and this is its last reader.
     bool may_write_over(uint32_t position) const {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         bool is_published = is_claimed(position);
         if (left_[position] != 1 || entry.held || (entry.value && !is_published)) return false;
         const Value& value = *there(position);
@@ -243,7 +243,7 @@ class Singly : public OneByOne {
     }
 
     bool fold(uint32_t position) {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         const Value& input = *there(walked_.inputs(entry)[0]);
         int64_t begun = ran_ ? now() : 0;
         Folded made = folded(*entry.node, input, threads_, maker_, surroundings_);
@@ -265,7 +265,7 @@ class Singly : public OneByOne {
     // Its inputs are given their values first, which they keep as long as somebody reads them.
     bool compute_by_plan(uint32_t position) {
         if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         // What was written may equal what is read.
         std::vector<Ref<Node>> written = inputs_of(entry.node.get());
         for (std::size_t k = 0; k < written.size(); ++k) {
@@ -279,8 +279,8 @@ class Singly : public OneByOne {
         return bool(values_[position]);
     }
 
-    const Loop* loop_for(const WalkedNode& entry, std::span<const Value* const> arrays,
-                         const Lying& lying) {
+    const Loop* loop_for(const LinearizedNode& entry, std::span<const Value* const> arrays,
+                         const IterationSpace& lying) {
         std::string steps;
         std::size_t form = 0;
         for (std::size_t k = 0; k < arrays.size(); ++k) {
@@ -297,7 +297,7 @@ class Singly : public OneByOne {
         });
     }
 
-    void write_numbers(const Node& node, const WalkedNode& entry) {
+    void write_numbers(const Node& node, const LinearizedNode& entry) {
         numbers_.clear();
         auto inputs = walked_.inputs(entry);
         for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -309,7 +309,7 @@ class Singly : public OneByOne {
     }
 
     void write_number(const Scalar& scalar, uint16_t dtype) {
-        BoundPlan::Number as{.dtype = dtype};
+        Executable::Number as{.dtype = dtype};
         numbers_.push_back(number_bits(scalar, as));
         as.imaginary = true;
         if (dtype_of(dtype).kind == 'c') numbers_.push_back(number_bits(scalar, as));
@@ -317,10 +317,10 @@ class Singly : public OneByOne {
 
     // An operand that was made here, and is read for the last time, gives its own.
     Ref<Value> memory_for(uint32_t position, const Type& type, std::vector<int64_t> strides) {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         Ref<Allocation> memory;
         for (uint32_t input : walked_.inputs(entry)) {
-            const WalkedNode& below = walked_.nodes[input];
+            const LinearizedNode& below = walked_.nodes[input];
             if (left_[input] != 1 || below.held || below.value || !values_[input]) continue;
             const Value& value = *values_[input];
             const Ref<Allocation>& own = value.buffers[0].allocation;
@@ -334,8 +334,8 @@ class Singly : public OneByOne {
         return Value::in(std::move(memory), entry.node->type, std::move(strides));
     }
 
-    bool launched(const Loop& loop, const Lying& lying, std::span<const Value* const> arrays,
-                  const Value& made) {
+    bool launched(const Loop& loop, const IterationSpace& lying,
+                  std::span<const Value* const> arrays, const Value& made) {
         int64_t inner = lying.length(0), outer = lying.length(1), launches = 1;
         for (std::size_t axis = 0; axis + 2 < lying.axes; ++axis) launches *= lying.lengths[axis];
         if (launches > MOST_LAUNCHES) return false;
@@ -367,7 +367,7 @@ class Singly : public OneByOne {
     }
 
     // One of the launches over the outer axes, of which the last is gone through first.
-    bool launched_at(Work& work, const Lying& lying,
+    bool launched_at(Work& work, const IterationSpace& lying,
                      const std::array<char*, Loops::OPERANDS + 1>& begin, int64_t number) {
         std::array<void*, Loops::OPERANDS + 1> buffers{};
         std::array<int64_t, Loops::OPERANDS + 1> offsets{};
@@ -389,10 +389,10 @@ class Singly : public OneByOne {
         return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
     }
 
-    const Walked& walked_;
+    const LinearizedGraph& walked_;
     const int threads_;
-    LoopMaker& maker_;
-    Surroundings& surroundings_;
+    OpKernelCompiler& maker_;
+    ExecutionContext& surroundings_;
     std::vector<Ran>* ran_;
     std::vector<Ref<Value>> values_;
     std::vector<uint32_t> left_;         // readers to come
@@ -404,9 +404,9 @@ class Singly : public OneByOne {
 };
 
 // Of what is to be computed: then only that part may be.
-bool is_small_part(const Walked& walked, const WalkedNode& entry) {
+bool is_small_part(const LinearizedGraph& walked, const LinearizedNode& entry) {
     constexpr int64_t SMALL_SHARE = 4;
-    const WalkedNode& whole = walked.nodes[walked.inputs(entry)[0]];
+    const LinearizedNode& whole = walked.nodes[walked.inputs(entry)[0]];
     return !whole.value && entry.node->type->size() * SMALL_SHARE < whole.node->type->size();
 }
 
@@ -414,7 +414,7 @@ bool is_small(const Type& type, uint8_t device, int64_t most) {
     return type.device == device && type.storage == 0 && type.size() <= most;
 }
 
-bool may_be_computed(const Walked& walked, const WalkedNode& entry) {
+bool may_be_computed(const LinearizedGraph& walked, const LinearizedNode& entry) {
     const Node& node = *entry.node;
     if (node.op && node.op->part == Op::replaced) return can_assign(walked, entry);
     return node.op && node.op->by_itself && node.inference->results.size() == 1 &&
@@ -425,23 +425,23 @@ bool may_be_computed(const Walked& walked, const WalkedNode& entry) {
 
 bool is_looped(const Node& node) { return has_loops(node) || has_folds(node) || node.op->view; }
 
-bool is_large(const Walked& walked) {
-    return std::ranges::any_of(walked.nodes, [](const WalkedNode& entry) {
+bool is_large(const LinearizedGraph& walked) {
+    return std::ranges::any_of(walked.nodes, [](const LinearizedNode& entry) {
         return !entry.node->is_scalar() && entry.node->type->size() > MOST_ELEMENTS;
     });
 }
 
-bool has_assignments(const Walked& walked) {
-    return std::ranges::any_of(walked.nodes, [](const WalkedNode& entry) {
+bool has_assignments(const LinearizedGraph& walked) {
+    return std::ranges::any_of(walked.nodes, [](const LinearizedNode& entry) {
         return !entry.value && entry.node->op && entry.node->op->part == Op::replaced;
     });
 }
 
-bool fits_singly(const Walked& walked, uint8_t device) {
+bool fits_singly(const LinearizedGraph& walked, uint8_t device) {
     bool assigns = has_assignments(walked), loops = assigns;
     if (assigns && is_long(walked)) return false;
     int64_t most = assigns ? MOST_ASSIGNED : is_long(walked) ? MOST_IN_LONG : MOST_ELEMENTS;
-    for (const WalkedNode& entry : walked.nodes) {
+    for (const LinearizedNode& entry : walked.nodes) {
         const Node& node = *entry.node;
         if (node.is_scalar()) continue;
         if (!is_small(*node.type, device, most)) return false;
@@ -452,25 +452,26 @@ bool fits_singly(const Walked& walked, uint8_t device) {
     return loops;
 }
 
-std::unique_ptr<OneByOne> one_by_one(const Walked& walked, int threads, LoopMaker& maker,
-                                     Surroundings& surroundings, std::vector<Ran>* ran) {
-    auto made = std::make_unique<Singly>(walked, threads, maker, surroundings, ran);
+std::unique_ptr<OpInterpreter> one_by_one(const LinearizedGraph& walked, int threads,
+                                          OpKernelCompiler& maker, ExecutionContext& surroundings,
+                                          std::vector<Ran>* ran) {
+    auto made = std::make_unique<ColdGraphRun>(walked, threads, maker, surroundings, ran);
     made->begin();
     return made;
 }
 
-bool compute_singly(const Walked& walked, int threads, LoopMaker& maker, Surroundings& surroundings,
-                    std::vector<Ran>* ran) {
-    return Singly(walked, threads, maker, surroundings, ran).run();
+bool interpret(const LinearizedGraph& walked, int threads, OpKernelCompiler& maker,
+               ExecutionContext& surroundings, std::vector<Ran>* ran) {
+    return ColdGraphRun(walked, threads, maker, surroundings, ran).run();
 }
 
-Pattern::~Pattern() {
+GraphTemplate::~GraphTemplate() {
     walked.nodes.clear(); // first: the last count of a node must be what is kept
     release_later(kept);
 }
 
-bool Pattern::fits(uint8_t device) const {
-    auto fit = [&](const WalkedNode& entry) {
+bool GraphTemplate::fits(uint8_t device) const {
+    auto fit = [&](const LinearizedNode& entry) {
         const Node& node = *entry.node;
         if (node.is_scalar() || !is_small(*node.type, device, MOST_ELEMENTS))
             return node.is_scalar();
@@ -479,9 +480,10 @@ bool Pattern::fits(uint8_t device) const {
     return walked.nodes[output].node->op && std::ranges::all_of(walked.nodes, fit);
 }
 
-void compute_pattern(const Pattern& pattern, std::span<const Leaf> leaves,
-                     std::span<Ref<Value>> made, LoopMaker& maker, Surroundings& surroundings) {
-    Singly singly(pattern.walked, 1, maker, surroundings, nullptr);
+void compute_pattern(const GraphTemplate& pattern, std::span<const TemplateInput> leaves,
+                     std::span<Ref<Value>> made, OpKernelCompiler& maker,
+                     ExecutionContext& surroundings) {
+    ColdGraphRun singly(pattern.walked, 1, maker, surroundings, nullptr);
     for (Ref<Value>& value : made) {
         value = singly.run(pattern, leaves.first(pattern.leaves.size()));
         leaves = leaves.subspan(pattern.leaves.size());

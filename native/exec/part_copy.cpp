@@ -30,7 +30,7 @@ bool is_known(const Scalar& scalar, const DType& dtype) {
 
 } // namespace
 
-bool can_assign(const Walked& walked, const WalkedNode& entry) {
+bool can_assign(const LinearizedGraph& walked, const LinearizedNode& entry) {
     const Node& node = *entry.node;
     if (node.op->part != Op::replaced || entry.width != 2) return false;
     const Node& whole = *walked.nodes[walked.inputs(entry)[0]].node;
@@ -56,7 +56,7 @@ Assignment::Assignment(const Value& part, const Value* given, const Element& ele
     const Type& type = *part.type;
     int64_t elements = type.size();
     threads_ = elements <= QUICK ? 0 : elements <= ALONE ? 1 : threads;
-    Lying lying;
+    IterationSpace lying;
     Order order;
     std::span<const Value* const> read{&given, given ? 1u : 0u};
     fits_ = type.shape.size() <= MOST_AXES;

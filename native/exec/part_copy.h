@@ -12,7 +12,7 @@ namespace tenfold {
 using Element = std::array<uint64_t, 2>;
 
 // Whether a node replaces a part by what has its dtype already, or is a number that is known here.
-bool can_assign(const Walked& walked, const WalkedNode& entry);
+bool can_assign(const LinearizedGraph& walked, const LinearizedNode& entry);
 
 // A part of a value in the memory of that, as `update` says it with these Params.
 Ref<Value> part_of(const Node& update, const Value& whole);

@@ -21,13 +21,13 @@ constexpr int64_t QUICK = 1 << 12, ALONE = 1 << 15; // elements that keep the GI
 constexpr int64_t GRAIN = 1 << 14;                  // elements of a range of units
 
 // The loops of this process, which are few: by operation, dtypes and form.
-struct Known {
+struct KnownReductions {
     Lock lock;
-    std::unordered_map<uint64_t, std::unique_ptr<const FoldLoop>> loops;
+    std::unordered_map<uint64_t, std::unique_ptr<const ReductionLoop>> loops;
 };
-Known* const the_known = new Known; // outlives every thread
+KnownReductions* const the_known = new KnownReductions; // outlives every thread
 
-uint64_t key_of(const Node& node, uint16_t source, FoldForm form) {
+uint64_t key_of(const Node& node, uint16_t source, ReductionForm form) {
     uint64_t key = node.op->id;
     for (uint16_t dtype : {source, node.inference->operands[0], node.type->dtype})
         key = key << 8 | dtype;
@@ -36,14 +36,15 @@ uint64_t key_of(const Node& node, uint16_t source, FoldForm form) {
 }
 
 // Null with an error of Python where Python has failed.
-const FoldLoop* loop_of(const Node& node, uint16_t source, FoldForm form, LoopMaker& maker) {
+const ReductionLoop* loop_of(const Node& node, uint16_t source, ReductionForm form,
+                             OpKernelCompiler& maker) {
     uint64_t key = key_of(node, source, form);
     {
         Guard guard(the_known->lock);
         auto found = the_known->loops.find(key);
         if (found != the_known->loops.end()) return found->second.get();
     }
-    std::unique_ptr<const FoldLoop> made(maker.make_fold(node, source, form));
+    std::unique_ptr<const ReductionLoop> made(maker.make_fold(node, source, form));
     if (!made) return nullptr;
     Guard guard(the_known->lock);
     return the_known->loops.try_emplace(key, std::move(made)).first->second.get();
@@ -66,8 +67,8 @@ struct Axes {
 
 class Fold {
   public:
-    Fold(const Node& node, const Value& input, int threads, LoopMaker& maker,
-         Surroundings& surroundings)
+    Fold(const Node& node, const Value& input, int threads, OpKernelCompiler& maker,
+         ExecutionContext& surroundings)
         : node_(node), input_(input), threads_(threads), maker_(maker),
           surroundings_(surroundings) {}
 
@@ -83,8 +84,8 @@ class Fold {
             Axes rest = in_order();
             Axes loops = merged_axes(rest);
             bool leaves = folded_.count == 0;
-            FoldForm form = form_of(axis, loops, enters, leaves);
-            const FoldLoop* loop = loop_of(node_, source_, form, maker_);
+            ReductionForm form = form_of(axis, loops, enters, leaves);
+            const ReductionLoop* loop = loop_of(node_, source_, form, maker_);
             if (!loop) return result;
             if (!loop->kernel) return {};
             Ref<Allocation> memory = memory_for(*loop, rest);
@@ -147,8 +148,8 @@ class Fold {
         return rest;
     }
 
-    FoldForm form_of(const Axis& folded, const Axes& loops, bool enters, bool leaves) const {
-        FoldForm form{false, false, enters, leaves};
+    ReductionForm form_of(const Axis& folded, const Axes& loops, bool enters, bool leaves) const {
+        ReductionForm form{false, false, enters, leaves};
         const Axis& columns = loops.each[0];
         if (loops.count > 0)
             form.column = folded.length < SHORT_AXIS
@@ -173,13 +174,14 @@ class Fold {
         return found;
     }
 
-    static Ref<Allocation> memory_for(const FoldLoop& loop, Axes& rest) {
+    static Ref<Allocation> memory_for(const ReductionLoop& loop, Axes& rest) {
         int64_t bytes = dtype_of(loop.made).bytes;
         for (const Axis& axis : rest) bytes *= axis.length;
         return Allocation::from_pool(std::size_t(bytes));
     }
 
-    bool launched(const FoldLoop& loop, FoldForm form, const Axis& folded, Axes& loops, char* to) {
+    bool launched(const ReductionLoop& loop, ReductionForm form, const Axis& folded, Axes& loops,
+                  char* to) {
         int64_t item = dtype_of(loop.made).bytes;
         for (Axis& axis : loops) axis.written *= item;
         std::size_t first = form.column ? 1 : 0; // of the outer ones
@@ -242,7 +244,7 @@ class Fold {
     }
 
     // The next axis is folded in what was made of this one.
-    void read_next(Ref<Allocation> memory, const FoldLoop& loop, Axes& rest) {
+    void read_next(Ref<Allocation> memory, const ReductionLoop& loop, Axes& rest) {
         int64_t item = dtype_of(loop.made).bytes;
         surroundings_.count(Counter::temporaries);
         between_ = std::move(memory);
@@ -276,8 +278,8 @@ class Fold {
     const Node& node_;
     const Value& input_;
     const int threads_;
-    LoopMaker& maker_;
-    Surroundings& surroundings_;
+    OpKernelCompiler& maker_;
+    ExecutionContext& surroundings_;
     ReducedAxes axes_;
     Axes kept_, folded_; // innermost first
     Ref<Allocation> between_;
@@ -287,8 +289,8 @@ class Fold {
 
 } // namespace
 
-Folded folded(const Node& node, const Value& input, int threads, LoopMaker& maker,
-              Surroundings& surroundings) {
+Folded folded(const Node& node, const Value& input, int threads, OpKernelCompiler& maker,
+              ExecutionContext& surroundings) {
     return Fold(node, input, threads, maker, surroundings).run();
 }
 

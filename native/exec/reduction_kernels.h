@@ -7,12 +7,12 @@
 
 namespace tenfold {
 
-class LoopMaker;
-class Surroundings;
+class OpKernelCompiler;
+class ExecutionContext;
 struct Node;
 
 // Which kernel of a reduction along one axis.
-struct FoldForm {
+struct ReductionForm {
     bool column;  // packets lie along an axis that stays; else along the folded one
     bool strided; // what is read is stepped through along that axis
     bool enters;  // it reads elements; else what an axis before has been folded to
@@ -20,7 +20,7 @@ struct FoldForm {
 };
 
 // A kernel of two outer axes, the folded one and, of a column, that of the columns.
-struct FoldLoop {
+struct ReductionLoop {
     Kernel kernel = nullptr; // null: this operation has none for these dtypes
     Ref<Code> code;
     uint16_t made = 0;  // the dtype that is written
@@ -34,7 +34,7 @@ struct Folded {
 };
 
 // What a node of such an operation makes of its input.
-Folded folded(const Node& node, const Value& input, int threads, LoopMaker& maker,
-              Surroundings& surroundings);
+Folded folded(const Node& node, const Value& input, int threads, OpKernelCompiler& maker,
+              ExecutionContext& surroundings);
 
 } // namespace tenfold

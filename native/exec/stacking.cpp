@@ -35,7 +35,7 @@ void copy_strided(char* to, const char* from, std::span<const int64_t> shape,
 }
 
 // Memory for the rows of members; null where there is none.
-char* room(Column& column, const Type& type, std::size_t members) {
+char* room(StackedOperand& column, const Type& type, std::size_t members) {
     Ref<Allocation> memory = Allocation::from_pool(members * std::size_t(bytes_of(type)));
     if (!memory) return nullptr;
     auto* data = static_cast<char*>(memory->data);
@@ -48,9 +48,9 @@ char* room(Column& column, const Type& type, std::size_t members) {
 
 // Whether rows lie so already. Others are copied even where they lie equally far apart: each
 // distance would be another plan.
-bool lie_in_a_row(Column& column, std::span<const Lies> members, const Type& type,
+bool lie_in_a_row(StackedOperand& column, std::span<const StridedRef> members, const Type& type,
                   std::size_t rows) {
-    const Lies& first = members[0];
+    const StridedRef& first = members[0];
     const Allocation& memory = *first.buffer->allocation;
     int64_t bytes = bytes_of(type);
     bool further = rows > members.size(); // nobody else's memory is read past what was given
@@ -69,8 +69,8 @@ bool lie_in_a_row(Column& column, std::span<const Lies> members, const Type& typ
 }
 
 // Arrays of members, on the way to one place.
-struct Rows {
-    std::span<const Lies> from;
+struct RowCopier {
+    std::span<const StridedRef> from;
     const Type& type;
     char* to;
     int64_t bytes = bytes_of(type);
@@ -78,7 +78,7 @@ struct Rows {
     // A kernel: of rows from `begin` to `end`.
     static int64_t copy(void** buffers, const int64_t*, const double*, void*, int64_t begin,
                         int64_t end) {
-        const Rows& rows = *static_cast<const Rows*>(buffers[0]);
+        const RowCopier& rows = *static_cast<const RowCopier*>(buffers[0]);
         for (int64_t row = begin; row < end; ++row) rows.copy(row);
         return 0;
     }
@@ -86,17 +86,17 @@ struct Rows {
   private:
     static constexpr int64_t SOON = 8, LINE = 64, LINES = 8;
 
-    const Lies& member(int64_t row) const {
+    const StridedRef& member(int64_t row) const {
         return from[std::min(std::size_t(row), from.size() - 1)];
     }
 
-    static const char* data(const Lies& lies) {
+    static const char* data(const StridedRef& lies) {
         return static_cast<char*>(lies.buffer->allocation->data) + lies.offset;
     }
 
     void copy(int64_t row) const {
         fetch_ahead(row);
-        const Lies& lies = member(row);
+        const StridedRef& lies = member(row);
         if (lies.strides)
             copy_strided(to + row * bytes, data(lies), type.shape, *lies.strides,
                          dtype_of(type.dtype).bytes);
@@ -123,16 +123,16 @@ void copy_elements(char* to, const Value& from) {
         copy_strided(to, data, from.type->shape, from.strides, dtype_of(from.type->dtype).bytes);
 }
 
-bool write_rows(Column& column, std::span<const Lies> members, const Type& type, std::size_t rows,
-                int threads) {
+bool stack_operands(StackedOperand& column, std::span<const StridedRef> members, const Type& type,
+                    std::size_t rows, int threads) {
     if (lie_in_a_row(column, members, type, rows)) return true;
     char* to = room(column, type, rows);
     if (!to) return false;
     count(Counter::gathers);
-    Rows copied{members, type, to};
+    RowCopier copied{members, type, to};
     void* buffers[] = {&copied};
     Work work;
-    work.kernel = Rows::copy;
+    work.kernel = RowCopier::copy;
     work.buffers = buffers;
     work.units = int64_t(rows);
     work.grain = std::max<int64_t>(1, RANGE / (copied.bytes + 1));
@@ -140,7 +140,7 @@ bool write_rows(Column& column, std::span<const Lies> members, const Type& type,
     return Launch(work).run().outcome == Outcome::done;
 }
 
-bool write_scalars(Column& column, std::span<const Scalar* const> scalars, uint16_t dtype,
+bool write_scalars(StackedOperand& column, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows) {
     const Scalar& first = *scalars[0];
     auto same = [&](const Scalar* other) {

@@ -7,14 +7,14 @@
 namespace tenfold {
 
 // An input of a group: a Python scalar, or a value that all members share or have rows of.
-struct Column {
+struct StackedOperand {
     const Scalar* scalar = nullptr;
     Ref<Value> value;
     bool stacked = false;
 };
 
 // Where an array lies; its strides, where they are not those of C order.
-struct Lies {
+struct StridedRef {
     const Buffer* buffer;
     int64_t offset;
     const std::vector<int64_t>* strides;
@@ -28,11 +28,11 @@ void copy_elements(char* to, const Value& from);
 // The arrays of members, all of a Type, and the last one again up to so many rows: where they lie
 // in one, equally far apart, and what follows may be read, nothing is copied. On so many threads at
 // most. False where there is no memory.
-bool write_rows(Column& column, std::span<const Lies> members, const Type& type, std::size_t rows,
-                int threads);
+bool stack_operands(StackedOperand& column, std::span<const StridedRef> members, const Type& type,
+                    std::size_t rows, int threads);
 // Python's scalars, where they differ in the dtype in which they enter; false where native code
 // does not know their bits.
-bool write_scalars(Column& column, std::span<const Scalar* const> scalars, uint16_t dtype,
+bool write_scalars(StackedOperand& column, std::span<const Scalar* const> scalars, uint16_t dtype,
                    uint8_t device, std::size_t rows);
 
 } // namespace tenfold

@@ -24,11 +24,11 @@ uint64_t kind_of(const Type& type) { return type.kind() | uint64_t(type.shape.si
 
 class Writing {
   public:
-    Writing(const Walked& walked, Form& form, bool rules)
+    Writing(const LinearizedGraph& walked, Form& form, bool rules)
         : walked_(walked), form_(form), rules_(rules), by_axis_(is_elementwise()) {}
 
     bool write() {
-        for (const WalkedNode& entry : walked_.nodes) {
+        for (const LinearizedNode& entry : walked_.nodes) {
             if (entry.node->is_scalar())
                 write_scalar(*entry.node, false, form_.words);
             else if (!(entry.value ? value(entry) : entry.node->op && pending(entry)))
@@ -42,7 +42,7 @@ class Writing {
     void put(uint64_t one) { form_.words.push_back(one); }
 
     bool is_elementwise() const {
-        return std::ranges::all_of(walked_.nodes, [](const WalkedNode& entry) {
+        return std::ranges::all_of(walked_.nodes, [](const LinearizedNode& entry) {
             const Op* op = entry.value ? nullptr : entry.node->op;
             return !op || op->shapes == Op::broadcast;
         });
@@ -61,7 +61,7 @@ class Writing {
     }
 
     // A value in C order, and the only one of its operation.
-    bool value(const WalkedNode& entry) {
+    bool value(const LinearizedNode& entry) {
         const Value& value = *entry.value;
         if (!value.strides.empty() || value.next) return false;
         put(value_tag | uint64_t(entry.dying) << 17);
@@ -75,7 +75,7 @@ class Writing {
     }
 
     // Of one result, and no replaced part.
-    bool pending(const WalkedNode& entry) {
+    bool pending(const LinearizedNode& entry) {
         const Node& node = *entry.node;
         const Inference& inference = *node.inference;
         if (!node.op->python || inference.results.size() != 1) return false;
@@ -87,7 +87,7 @@ class Writing {
         if (node.op->part == Op::none) {
             put(word(node.params.get()));
         } else {
-            const WalkedNode& array = walked_.nodes[walked_.inputs(entry)[0]];
+            const LinearizedNode& array = walked_.nodes[walked_.inputs(entry)[0]];
             put(array.node->type->shape.size());
             if (node.op->part == Op::replaced) return false;
             // What is taken of something computed is a matter for rules, which look at lengths.
@@ -100,15 +100,15 @@ class Writing {
         return true;
     }
 
-    const Walked& walked_;
+    const LinearizedGraph& walked_;
     Form& form_;
     const bool rules_;
     const bool by_axis_;
 };
 
 // False where a result is no int64.
-bool computed(const Template::Row& row, int64_t left, int64_t right, int64_t& result) {
-    using Row = Template::Row;
+bool computed(const SymbolicExecutable::Row& row, int64_t left, int64_t right, int64_t& result) {
+    using Row = SymbolicExecutable::Row;
     bool divides = row.operation == Row::floor || row.operation == Row::ceil;
     if ((divides || row.operation == Row::mod) && right <= 0) return false;
     switch (row.operation) {
@@ -124,32 +124,34 @@ bool computed(const Template::Row& row, int64_t left, int64_t right, int64_t& re
     return !(divides || row.operation == Row::mod || row.operation == Row::bits) || left >= 0;
 }
 
-bool holds(const Template::Guard& guard, int64_t number) {
-    if (guard.kind == Template::Guard::positive) return number > 0;
-    return (number == 0) == (guard.kind == Template::Guard::zero);
+bool holds(const SymbolicExecutable::Guard& guard, int64_t number) {
+    if (guard.kind == SymbolicExecutable::Guard::positive) return number > 0;
+    return (number == 0) == (guard.kind == SymbolicExecutable::Guard::zero);
 }
 
 using Registers = std::vector<int64_t>;
 
 // Computes all formulas; false where the plan is not right for these lengths.
-bool compute(const Template& made, std::span<const int64_t> lengths, Registers& registers) {
+bool compute(const SymbolicExecutable& made, std::span<const int64_t> lengths,
+             Registers& registers) {
     if (lengths.size() != made.lengths) return false;
     registers.assign(lengths.begin(), lengths.end());
     registers.insert(registers.end(), made.constants.begin(), made.constants.end());
-    for (const Template::Row& row : made.rows) {
+    for (const SymbolicExecutable::Row& row : made.rows) {
         int64_t result = 0;
         if (!computed(row, registers[row.left], registers[row.right], result)) return false;
         registers.push_back(result);
     }
-    return std::all_of(made.guards.begin(), made.guards.end(), [&](const Template::Guard& guard) {
-        return holds(guard, registers[guard.of]);
-    });
+    return std::all_of(
+        made.guards.begin(), made.guards.end(),
+        [&](const SymbolicExecutable::Guard& guard) { return holds(guard, registers[guard.of]); });
 }
 
 // Whether the nodes of a walk have the lengths that were inferred with formulas.
-bool as_inferred(const Template& made, const Walked& walked, const Registers& registers) {
+bool as_inferred(const SymbolicExecutable& made, const LinearizedGraph& walked,
+                 const Registers& registers) {
     std::size_t at = 0;
-    for (const WalkedNode& entry : walked.nodes) {
+    for (const LinearizedNode& entry : walked.nodes) {
         if (entry.value || !entry.node->op) continue;
         for (int64_t length : entry.node->type->shape) {
             if (at == made.inferred.size() || registers[made.inferred[at]] != length) return false;
@@ -162,33 +164,33 @@ bool as_inferred(const Template& made, const Walked& walked, const Registers& re
 // Where a number of an instruction stands; null when it has none such.
 class Field {
   public:
-    explicit Field(const Template::Number& number) : number_(number) {}
+    explicit Field(const SymbolicExecutable::Number& number) : number_(number) {}
 
     template <class T> bool operator()(T&) const { return false; }
 
-    bool operator()(BoundPlan::Allocate& made) const {
-        if (number_.field == Template::Number::bytes) return put(made.bytes);
-        return number_.field == Template::Number::stride && put_at(made.strides);
+    bool operator()(Executable::Allocate& made) const {
+        if (number_.field == SymbolicExecutable::Number::bytes) return put(made.bytes);
+        return number_.field == SymbolicExecutable::Number::stride && put_at(made.strides);
     }
 
-    bool operator()(BoundPlan::View& made) const {
-        if (number_.field == Template::Number::offset) return put(made.offset);
-        return number_.field == Template::Number::stride && put_at(made.strides);
+    bool operator()(Executable::View& made) const {
+        if (number_.field == SymbolicExecutable::Number::offset) return put(made.offset);
+        return number_.field == SymbolicExecutable::Number::stride && put_at(made.strides);
     }
 
-    bool operator()(Boxed<BoundPlan::Run>& boxed) const {
-        BoundPlan::Run& run = *boxed;
+    bool operator()(Indirect<Executable::Run>& boxed) const {
+        Executable::Run& run = *boxed;
         switch (number_.field) {
-        case Template::Number::place:
+        case SymbolicExecutable::Number::place:
             return number_.index < run.buffers.size() && put(run.buffers[number_.index].offset);
-        case Template::Number::table: return put_at(run.tables);
-        case Template::Number::size: return put_size(run.sizes);
-        case Template::Number::bits:
+        case SymbolicExecutable::Number::table: return put_at(run.tables);
+        case SymbolicExecutable::Number::size: return put_size(run.sizes);
+        case SymbolicExecutable::Number::bits:
             return number_.index < run.numbers.size() && put(run.numbers[number_.index].bits);
-        case Template::Number::scratch: return put(run.scratch);
-        case Template::Number::units: return put(run.units);
-        case Template::Number::grain: return put(run.grain);
-        case Template::Number::finished: return put(run.finished);
+        case SymbolicExecutable::Number::scratch: return put(run.scratch);
+        case SymbolicExecutable::Number::units: return put(run.units);
+        case SymbolicExecutable::Number::grain: return put(run.grain);
+        case SymbolicExecutable::Number::finished: return put(run.finished);
         default: return false;
         }
     }
@@ -209,16 +211,17 @@ class Field {
         return true;
     }
 
-    const Template::Number& number_;
+    const SymbolicExecutable::Number& number_;
 };
 
-Ref<Type>* type_of(BoundPlan::Instruction& instruction) {
-    if (auto* made = std::get_if<BoundPlan::Allocate>(&instruction)) return &made->type;
-    if (auto* made = std::get_if<BoundPlan::View>(&instruction)) return &made->type;
+Ref<Type>* type_of(Executable::Instruction& instruction) {
+    if (auto* made = std::get_if<Executable::Allocate>(&instruction)) return &made->type;
+    if (auto* made = std::get_if<Executable::View>(&instruction)) return &made->type;
     return nullptr;
 }
 
-Ref<Type> with_lengths(const Type& type, const Template::Shape& shape, const Registers& registers) {
+Ref<Type> with_lengths(const Type& type, const SymbolicExecutable::Shape& shape,
+                       const Registers& registers) {
     std::array<int64_t, 8> few;
     std::vector<int64_t> many;
     if (shape.lengths.size() > few.size()) many.resize(shape.lengths.size());
@@ -228,39 +231,39 @@ Ref<Type> with_lengths(const Type& type, const Template::Shape& shape, const Reg
 }
 
 // A plan with the instructions of a template's, to be filled in.
-Ref<BoundPlan> blank(const BoundPlan& pattern) {
-    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned()));
+Ref<Executable> blank(const Executable& pattern) {
+    auto plan = Ref<Executable>::adopt(new Executable(Owned()));
     plan->code = pattern.code;
     plan->instructions = pattern.instructions;
-    plan->claims = pattern.claims;
+    plan->donated_inputs = pattern.donated_inputs;
     plan->slots = pattern.slots;
     return plan;
 }
 
-void fill_in(BoundPlan& plan, const Template& made, const Registers& registers) {
-    for (const Template::Number& number : made.numbers) {
+void fill_in(Executable& plan, const SymbolicExecutable& made, const Registers& registers) {
+    for (const SymbolicExecutable::Number& number : made.numbers) {
         Field field(number);
         field.value = registers[number.from];
         std::visit(field, plan.instructions[number.instruction]);
     }
-    for (const Template::Shape& shape : made.shapes) {
+    for (const SymbolicExecutable::Shape& shape : made.shapes) {
         Ref<Type>& type = *type_of(plan.instructions[shape.instruction]);
         type = with_lengths(*type, shape, registers);
     }
 }
 
 // What is known of a form: the lengths that came first, and templates, the newest first.
-struct Entry {
+struct SymbolicEntry {
     std::vector<int64_t> lengths;
-    std::vector<Ref<Template>> templates;
+    std::vector<Ref<SymbolicExecutable>> templates;
     int tries = 0;
 };
 
-struct Hash {
+struct SymbolicHash {
     std::size_t operator()(const std::vector<uint64_t>& words) const { return hash_of(words); }
 };
 
-using Table = std::unordered_map<std::vector<uint64_t>, Entry, Hash>;
+using Table = std::unordered_map<std::vector<uint64_t>, SymbolicEntry, SymbolicHash>;
 
 constexpr std::size_t CAPACITY = 4096;
 constexpr std::size_t MOST_WORDS =
@@ -269,19 +272,19 @@ constexpr std::size_t MOST_TEMPLATES = 12; // of a form
 constexpr int MOST_TRIES = 16;
 
 // The words of memory that a template takes, about.
-std::size_t weight(const Template& made) {
-    constexpr std::size_t INSTRUCTION = sizeof(BoundPlan::Instruction) / sizeof(uint64_t) + 20;
+std::size_t weight(const SymbolicExecutable& made) {
+    constexpr std::size_t INSTRUCTION = sizeof(Executable::Instruction) / sizeof(uint64_t) + 20;
     return made.pattern->instructions.size() * INSTRUCTION + 2 * made.rows.size() +
            2 * made.numbers.size() + 50;
 }
 
 // Two generations stand for "least recently used", as in the memo.
-struct Known {
+struct KnownSymbolics {
     Lock lock; // protects everything here
     Table young, old;
     std::size_t weighs = 0; // words of the young ones, about
 
-    Entry* find(const std::vector<uint64_t>& words, Table& fallen) {
+    SymbolicEntry* find(const std::vector<uint64_t>& words, Table& fallen) {
         if (auto found = young.find(words); found != young.end()) return &found->second;
         auto found = old.find(words);
         if (found == old.end()) return nullptr;
@@ -289,48 +292,50 @@ struct Known {
         return insert(std::move(entry.key()), std::move(entry.mapped()), fallen);
     }
 
-    Entry* insert(std::vector<uint64_t> words, Entry entry, Table& fallen) {
+    SymbolicEntry* insert(std::vector<uint64_t> words, SymbolicEntry entry, Table& fallen) {
         if (young.size() >= CAPACITY / 2 || weighs >= MOST_WORDS / 2) {
             fallen = std::exchange(old, std::exchange(young, {}));
             weighs = 0;
         }
         weighs += words.size();
-        for (const Ref<Template>& made : entry.templates) weighs += weight(*made);
+        for (const Ref<SymbolicExecutable>& made : entry.templates) weighs += weight(*made);
         return &young.insert_or_assign(std::move(words), std::move(entry)).first->second;
     }
 };
 
-Known* const the_known = new Known; // made when the library is loaded; outlives every static object
+KnownSymbolics* const the_known =
+    new KnownSymbolics; // made when the library is loaded; outlives every static object
 std::atomic<bool> in_use{true};
 
-Known& known() { return *the_known; }
+KnownSymbolics& known() { return *the_known; }
 
 [[maybe_unused]] Cache& joined =
     join({"templates of plans, by form", CAPACITY, known_forms, forget_templates});
 
 // Those of a form; what is tried is held, so that it can be done outside the lock.
-std::vector<Ref<Template>> templates_of(const Form& form) {
+std::vector<Ref<SymbolicExecutable>> templates_of(const Form& form) {
     Table fallen;
     Guard guard(known().lock);
-    Entry* entry = known().find(form.words, fallen);
-    return entry ? entry->templates : std::vector<Ref<Template>>();
+    SymbolicEntry* entry = known().find(form.words, fallen);
+    return entry ? entry->templates : std::vector<Ref<SymbolicExecutable>>();
 }
 
 // In front of the table each thread has the templates it used last, each with a plan to be filled
 // in for one shape after another, and notes for which keys it has done so.
-class Near {
+class NearbySymbolics {
   public:
     static constexpr bool INHERITED = true;
 
-    Ref<BoundPlan> plan(const Form& form, const Walked& walked, const Key& key) {
+    Ref<Executable> plan(const Form& form, const LinearizedGraph& walked, const Key& key) {
         forget_if_told();
         Used& used = used_[hash_of(form.words) % PLACES];
         bool known = used.made && used.words == form.words && ++used.uses % AGEING != 0;
         if (!known || !is_right(*used.made, form, walked)) { // the table is asked: there forms age
             auto made = templates_of(form);
-            auto right = std::find_if(made.begin(), made.end(), [&](const Ref<Template>& each) {
-                return is_right(*each, form, walked);
-            });
+            auto right =
+                std::find_if(made.begin(), made.end(), [&](const Ref<SymbolicExecutable>& each) {
+                    return is_right(*each, form, walked);
+                });
             if (right == made.end()) return {};
             used = {form.words, *right, {}, 0};
         }
@@ -339,7 +344,7 @@ class Near {
         fill_in(*used.plan, *used.made, registers_);
         used.plan->moved = key.moved;
         if (!is_again(key)) return used.plan;
-        Ref<BoundPlan> kept = std::move(used.plan);
+        Ref<Executable> kept = std::move(used.plan);
         kept->owned = Owned(walked);
         kept->key = key.words;
         keep_plan(kept);
@@ -358,12 +363,12 @@ class Near {
     static constexpr std::size_t PLACES = 16, SEEN = 1024, AGEING = 64;
     struct Used {
         std::vector<uint64_t> words; // of the form
-        Ref<Template> made;
-        Ref<BoundPlan> plan;
+        Ref<SymbolicExecutable> made;
+        Ref<Executable> plan;
         std::size_t uses = 0;
     };
 
-    bool is_right(const Template& made, const Form& form, const Walked& walked) {
+    bool is_right(const SymbolicExecutable& made, const Form& form, const LinearizedGraph& walked) {
         return compute(made, form.lengths, registers_) && as_inferred(made, walked, registers_);
     }
 
@@ -382,19 +387,19 @@ class Near {
 
 } // namespace
 
-bool Form::write(const Walked& walked, std::span<const uint64_t> options, bool rules) {
+bool Form::write(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules) {
     words.assign(options.begin(), options.end());
     lengths.clear();
     axes.clear();
     return walked.nodes.size() <= MOST_NODES && Writing(walked, *this, rules).write();
 }
 
-bool Template::is_sound() const {
+bool SymbolicExecutable::is_sound() const {
     std::size_t registers = lengths + constants.size();
     for (const Row& row : rows)
         if (row.left >= registers || row.right >= registers++) return false;
     auto there = [&](Register of) { return of < registers; };
-    std::vector<BoundPlan::Instruction> instructions = pattern->instructions; // tried on these
+    std::vector<Executable::Instruction> instructions = pattern->instructions; // tried on these
     for (const Number& number : numbers)
         if (!there(number.from) || number.instruction >= instructions.size() ||
             !std::visit(Field(number), instructions[number.instruction]))
@@ -406,20 +411,21 @@ bool Template::is_sound() const {
     return std::all_of(inferred.begin(), inferred.end(), there) &&
            std::all_of(guards.begin(), guards.end(), [&](const Guard& g) { return there(g.of); }) &&
            std::none_of(instructions.begin(), instructions.end(), [](const auto& each) {
-               return std::holds_alternative<Boxed<BoundPlan::Call>>(each);
+               return std::holds_alternative<Indirect<Executable::Call>>(each);
            });
 }
 
-Ref<BoundPlan> plan_from_template(const Form& form, const Walked& walked, const Key& key) {
+Ref<Executable> plan_from_template(const Form& form, const LinearizedGraph& walked,
+                                   const Key& key) {
     if (!in_use.load(std::memory_order_relaxed)) return {};
-    return PerThread<Near>::get().plan(form, walked, key);
+    return ThreadLocal<NearbySymbolics>::get().plan(form, walked, key);
 }
 
 bool wants_template(const Form& form, bool able) {
     if (!in_use.load(std::memory_order_relaxed)) return false;
     Table fallen;
     Guard guard(known().lock);
-    Entry* entry = known().find(form.words, fallen);
+    SymbolicEntry* entry = known().find(form.words, fallen);
     if (!entry) {
         known().insert(form.words, {form.lengths, {}, 0}, fallen);
         return false;
@@ -428,13 +434,13 @@ bool wants_template(const Form& form, bool able) {
     return able && other && entry->templates.size() < MOST_TEMPLATES && entry->tries++ < MOST_TRIES;
 }
 
-std::size_t keep_template(const Form& form, Ref<Template> made) {
-    Ref<BoundPlan> pattern = blank(*made->pattern);      // without what finds a plan
+std::size_t keep_template(const Form& form, Ref<SymbolicExecutable> made) {
+    Ref<Executable> pattern = blank(*made->pattern);     // without what finds a plan
     pattern->owned.params = made->pattern->owned.params; // the form has their addresses
     made->pattern = std::move(pattern);
     Table fallen;
     Guard guard(known().lock);
-    Entry* entry = known().find(form.words, fallen);
+    SymbolicEntry* entry = known().find(form.words, fallen);
     if (!entry) entry = known().insert(form.words, {form.lengths, {}, 1}, fallen);
     known().weighs += weight(*made);
     entry->templates.insert(entry->templates.begin(), std::move(made));
@@ -443,8 +449,8 @@ std::size_t keep_template(const Form& form, Ref<Template> made) {
 
 void forget_templates() {
     Table young, old;
-    Near::tell_to_forget();
-    PerThread<Near>::get().forget_if_told(); // this thread's at once
+    NearbySymbolics::tell_to_forget();
+    ThreadLocal<NearbySymbolics>::get().forget_if_told(); // this thread's at once
     Guard guard(known().lock);
     young.swap(known().young);
     old.swap(known().old);

@@ -1,4 +1,4 @@
-// Template: a BoundPlan whose numbers are formulas of the lengths of the walk's leaves, and what
+// Template: a Executable whose numbers are formulas of the lengths of the walk's leaves, and what
 // must hold of these (guards). Python writes it, once a structure comes with other lengths; from
 // then on a plan for any lengths for which the guards hold is made here. Templates are kept by
 // Form, the key of a walk without its lengths.
@@ -18,10 +18,10 @@ struct Form {
 
     // Writes over what it has; false for a walk of which there are no templates. `rules` are in
     // force: they may look at lengths.
-    bool write(const Walked& walked, std::span<const uint64_t> options, bool rules = true);
+    bool write(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules = true);
 };
 
-struct Template {
+struct SymbolicExecutable {
     // A register is the result of an operation on two others. The first ones hold the lengths, the
     // next ones the constants.
     using Register = uint32_t;
@@ -57,7 +57,7 @@ struct Template {
     };
 
     std::atomic<uint32_t> references{1};
-    Ref<BoundPlan> pattern; // for the lengths of an example
+    Ref<Executable> pattern; // for the lengths of an example
     std::size_t lengths = 0;
     std::vector<int64_t> constants;
     std::vector<Row> rows;
@@ -66,7 +66,7 @@ struct Template {
     std::vector<Number> numbers;
     std::vector<Shape> shapes; // of the Types of instructions
 
-    static void destroy(Template* made) { delete made; }
+    static void destroy(SymbolicExecutable* made) { delete made; }
     // Whether all rows name registers before them, and all numbers are there.
     bool is_sound() const;
 };
@@ -74,13 +74,13 @@ struct Template {
 // The plan for a walk of this form; empty when no template is right. When the thread asks for the
 // second time it is kept under `key`. Before, it is written over with the next one, once nobody has
 // it: of most shapes that come once no second is seen.
-Ref<BoundPlan> plan_from_template(const Form& form, const Walked& walked, const Key& key);
+Ref<Executable> plan_from_template(const Form& form, const LinearizedGraph& walked, const Key& key);
 // Whether Python, which is able to if it has optimised the kernels, is to write a template: plans
 // were made for other lengths, by which there is none for these, and there are not too many yet.
 // Notes the lengths.
 bool wants_template(const Form& form, bool able = true);
 // Returns how many there are of the form.
-std::size_t keep_template(const Form& form, Ref<Template> made);
+std::size_t keep_template(const Form& form, Ref<SymbolicExecutable> made);
 void forget_templates();
 std::size_t kept_templates();
 std::size_t known_forms();

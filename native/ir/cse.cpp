@@ -18,7 +18,7 @@ bool is_equal_scalar(const Scalar& one, const Scalar& other) {
 
 class Merging {
   public:
-    explicit Merging(Walked& walked) : walked_(walked), may_(walked.nodes.size()) {}
+    explicit Merging(LinearizedGraph& walked) : walked_(walked), may_(walked.nodes.size()) {}
 
     void run() {
         for (uint32_t i = 0; i < walked_.nodes.size(); ++i) {
@@ -33,18 +33,18 @@ class Merging {
   private:
     // A node and its hash, so that others are not fetched to see that they differ.
     struct Place {
-        uint32_t tag = 0, rest = 0, position = Walked::NONE;
+        uint32_t tag = 0, rest = 0, position = LinearizedGraph::NONE;
     };
 
     std::span<uint32_t> inputs(uint32_t position) {
-        const WalkedNode& entry = walked_.nodes[position];
+        const LinearizedNode& entry = walked_.nodes[position];
         return {walked_.edges.data() + entry.first, entry.width};
     }
 
     void redirect(uint32_t position) {
         if (walked_.same.empty()) return;
         for (uint32_t& input : inputs(position))
-            if (walked_.same[input] != Walked::NONE) input = walked_.same[input];
+            if (walked_.same[input] != LinearizedGraph::NONE) input = walked_.same[input];
     }
 
     const Node& node(uint32_t position) const { return *walked_.nodes[position].node; }
@@ -95,7 +95,7 @@ class Merging {
         if (2 * count_ >= table_.size()) grow();
         std::size_t hash = hash_of(position), mask = table_.size() - 1, at = hash & mask;
         auto tag = uint32_t(hash >> 32);
-        while (table_[at].position != Walked::NONE) {
+        while (table_[at].position != LinearizedGraph::NONE) {
             if (table_[at].tag == tag && are_equal(table_[at].position, position))
                 return merge(position, table_[at].position);
             at = (at + 1) & mask;
@@ -105,9 +105,9 @@ class Merging {
     }
 
     void merge(uint32_t position, uint32_t first) {
-        if (walked_.same.empty()) walked_.same.assign(walked_.nodes.size(), Walked::NONE);
+        if (walked_.same.empty()) walked_.same.assign(walked_.nodes.size(), LinearizedGraph::NONE);
         walked_.same[position] = first;
-        WalkedNode &own = walked_.nodes[position], &kept = walked_.nodes[first];
+        LinearizedNode &own = walked_.nodes[position], &kept = walked_.nodes[first];
         kept.uses += std::exchange(own.uses, 0);
         kept.held |= own.held;
         for (uint32_t input : inputs(position)) --walked_.nodes[input].uses;
@@ -118,14 +118,14 @@ class Merging {
         before.swap(table_);
         std::size_t mask = table_.size() - 1;
         for (const Place& place : before) {
-            if (place.position == Walked::NONE) continue;
+            if (place.position == LinearizedGraph::NONE) continue;
             std::size_t at = (std::size_t(place.tag) << 32 | place.rest) & mask;
-            while (table_[at].position != Walked::NONE) at = (at + 1) & mask;
+            while (table_[at].position != LinearizedGraph::NONE) at = (at + 1) & mask;
             table_[at] = place;
         }
     }
 
-    Walked& walked_;
+    LinearizedGraph& walked_;
     std::vector<char> may_;    // whether a node may have equals
     std::vector<Place> table_; // by hash, open addressing
     std::size_t count_ = 0;
@@ -133,9 +133,9 @@ class Merging {
 
 } // namespace
 
-void merge_equal(Walked& walked) { Merging(walked).run(); }
+void merge_common_subexpressions(LinearizedGraph& walked) { Merging(walked).run(); }
 
-void publish_equal(const Walked& walked) {
+void publish_common_subexpressions(const LinearizedGraph& walked) {
     for (uint32_t i = 0; i < walked.same.size(); ++i) {
         if (!walked.is_merged(i) || !walked.nodes[i].held) continue;
         if (Ref<Value> value = value_of(walked.nodes[walked.same[i]].node.get()))

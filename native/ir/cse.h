@@ -5,8 +5,8 @@
 namespace tenfold {
 
 // From now on who read a node that equals an earlier one reads that one, and `same` says so.
-void merge_equal(Walked& walked);
+void merge_common_subexpressions(LinearizedGraph& walked);
 // Gives nodes that equal others, and that somebody can see, the values those have by now.
-void publish_equal(const Walked& walked);
+void publish_common_subexpressions(const LinearizedGraph& walked);
 
 } // namespace tenfold

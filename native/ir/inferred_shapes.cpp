@@ -22,19 +22,20 @@ struct Example {
     Ref<Inference> inference;
     Ref<Params> params; // keeps alive what their bytes, which are in the key, have by identity
 };
-struct Hash {
+struct ShapeHash {
     std::size_t operator()(const std::string& key) const {
         return cut(std::hash<std::string>{}(key));
     }
 };
-using Examples = Recent<std::string, Example, Hash, std::equal_to<std::string>>;
+using Examples = LruCache<std::string, Example, ShapeHash, std::equal_to<std::string>>;
 
-struct Known {
+struct KnownShapes {
     Lock lock; // protects the examples
     Examples examples;
 };
 
-Known* const the_known = new Known; // made when the library is loaded; outlives every Node
+KnownShapes* const the_known =
+    new KnownShapes; // made when the library is loaded; outlives every Node
 
 [[maybe_unused]] Cache& joined =
     join({"dtypes of results, and loops", CAPACITY, remembered_dtypes, forget_dtypes});
@@ -50,12 +51,12 @@ uint64_t kind_of(const Type& type, const Op& op) {
 }
 
 // Of what is taken the Params say no more than the shape.
-const Params* known_by(const MemoQuery& query) {
+const Params* known_by(const InferenceQuery& query) {
     return query.op->part == Op::none ? query.params : nullptr;
 }
 
 // Everything but shapes.
-std::string key_of(const MemoQuery& query) {
+std::string key_of(const InferenceQuery& query) {
     std::string bytes;
     append(bytes, query.op->id);
     append(bytes, query.strict);
@@ -64,7 +65,7 @@ std::string key_of(const MemoQuery& query) {
     return bytes;
 }
 
-bool covers(const MemoQuery& query) {
+bool covers(const InferenceQuery& query) {
     bool stated = query.op->shapes == Op::stated && query.op->part != Op::taken;
     if (stated || query.types.empty() || query.types.size() > WIDEST) return false;
     const Type* first = nullptr; // operands of two devices are an error
@@ -146,7 +147,7 @@ bool reduced(const Type& type, std::string_view bytes, Shape& shape) {
 }
 
 // False where Python's rule is to be asked.
-bool shape_of(const MemoQuery& query, Shape& shape) {
+bool shape_of(const InferenceQuery& query, Shape& shape) {
     if (query.op->shapes == Op::broadcast) return broadcast(query.types, shape);
     if (!query.params) return false;
     const Type& type = *query.types[0];
@@ -164,12 +165,12 @@ bool fits(const Shape& shape, uint16_t dtype) {
 }
 
 // In front of the table each thread has what it asked for last, for few operands.
-class Near {
+class NearbyShapes {
   public:
     static constexpr bool INHERITED = true;
 
     // Null where it is not there, and when it is time to ask the table, where examples age.
-    const Ref<Inference>* find(const MemoQuery& query) {
+    const Ref<Inference>* find(const InferenceQuery& query) {
         forget_if_told();
         Entry& entry = at(query);
         bool found = asked_ && entry.kinds == kinds_ && entry.op == query.op &&
@@ -178,7 +179,7 @@ class Near {
         return found ? &entry.like : nullptr;
     }
 
-    void put(const MemoQuery& query, const Ref<Inference>& like) {
+    void put(const InferenceQuery& query, const Ref<Inference>& like) {
         Entry& entry = at(query);
         Ref<Params> params(const_cast<Params*>(known_by(query)));
         if (asked_)
@@ -213,7 +214,7 @@ class Near {
         std::size_t uses = 0;
     };
 
-    Entry& at(const MemoQuery& query) {
+    Entry& at(const InferenceQuery& query) {
         constexpr std::size_t FACTOR = 0x9e3779b97f4a7c15ULL;
         std::size_t width = query.types.size();
         asked_ = width <= WIDTH;
@@ -232,8 +233,8 @@ class Near {
     uint64_t epoch_ = 0;
 };
 
-Ref<Inference> example_of(const MemoQuery& query) {
-    Near& near = PerThread<Near>::get();
+Ref<Inference> example_of(const InferenceQuery& query) {
+    NearbyShapes& near = ThreadLocal<NearbyShapes>::get();
     if (const Ref<Inference>* like = near.find(query)) return *like;
     std::string key = key_of(query);
     Ref<Inference> like;
@@ -264,7 +265,7 @@ bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& found) {
     return found.keeps || bytes[0] == 'F';
 }
 
-Inferred infer_shape(const MemoQuery& query) {
+Inferred infer_shape(const InferenceQuery& query) {
     if (!covers(query)) return {};
     Shape made;
     const Shape* shape = query.op->shapes == Op::broadcast ? common_shape(query.types) : nullptr;
@@ -278,7 +279,7 @@ Inferred infer_shape(const MemoQuery& query) {
     return {std::move(like), std::move(result)};
 }
 
-Inferred infer_alike(const MemoQuery& query) {
+Inferred infer_alike(const InferenceQuery& query) {
     if (query.op->shapes != Op::broadcast) return {};
     Type* only = nullptr;
     for (Type* type : query.types) {
@@ -286,12 +287,12 @@ Inferred infer_alike(const MemoQuery& query) {
         if (only && only != type) return {};
         only = type;
     }
-    const Ref<Inference>* like = only ? PerThread<Near>::get().find(query) : nullptr;
+    const Ref<Inference>* like = only ? ThreadLocal<NearbyShapes>::get().find(query) : nullptr;
     if (!like || (*like)->results[0]->kind() != only->kind()) return {};
     return {*like, Ref<Type>(only)};
 }
 
-void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference) {
+void remember_dtypes(const InferenceQuery& query, const Ref<Inference>& inference) {
     if (!covers(query) || inference->results.size() != 1) return;
     Examples::Entries fallen; // freed outside the lock
     Ref<Params> params(const_cast<Params*>(query.params));
@@ -310,8 +311,8 @@ void forget_dtypes_of(const Op* op) {
     std::string begin;
     append(begin, op->id);    // as in key_of
     Examples::Entries fallen; // freed outside the lock
-    Near::tell_to_forget();
-    PerThread<Near>::get().forget_if_told(); // this thread's at once
+    NearbyShapes::tell_to_forget();
+    ThreadLocal<NearbyShapes>::get().forget_if_told(); // this thread's at once
     Guard guard(the_known->lock);
     the_known->examples.drop_all([&](const auto& entry) { return entry.key.starts_with(begin); },
                                  fallen);
@@ -324,8 +325,8 @@ std::size_t remembered_dtypes() {
 
 void forget_dtypes() {
     Examples fallen;
-    Near::tell_to_forget();
-    PerThread<Near>::get().forget_if_told(); // this thread's at once
+    NearbyShapes::tell_to_forget();
+    ThreadLocal<NearbyShapes>::get().forget_if_told(); // this thread's at once
     Guard guard(the_known->lock);
     fallen.swap(the_known->examples);
 }

@@ -21,12 +21,12 @@ bool read_axes(std::string_view bytes, std::size_t rank, ReducedAxes& axes);
 
 // Empty where Python's rules are to be asked: for other operations, for new dtypes, and where there
 // is an error to be raised.
-Inferred infer_shape(const MemoQuery& query);
+Inferred infer_shape(const InferenceQuery& query);
 // The same where that is quickest, else empty: of few operands, all of one Type, which the result
 // has as well.
-Inferred infer_alike(const MemoQuery& query);
+Inferred infer_alike(const InferenceQuery& query);
 // Of what Python's rules have said.
-void remember_dtypes(const MemoQuery& query, const Ref<Inference>& inference);
+void remember_dtypes(const InferenceQuery& query, const Ref<Inference>& inference);
 // Of an op that is not called any more.
 void forget_dtypes_of(const Op* op);
 std::size_t remembered_dtypes();

@@ -87,29 +87,29 @@ bool is_alone(const Value& value) {
 
 // What a walk needs memory for; the next one of the thread has it again, but for that of a large
 // graph.
-struct Ground {
+struct LinearizerScratch {
     static constexpr std::size_t MOST = 1024;
     std::vector<Frame> stack;
     std::vector<Ref<Node>> inputs;
     Positions seen;
-    std::vector<WalkedNode> nodes;
+    std::vector<LinearizedNode> nodes;
     std::vector<uint32_t> edges, outputs;
     std::size_t last = 0; // nodes of the last large graph: the next one is often as large
 };
 
-class Walk {
+class Linearizer {
   public:
-    explicit Walk(std::size_t outputs) {
+    explicit Linearizer(std::size_t outputs) {
         seen_.expect(outputs);
         walked_.nodes = std::move(ground_.nodes);
         walked_.edges = std::move(ground_.edges);
         walked_.outputs = std::move(ground_.outputs);
     }
-    ~Walk() {
+    ~Linearizer() {
         stack_.clear(); // an error may have left something
         inputs_.clear();
         seen_.clear();
-        if (seen_.room() <= Ground::MOST) return;
+        if (seen_.room() <= LinearizerScratch::MOST) return;
         std::size_t last = ground_.last;
         ground_ = {};
         ground_.last = last;
@@ -132,10 +132,10 @@ class Walk {
         walked_.outputs.push_back(found);
     }
 
-    Walked finish() {
+    LinearizedGraph finish() {
         for (std::size_t i = 0; i < walked_.nodes.size(); ++i) {
             if (walked_.nodes.size() > SMALL) walked_.fetch_ahead(i);
-            WalkedNode& walked = walked_.nodes[i];
+            LinearizedNode& walked = walked_.nodes[i];
             // Each use by a pending node of the walk is one count, the walk's own is another.
             // Relaxed: a new holder can only come from one that is counted already.
             uint32_t references = walked.node->references.load(std::memory_order_relaxed);
@@ -152,7 +152,7 @@ class Walk {
             walked_.deepest = std::max(walked_.deepest, depth);
         }
         for (uint32_t output : walked_.outputs) walked_.nodes[output].held = true;
-        if (walked_.nodes.size() > Ground::MOST) ground_.last = walked_.nodes.size();
+        if (walked_.nodes.size() > LinearizerScratch::MOST) ground_.last = walked_.nodes.size();
         return std::move(walked_);
     }
 
@@ -205,7 +205,7 @@ class Walk {
 
     // Of a large graph.
     void make_room(uint32_t position) {
-        if (position == Ground::MOST) {
+        if (position == LinearizerScratch::MOST) {
             walked_.nodes.reserve(ground_.last);
             walked_.edges.reserve(2 * ground_.last);
         }
@@ -222,8 +222,9 @@ class Walk {
         return position;
     }
 
-    Walked walked_;
-    Ground& ground_ = PerThread<Ground>::get(); // nothing that runs in a walk walks itself
+    LinearizedGraph walked_;
+    LinearizerScratch& ground_ =
+        ThreadLocal<LinearizerScratch>::get(); // nothing that runs in a walk walks itself
     std::vector<Frame>& stack_ = ground_.stack;
     std::vector<Ref<Node>>& inputs_ = ground_.inputs;
     Positions& seen_ = ground_.seen;
@@ -231,27 +232,27 @@ class Walk {
 
 } // namespace
 
-Walked::~Walked() {
-    if (nodes.capacity() > Ground::MOST)
+LinearizedGraph::~LinearizedGraph() {
+    if (nodes.capacity() > LinearizerScratch::MOST)
         for (std::size_t i = 0; i < nodes.size(); ++i) {
             fetch_ahead(i);
             nodes[i].value = nullptr;
             nodes[i].node = nullptr;
         }
-    if (nodes.capacity() == 0 || nodes.capacity() > Ground::MOST) return;
+    if (nodes.capacity() == 0 || nodes.capacity() > LinearizerScratch::MOST) return;
     nodes.clear(); // this may free arrays, not Python's: nothing walks meanwhile
     edges.clear();
     outputs.clear();
-    Ground& ground = PerThread<Ground>::get();
+    LinearizerScratch& ground = ThreadLocal<LinearizerScratch>::get();
     ground.nodes = std::move(nodes);
     ground.edges = std::move(edges);
     ground.outputs = std::move(outputs);
 }
 
-Walked walk(std::span<Node* const> outputs) {
-    Walk nodes(outputs.size());
+LinearizedGraph walk(std::span<Node* const> outputs) {
+    Linearizer nodes(outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        Walk::fetch_ahead(outputs.subspan(i));
+        Linearizer::fetch_ahead(outputs.subspan(i));
         nodes.from(outputs[i]);
     }
     return nodes.finish();

@@ -9,10 +9,10 @@
 
 namespace tenfold {
 
-struct WalkedNode {
+struct LinearizedNode {
     Ref<Node> node;
     Ref<Value> value; // of a leaf, and of a node that was computed when the walk came by
-    uint32_t first = 0, width = 0; // its inputs: a range of Walked::edges
+    uint32_t first = 0, width = 0; // its inputs: a range of LinearizedGraph::edges
     uint32_t uses = 0;             // how often nodes of the walk read it
     bool held = false;             // somebody outside of the walk can see it
     // Of a value: nobody outside can see it nor its memory, which is the pool's: once its readers
@@ -20,8 +20,8 @@ struct WalkedNode {
     bool dying = false;
 };
 
-struct Walked {
-    std::vector<WalkedNode> nodes;
+struct LinearizedGraph {
+    std::vector<LinearizedNode> nodes;
     std::vector<uint32_t> edges; // positions of inputs, those of a node in a row
     std::vector<uint32_t> outputs;
     // For each node the one before it that it equals, if there is any: it is not computed, and
@@ -33,27 +33,27 @@ struct Walked {
     bool submitted = false;            // something in it is to be computed by a submission; so then
 
     static constexpr uint32_t NONE = ~uint32_t(0);
-    Walked() = default;
-    Walked(Walked&&) = default;
-    Walked& operator=(Walked&&) = default;
-    ~Walked(); // the next walk of the thread has the memory again
+    LinearizedGraph() = default;
+    LinearizedGraph(LinearizedGraph&&) = default;
+    LinearizedGraph& operator=(LinearizedGraph&&) = default;
+    ~LinearizedGraph(); // the next walk of the thread has the memory again
 
     // Who goes through all nodes is at this one.
     void fetch_ahead(std::size_t position) const {
         constexpr std::size_t SOON = 12;
         if (position + SOON >= nodes.size()) return;
-        const WalkedNode& soon = nodes[position + SOON];
+        const LinearizedNode& soon = nodes[position + SOON];
         fetch(soon.node.get());
         if (soon.value) fetch_to_write(soon.value.get());
     }
 
     bool is_merged(std::size_t position) const { return !same.empty() && same[position] != NONE; }
-    std::span<const uint32_t> inputs(const WalkedNode& of) const {
+    std::span<const uint32_t> inputs(const LinearizedNode& of) const {
         return {edges.data() + of.first, of.width};
     }
 };
 
-Walked walk(std::span<Node* const> outputs);
+LinearizedGraph walk(std::span<Node* const> outputs);
 
 // What was inferred stands for the parameters, but of parts of an array, and of calls, which have
 // none: one of many inputs is inferred anew each time.

@@ -11,12 +11,12 @@ static_assert(offsetof(Slab<Node>::Free, references) == offsetof(Node, reference
 
 // Held for a handful of instructions, so spinning is cheaper than sleeping. Acquire and release:
 // each holder sees what the one before it wrote. Who is alone has nobody to keep away.
-class Hold {
+class NodeSpinLock {
   public:
-    explicit Hold(Node* node) : node_(alone() ? nullptr : node) {
+    explicit NodeSpinLock(Node* node) : node_(alone() ? nullptr : node) {
         while (node_ && node_->locked.exchange(true, std::memory_order_acquire)) {}
     }
-    ~Hold() {
+    ~NodeSpinLock() {
         if (node_) node_->locked.store(false, std::memory_order_release);
     }
 
@@ -114,7 +114,7 @@ bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
 void recount(Node* node, int& budget) {
     // One without assignments below was counted right: none below has been computed since.
     if (node->assignments.load(std::memory_order_relaxed) == 0 || --budget < 0) return;
-    Hold hold(node);
+    NodeSpinLock hold(node);
     if (node->value) return; // meanwhile
     uint32_t depth = 0, assignments = 0;
     for (Node* input : node->inputs()) {
@@ -190,7 +190,7 @@ void publish(Node* node, Ref<Value> value) {
     std::array<Node*, 2> few;
     std::size_t count = 0;
     {
-        Hold hold(node);
+        NodeSpinLock hold(node);
         if (node->value) return;
         node->value = std::move(value);
         few = node->few;
@@ -206,7 +206,7 @@ void publish(Node* node, Ref<Value> value) {
 }
 
 std::vector<Ref<Node>> inputs_of(Node* node) {
-    Hold hold(node);
+    NodeSpinLock hold(node);
     std::vector<Ref<Node>> inputs;
     inputs.reserve(node->input_count);
     for (Node* input : node->inputs()) inputs.emplace_back(input);
@@ -215,14 +215,14 @@ std::vector<Ref<Node>> inputs_of(Node* node) {
 
 Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs) {
     if (is_settled(node)) return node->value;
-    Hold hold(node);
+    NodeSpinLock hold(node);
     for (Node* input : node->inputs()) inputs.emplace_back(input);
     return node->value;
 }
 
 Ref<Value> value_of(Node* node) {
     if (is_settled(node)) return node->value;
-    Hold hold(node);
+    NodeSpinLock hold(node);
     return node->value;
 }
 
@@ -231,7 +231,7 @@ std::vector<Ref<Node>> readers_of(const Node* node) {
     Slab<Node>::for_each([&](Slab<Node>::Slot* slot) {
         if (slot->free.references == 0) return;
         auto* reader = reinterpret_cast<Node*>(slot);
-        Hold hold(reader);
+        NodeSpinLock hold(reader);
         std::span<Node* const> inputs = reader->inputs();
         if (std::find(inputs.begin(), inputs.end(), node) != inputs.end())
             readers.emplace_back(reader);

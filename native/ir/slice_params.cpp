@@ -224,25 +224,25 @@ bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& s
     return found.picks.size() == array.shape.size();
 }
 
-Movement taken_movement(const Params& picks) {
+ViewMap taken_movement(const Params& picks) {
     Picks found = read_picks(picks.bytes);
-    Movement made{Movement::affine, {}};
+    ViewMap made{ViewMap::affine, {}};
     int64_t axis = 0;
     std::size_t next = 0; // new axis
     for (const Pick& pick : found.picks) {
         while (pick.axis && next < found.added.size() && found.added[next] == axis) ++next, ++axis;
-        made.steps.push_back({pick.axis ? axis++ : Movement::NO_AXIS, pick.step, pick.start});
+        made.steps.push_back({pick.axis ? axis++ : ViewMap::NO_AXIS, pick.step, pick.start});
     }
     return made;
 }
 
 Replaced replaced_by(const Params& pattern) {
     Reader reader(pattern.bytes);
-    Replaced found{{Movement::affine, {}}, {}};
+    Replaced found{{ViewMap::affine, {}}, {}};
     reader.tuple();
     for (int64_t left = reader.tuple(); left > 0; --left) {
         reader.tuple();
-        int64_t axis = Movement::NO_AXIS;
+        int64_t axis = ViewMap::NO_AXIS;
         if (reader.is(NONE))
             reader.skip();
         else

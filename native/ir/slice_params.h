@@ -67,11 +67,11 @@ Ref<Params> replaced_part(const Op& index, const Op& update, const Params& picks
 // number of axes.
 bool taken_shape(const Params& picks, const Type& array, std::vector<int64_t>& shape);
 // How `index` reads its array; starts may stand for those of `picks`.
-Movement taken_movement(const Params& picks);
+ViewMap taken_movement(const Params& picks);
 
 // What `update` replaces, from its pattern: how its part is a view of the array, and the shape.
 struct Replaced {
-    Movement movement;
+    ViewMap movement;
     std::vector<int64_t> shape;
 };
 Replaced replaced_by(const Params& pattern);

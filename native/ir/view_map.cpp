@@ -20,10 +20,10 @@ bool is_in_c_order(const Type& type, const std::vector<int64_t>& strides) {
 
 } // namespace
 
-Ref<Value> viewed(const Movement& movement, const Value& input, Ref<Type> type,
+Ref<Value> viewed(const ViewMap& movement, const Value& input, Ref<Type> type,
                   std::span<const int64_t> starts) {
-    bool affine = movement.kind == Movement::affine;
-    if (!affine && (movement.kind == Movement::other || !input.strides.empty())) return {};
+    bool affine = movement.kind == ViewMap::affine;
+    if (!affine && (movement.kind == ViewMap::other || !input.strides.empty())) return {};
     auto made = Ref<Value>::adopt(new Value);
     made->part = true;
     made->buffers[0] = input.buffers[0];
@@ -31,10 +31,10 @@ Ref<Value> viewed(const Movement& movement, const Value& input, Ref<Type> type,
         std::vector<int64_t> strides(type->shape.size());
         const auto& own = input.strides.empty() ? in_c_order(*input.type) : input.strides;
         for (std::size_t axis = 0; axis < own.size(); ++axis) {
-            const Movement::Step& step = movement.steps[axis];
+            const ViewMap::Step& step = movement.steps[axis];
             int64_t start = starts.empty() ? step.start : starts[axis];
             if (type->size() > 0) made->buffers[0].offset += start * own[axis];
-            if (step.axis != Movement::NO_AXIS)
+            if (step.axis != ViewMap::NO_AXIS)
                 strides[std::size_t(step.axis)] += step.coefficient * own[axis];
         }
         if (!is_in_c_order(*type, strides)) made->strides = std::move(strides);

@@ -9,7 +9,7 @@
 
 namespace tenfold {
 
-struct Movement {
+struct ViewMap {
     // Of each axis of the input: the axis of the result along which it is stepped through, or
     // NO_AXIS, by how many of its elements, and where it begins.
     static constexpr int64_t NO_AXIS = -1;
@@ -23,7 +23,7 @@ struct Movement {
 
 // The view of a Value; empty where there is none without copying elements. `starts`, where there
 // are any, stand for those of the steps: views that differ in nothing else have one Movement.
-Ref<Value> viewed(const Movement& movement, const Value& input, Ref<Type> type,
+Ref<Value> viewed(const ViewMap& movement, const Value& input, Ref<Type> type,
                   std::span<const int64_t> starts);
 
 } // namespace tenfold

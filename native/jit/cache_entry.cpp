@@ -75,7 +75,7 @@ bool equal(Part one, Part other) { return std::ranges::equal(one, other); }
 
 } // namespace
 
-Entry::Entry(Bytes bytes) : bytes_(std::move(bytes)) {
+CacheEntry::CacheEntry(Bytes bytes) : bytes_(std::move(bytes)) {
     const Part all(bytes_);
     if (all.size() < sizeof(Head) + HASH) throw Doubt(damaged(all.size()));
     Head head;
@@ -120,7 +120,7 @@ File open_directory(const char* place, uid_t user) {
     return directory;
 }
 
-Entry read_entry(int directory, const std::string& name, uid_t user, Part environment) {
+CacheEntry read_entry(int directory, const std::string& name, uid_t user, Part environment) {
     // Without waiting: a pipe in its stead would let us wait for ever.
     const int flags = O_RDONLY | O_NONBLOCK | OWN;
     File file(TEMP_FAILURE_RETRY(openat(directory, name.c_str(), flags)));
@@ -131,8 +131,8 @@ Entry read_entry(int directory, const std::string& name, uid_t user, Part enviro
     const struct stat facts = facts_of(file);
     if (!S_ISREG(facts.st_mode)) throw Doubt("it is no file");
     doubt_owner(facts, user);
-    if (std::size_t(facts.st_size) > Entry::LARGEST) throw Doubt(damaged(facts.st_size));
-    Entry entry(content(file, std::size_t(facts.st_size)));
+    if (std::size_t(facts.st_size) > CacheEntry::LARGEST) throw Doubt(damaged(facts.st_size));
+    CacheEntry entry(content(file, std::size_t(facts.st_size)));
     if (in_hexadecimal(entry.key) != name) throw Doubt("it is the entry of another kernel");
     if (environment.empty()) return entry;
     if (!equal(entry.environment, environment))

@@ -22,16 +22,16 @@ using Bytes = std::vector<uint8_t>;
 using Part = std::span<const uint8_t>;
 
 // Where what stands in the bytes of a file begins; they are kept with it.
-class Entry {
+class CacheEntry {
   public:
     static constexpr std::size_t LARGEST = std::size_t(1) << 24; // bytes; kernels have thousands
     static constexpr std::size_t LONGEST_NOTE = 200, MOST_FUNCTIONS = 16;
 
     // Throws Doubt.
-    explicit Entry(Bytes bytes);
-    Entry(const Entry&) = delete;
-    Entry& operator=(const Entry&) = delete;
-    Entry(Entry&&) = default; // a vector that is moved leaves its bytes where they are
+    explicit CacheEntry(Bytes bytes);
+    CacheEntry(const CacheEntry&) = delete;
+    CacheEntry& operator=(const CacheEntry&) = delete;
+    CacheEntry(CacheEntry&&) = default; // a vector that is moved leaves its bytes where they are
 
     uint32_t level;
     uint64_t microseconds; // that compiling took
@@ -63,7 +63,7 @@ File open_directory(const char* place, uid_t user);
 
 // The entry in a file of a directory, which is named by its key. It is for use where it must be of
 // an environment, which the time of the file then says. Throws Doubt, std::system_error.
-Entry read_entry(int directory, const std::string& name, uid_t user, Part environment = {});
+CacheEntry read_entry(int directory, const std::string& name, uid_t user, Part environment = {});
 
 // 0123456789abcdef, two for each byte.
 std::string in_hexadecimal(Part bytes);

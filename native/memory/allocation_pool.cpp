@@ -24,7 +24,7 @@ constexpr std::size_t HUGE_PAGE = std::size_t(2) << 20;
 // but the most that were ever in use at once, of each size, are a number that creeps up for ever.
 constexpr std::size_t LOOK = 1 << 16, WORTH_IT = 1 << 16, PAGE = 4096; // blocks; bytes
 
-struct Kept {
+struct FreeBlocks {
     std::vector<void*> blocks;
     std::size_t idle = 0; // the fewest there were since the last look
 
@@ -39,9 +39,9 @@ struct Kept {
 
 struct Pool {
     Lock lock; // protects everything here
-    std::unordered_map<std::size_t, Kept> kept;
+    std::unordered_map<std::size_t, FreeBlocks> kept;
     std::size_t returned = 0; // blocks, since the last look
-    PoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
+    AllocationPoolStatistics statistics{0, 0, 0, std::size_t(1) << 30};
 };
 
 Pool* const the_pool = new Pool; // made when the library is loaded; outlives every Value
@@ -66,7 +66,7 @@ void* system_allocate(std::size_t bytes) {
 void* take_kept(std::size_t bytes) {
     auto found = pool().kept.find(bytes);
     if (found == pool().kept.end() || found->second.blocks.empty()) return nullptr;
-    Kept& kept = found->second;
+    FreeBlocks& kept = found->second;
     void* memory = kept.blocks.back();
     kept.blocks.pop_back();
     kept.idle = std::min(kept.idle, kept.blocks.size());
@@ -75,7 +75,7 @@ void* take_kept(std::size_t bytes) {
 }
 
 void note_live(std::size_t bytes) {
-    PoolStatistics& statistics = pool().statistics;
+    AllocationPoolStatistics& statistics = pool().statistics;
     statistics.live_bytes += bytes;
     statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.live_bytes);
 }
@@ -143,7 +143,7 @@ void look() {
 
 // Makes room for a block of so many bytes by what is idle.
 void make_room(std::size_t bytes, std::vector<void*>& fallen) {
-    PoolStatistics& statistics = pool().statistics;
+    AllocationPoolStatistics& statistics = pool().statistics;
     if (bytes > statistics.cap_bytes) return;
     for (auto& [each, kept] : pool().kept) {
         std::size_t after = statistics.kept_bytes + bytes;
@@ -168,7 +168,7 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
     bool time_to_look = false;
     {
         Guard guard(pool().lock);
-        PoolStatistics& statistics = pool().statistics;
+        AllocationPoolStatistics& statistics = pool().statistics;
         statistics.live_bytes -= bytes;
         if (statistics.kept_bytes + bytes > statistics.cap_bytes) make_room(bytes, fallen);
         if (statistics.kept_bytes + bytes <= statistics.cap_bytes) {
@@ -185,7 +185,7 @@ void pool_free(void* memory, std::size_t bytes) noexcept {
 
 void fail_allocation(int64_t n) { until_failure.store(n, std::memory_order_relaxed); }
 
-PoolStatistics pool_statistics() {
+AllocationPoolStatistics pool_statistics() {
     Guard guard(pool().lock);
     return pool().statistics;
 }
@@ -200,7 +200,7 @@ void set_pool_cap(std::size_t bytes) {
 }
 
 std::size_t trim_pool() {
-    std::unordered_map<std::size_t, Kept> kept;
+    std::unordered_map<std::size_t, FreeBlocks> kept;
     std::size_t returned = 0;
     {
         Guard guard(pool().lock);

@@ -25,10 +25,10 @@ void pool_allocate(std::size_t bytes, std::span<void*> places);
 // 0 takes that back.
 void fail_allocation(int64_t n);
 
-struct PoolStatistics {
+struct AllocationPoolStatistics {
     std::size_t live_bytes, peak_bytes, kept_bytes, cap_bytes;
 };
-PoolStatistics pool_statistics();
+AllocationPoolStatistics pool_statistics();
 void set_pool_cap(std::size_t bytes);
 // Returns everything kept to the system; the bytes returned.
 std::size_t trim_pool();

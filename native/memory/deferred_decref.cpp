@@ -8,16 +8,16 @@
 namespace tenfold {
 namespace {
 
-struct ReleaseList {
+struct DeferredDecrefs {
     Lock lock; // protects pending
     std::vector<void*> pending;
     std::atomic<bool> any{false}; // relaxed: who misses a change drains at the next call
 };
 
 // Made when the library is loaded; outlives every static object that may release.
-ReleaseList* const the_list = new ReleaseList;
+DeferredDecrefs* const the_list = new DeferredDecrefs;
 
-ReleaseList& list() { return *the_list; }
+DeferredDecrefs& list() { return *the_list; }
 
 } // namespace
 

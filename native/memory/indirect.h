@@ -1,16 +1,17 @@
-// Boxed<T>: a T that stands elsewhere, so that whoever has it is small; copied with whoever has it.
+// Indirect<T>: a T that stands elsewhere, so that whoever has it is small; copied with whoever has
+// it.
 #pragma once
 #include <memory>
 #include <utility>
 
 namespace tenfold {
 
-template <class T> class Boxed {
+template <class T> class Indirect {
   public:
-    Boxed(T made) : inside_(std::make_unique<T>(std::move(made))) {}
-    Boxed(const Boxed& other) : Boxed(*other) {}
-    Boxed(Boxed&&) noexcept = default;
-    Boxed& operator=(Boxed other) noexcept {
+    Indirect(T made) : inside_(std::make_unique<T>(std::move(made))) {}
+    Indirect(const Indirect& other) : Indirect(*other) {}
+    Indirect(Indirect&&) noexcept = default;
+    Indirect& operator=(Indirect other) noexcept {
         inside_.swap(other.inside_);
         return *this;
     }

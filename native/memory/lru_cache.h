@@ -1,4 +1,4 @@
-// Recent<Key, Value>: a hash table that knows in which order its entries were asked for, so that
+// LruCache<Key, Value>: a hash table that knows in which order its entries were asked for, so that
 // the one not asked for longest can go when there are too many. A new entry then takes the room of
 // the one that went: a full table takes the same memory for ever.
 #pragma once
@@ -9,7 +9,7 @@
 namespace tenfold {
 
 // Hash and Same are transparent: they take a Key, or what a Key may be looked up by.
-template <class Key, class Value, class Hash, class Same> class Recent {
+template <class Key, class Value, class Hash, class Same> class LruCache {
   public:
     struct Entry {
         Key key;
@@ -52,7 +52,7 @@ template <class Key, class Value, class Hash, class Same> class Recent {
     }
 
     std::size_t size() const { return places_.size(); }
-    void swap(Recent& other) {
+    void swap(LruCache& other) {
         entries_.swap(other.entries_);
         places_.swap(other.places_);
     }

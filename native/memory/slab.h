@@ -29,8 +29,8 @@ template <class T> class Slab {
         alignas(T) unsigned char bytes[sizeof(T)];
     };
 
-    static void* take() { return PerThread<Local>::get().take(); }
-    static void give(void* memory) { PerThread<Local>::get().give(static_cast<Slot*>(memory)); }
+    static void* take() { return ThreadLocal<Local>::get().take(); }
+    static void give(void* memory) { ThreadLocal<Local>::get().give(static_cast<Slot*>(memory)); }
 
     // Calls with each slot that ever held an object.
     template <class F> static void for_each(F&& look) {

@@ -19,7 +19,7 @@ PyObject* make_group = nullptr; // see group in tenfold/transforms/batch_compile
 // The expression of groups that are alike, on placeholders in the places of their columns. While a
 // group is computed by it, it has that one's values, and nobody else takes it.
 struct Expression {
-    Walked walked;
+    LinearizedGraph walked;
     std::vector<uint32_t> inputs;  // where the columns that are arrays stand, or NONE
     std::vector<uint32_t> outputs; // where the results stand; a placeholder may be one
     std::vector<char> rows;        // whether a result has a row for each member
@@ -32,22 +32,22 @@ struct Expression {
 using Kept = std::shared_ptr<Expression>; // by who computes by it, too
 
 // A group of which there is no expression, or by whose no plan was found so often.
-struct Known {
+struct KnownBatches {
     Kept expression;
     uint32_t failures = 0;
 };
 constexpr uint32_t MOST_FAILURES = 16;
 constexpr std::size_t CAPACITY = 2048;
 
-struct Hash {
+struct BatchHash {
     using is_transparent = void;
     std::size_t operator()(Words key) const { return hash_of(key); }
 };
-struct Same {
+struct SameBatch {
     using is_transparent = void;
     bool operator()(Words a, Words b) const { return std::ranges::equal(a, b); }
 };
-using Table = Recent<std::vector<uint64_t>, Known, Hash, Same>;
+using Table = LruCache<std::vector<uint64_t>, KnownBatches, BatchHash, SameBatch>;
 
 // The GIL protects it. It outlives every static object.
 Table& known() {
@@ -67,12 +67,12 @@ void forget_groups() {
 uint64_t word(const void* address) { return reinterpret_cast<uint64_t>(address); }
 
 // False for what is known to Python alone.
-bool write_key(std::vector<uint64_t>& key, Words options, const Members& members,
-               std::span<const Column> columns) {
+bool write_key(std::vector<uint64_t>& key, Words options, const Batch& members,
+               std::span<const StackedOperand> columns) {
     const Node& like = *members.node(0);
     key.assign({like.op->id, word(like.params.get()), members.rows});
     key.insert(key.end(), options.begin(), options.end());
-    for (const Column& column : columns) {
+    for (const StackedOperand& column : columns) {
         if (!column.scalar) {
             key.push_back(word(column.value->type.get()) | uint64_t(column.stacked));
             continue;
@@ -104,10 +104,11 @@ Ref<Value> in_rows(Ref<Value> found, bool rows, std::size_t members) {
 // An expression with the values of columns, which others do not take meanwhile.
 class Taken {
   public:
-    Taken(Expression& expression, std::span<const Column> columns) : expression_(expression) {
+    Taken(Expression& expression, std::span<const StackedOperand> columns)
+        : expression_(expression) {
         expression_.taken = true;
         std::size_t next = 0;
-        for (const Column& column : columns)
+        for (const StackedOperand& column : columns)
             if (!column.scalar) set(expression_.inputs[next++], column.value);
     }
     ~Taken() {
@@ -117,14 +118,15 @@ class Taken {
 
   private:
     void set(uint32_t place, Ref<Value> value) {
-        if (place != Walked::NONE) expression_.walked.nodes[place].value = std::move(value);
+        if (place != LinearizedGraph::NONE)
+            expression_.walked.nodes[place].value = std::move(value);
     }
     Expression& expression_;
 };
 
 // None where there is no plan, or it fails.
 std::vector<Ref<Value>> computed_by(Expression& expression, std::size_t members,
-                                    std::span<const Column> columns) {
+                                    std::span<const StackedOperand> columns) {
     const auto& nodes = expression.walked.nodes;
     std::vector<Ref<Value>> made(nodes.size()), results;
     Taken taken(expression, columns);
@@ -139,15 +141,16 @@ std::vector<Ref<Value>> computed_by(Expression& expression, std::size_t members,
     return results;
 }
 
-uint32_t place_of(const Walked& walked, const Node* node) {
+uint32_t place_of(const LinearizedGraph& walked, const Node* node) {
     for (uint32_t i = 0; i < walked.nodes.size(); ++i)
         if (walked.nodes[i].node.get() == node) return i;
-    return Walked::NONE;
+    return LinearizedGraph::NONE;
 }
 
 // From (outputs, placeholders, rows, options, whether there are rules); null where one of its
 // results cannot be found in it.
-Kept expression_from(nb::handle given, const Ref<Params>& params, std::span<const Column> columns) {
+Kept expression_from(nb::handle given, const Ref<Params>& params,
+                     std::span<const StackedOperand> columns) {
     auto made = std::make_shared<Expression>();
     std::vector<Node*> outputs = nodes_from(given[0]), pending = outputs;
     std::erase_if(pending, [](const Node* node) { return !node->op; });
@@ -156,14 +159,14 @@ Kept expression_from(nb::handle given, const Ref<Params>& params, std::span<cons
     for (Node* input : nodes_from(given[1])) made->inputs.push_back(place_of(made->walked, input));
     for (Node* output : outputs) {
         made->outputs.push_back(place_of(made->walked, output));
-        if (made->outputs.back() == Walked::NONE) return {};
+        if (made->outputs.back() == LinearizedGraph::NONE) return {};
     }
     for (nb::handle row : given[2]) made->rows.push_back(nb::cast<bool>(row));
     for (std::size_t i = 0; i < made->options.size(); ++i)
         made->options[i] = nb::cast<uint64_t>(given[3][i]);
     made->rules = nb::cast<bool>(given[4]);
     made->params = params;
-    for (const Column& column : columns)
+    for (const StackedOperand& column : columns)
         if (!column.scalar) made->types.push_back(column.value->type);
     return made;
 }
@@ -171,7 +174,7 @@ Kept expression_from(nb::handle given, const Ref<Params>& params, std::span<cons
 void keep(const std::vector<uint64_t>& key, Kept expression) {
     Table::Entries fallen;
     uint32_t failures = 0;
-    if (const Known* before = known().find(Words(key))) {
+    if (const KnownBatches* before = known().find(Words(key))) {
         if (before->expression && before->expression->taken) return;
         failures = before->failures;
         known().drop(Words(key), fallen);
@@ -182,24 +185,25 @@ void keep(const std::vector<uint64_t>& key, Kept expression) {
 
 } // namespace
 
-Grouper::Grouper(std::span<const uint64_t> options) : options_(options) {
+DynamicBatcher::DynamicBatcher(std::span<const uint64_t> options) : options_(options) {
     if (current_options().batch_limit) limit = current_options().batch_limit;
     threads = current_options().threads;
 }
 
-bool Grouper::is_ready() { return make_group; }
+bool DynamicBatcher::is_ready() { return make_group; }
 
 // From 16 on eight numbers up to the next power of two.
-std::size_t Grouper::rows(std::size_t members) const {
+std::size_t DynamicBatcher::rows(std::size_t members) const {
     if (members < 16 || current_options().verify) return members;
     std::size_t step = std::bit_floor(members) / 8;
     return std::max(members, std::min((members + step - 1) / step * step, limit));
 }
 
-std::vector<Ref<Value>> Grouper::compute(const Members& members, std::span<const Column> columns) {
+std::vector<Ref<Value>> DynamicBatcher::compute(const Batch& members,
+                                                std::span<const StackedOperand> columns) {
     bool wanted =
         !is_watched() && !current_options().verify && write_key(key_, options_, members, columns);
-    Known* found = wanted ? known().find(Words(key_)) : nullptr;
+    KnownBatches* found = wanted ? known().find(Words(key_)) : nullptr;
     if (found && found->expression && !found->expression->taken) {
         // By this pointer alone: while kernels run, others may change the table.
         Kept expression = found->expression;
@@ -220,11 +224,12 @@ std::vector<Ref<Value>> Grouper::compute(const Members& members, std::span<const
     return results;
 }
 
-nb::object Grouper::computed_by_python(const Members& members, std::span<const Column> columns,
-                                       bool wanted) {
+nb::object DynamicBatcher::computed_by_python(const Batch& members,
+                                              std::span<const StackedOperand> columns,
+                                              bool wanted) {
     const Node& like = *members.node(0);
     nb::list given;
-    for (const Column& column : columns) {
+    for (const StackedOperand& column : columns) {
         nb::object value = column.scalar ? nb::steal(scalar_to_python(*column.scalar))
                                          : nb::cast(ValueHandle{column.value});
         given.append(nb::make_tuple(value, column.stacked));

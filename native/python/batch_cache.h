@@ -6,17 +6,17 @@
 
 namespace tenfold::bindings {
 
-class Grouper : public GroupMaker {
+class DynamicBatcher : public BatchCompiler {
   public:
-    explicit Grouper(std::span<const uint64_t> options);
+    explicit DynamicBatcher(std::span<const uint64_t> options);
     std::size_t rows(std::size_t members) const override;
-    std::vector<Ref<Value>> compute(const Members& members,
-                                    std::span<const Column> columns) override;
+    std::vector<Ref<Value>> compute(const Batch& members,
+                                    std::span<const StackedOperand> columns) override;
 
     static bool is_ready(); // whether Python has said how
 
   private:
-    nb::object computed_by_python(const Members& members, std::span<const Column> columns,
+    nb::object computed_by_python(const Batch& members, std::span<const StackedOperand> columns,
                                   bool wanted);
 
     std::span<const uint64_t> options_; // in force

@@ -52,8 +52,8 @@ nb::object applied(const Operation& operation, const Inputs& inputs) {
 }
 
 // Whether graphs are made of the same operations, on leaves that may have values or not.
-bool are_alike(const Walked& one, const Walked& other) {
-    auto same = [](const WalkedNode& a, const WalkedNode& b) {
+bool are_alike(const LinearizedGraph& one, const LinearizedGraph& other) {
+    auto same = [](const LinearizedNode& a, const LinearizedNode& b) {
         return a.node->op == b.node->op && a.node->type == b.node->type &&
                (!a.node->op || a.node->params == b.node->params);
     };
@@ -69,11 +69,11 @@ std::vector<Node*> nodes_in(nb::handle arrays) {
     return nodes;
 }
 
-std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs) {
-    auto made = std::make_unique<Pattern>();
+std::unique_ptr<GraphTemplate> pattern_of(nb::object array, const Inputs& inputs) {
+    auto made = std::make_unique<GraphTemplate>();
     made->walked = walk_at_rest(nodes_in(array));
     made->output = made->walked.outputs[0];
-    made->leaves.assign(inputs.nodes.size(), Pattern::NOWHERE);
+    made->leaves.assign(inputs.nodes.size(), GraphTemplate::NOWHERE);
     for (uint32_t i = 0; i < made->walked.nodes.size(); ++i) {
         made->walked.nodes[i].held = std::ranges::count(made->walked.outputs, i) > 0;
         for (std::size_t k = 0; k < inputs.nodes.size(); ++k)
@@ -84,23 +84,23 @@ std::unique_ptr<Pattern> pattern_of(nb::object array, const Inputs& inputs) {
 }
 
 // Whether it runs without Python, without end, and writes over nothing that it is given.
-bool lasts(const Ref<BoundPlan>& plan) {
-    return plan && plan->left < 0 && plan->claims.empty() &&
+bool lasts(const Ref<Executable>& plan) {
+    return plan && plan->left < 0 && plan->donated_inputs.empty() &&
            std::ranges::none_of(plan->instructions, [](const auto& each) {
-               return std::holds_alternative<Boxed<BoundPlan::Call>>(each);
+               return std::holds_alternative<Indirect<Executable::Call>>(each);
            });
 }
 
 // Plans an operation on arrays of these Types, if no call of it needs Python. With values in its
 // inputs it must make what it has made without.
-void plan(Planned& planned, const Operation& operation, std::span<Type* const> types) {
+void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types, true);
     nb::object arrays = applied(operation, inputs);
     if (!arrays.is_valid()) return;
     if (is_array(arrays.ptr())) arrays = nb::make_tuple(arrays);
     std::vector<Node*> pending = nodes_in(arrays);
     if (pending.empty() || !are_alike(walk_at_rest(pending), planned.pattern->walked)) return;
-    Ref<BoundPlan> plan = known_plan(pending, planned.moved);
+    Ref<Executable> plan = known_plan(pending, planned.moved);
     if (!lasts(plan)) {
         nb::object made =
             nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
@@ -111,9 +111,9 @@ void plan(Planned& planned, const Operation& operation, std::span<Type* const> t
     if (lasts(plan)) planned.plan = std::move(plan);
 }
 
-Ref<Planned> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
-                        std::span<Type* const> types) {
-    auto made = Ref<Planned>::adopt(new Planned);
+Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,
+                            std::span<Type* const> types) {
+    auto made = Ref<GilFreeCall>::adopt(new GilFreeCall);
     made->pattern = pattern_of(std::move(array), inputs);
     made->outputs = made->pattern->walked.outputs;
     plan(*made, operation, types);
@@ -127,17 +127,18 @@ bool are_matrices(const Operation& operation, std::span<Type* const> types) {
                types, [](const Type* type) { return type->shape.size() == 2 && !type->weak; });
 }
 
-class Maker : public PanelMaker {
+class PythonPanelCompiler : public PanelCompiler {
   public:
-    const Planned* make(const Products& products, Products::Form form, std::size_t count) override {
+    const GilFreeCall* make(const Products& products, Products::Form form,
+                            std::size_t count) override {
         auto left = products.factor(0, form, int64_t(count));
         auto right = products.factor(1, form, int64_t(count));
         std::array types{left.get(), right.get()};
         Inputs inputs(types);
         nb::object array = applied(*products.operation, inputs);
-        Ref<Planned> panel = array.is_valid()
-                                 ? planned_of(std::move(array), inputs, *products.operation, types)
-                                 : Ref<Planned>::adopt(new Planned);
+        Ref<GilFreeCall> panel =
+            array.is_valid() ? planned_of(std::move(array), inputs, *products.operation, types)
+                             : Ref<GilFreeCall>::adopt(new GilFreeCall);
         PyErr_Clear(); // each alone says what was wrong
         return panel.detach();
     }
@@ -145,17 +146,18 @@ class Maker : public PanelMaker {
 
 } // namespace
 
-Ref<Planned> plan_of_call(const Operation& operation, std::span<Type* const> types) {
+Ref<GilFreeCall> plan_of_call(const Operation& operation, std::span<Type* const> types) {
     Inputs inputs(types);
     nb::object arrays = inputs.ours ? applied(operation, inputs) : nb::object();
-    Ref<Planned> made = arrays.is_valid() ? planned_of(std::move(arrays), inputs, operation, types)
-                                          : Ref<Planned>::adopt(new Planned);
+    Ref<GilFreeCall> made = arrays.is_valid()
+                                ? planned_of(std::move(arrays), inputs, operation, types)
+                                : Ref<GilFreeCall>::adopt(new GilFreeCall);
     PyErr_Clear(); // who runs it says what is wrong
     return made;
 }
 
-PanelMaker& panel_maker() {
-    static Maker only;
+PanelCompiler& panel_maker() {
+    static PythonPanelCompiler only;
     return only;
 }
 
@@ -187,7 +189,7 @@ void prepare(Engine& engine, Operation& operation, std::span<Type* const> types)
         const Loop* loop = same ? contiguous_loop(*node, inputs.borrowed) : nullptr;
         PyErr_Clear();
         if (loop && loop->kernel)
-            made.rows.emplace(Rows{node->inference, Ref<Type>(node->type), loop});
+            made.rows.emplace(BatchRows{node->inference, Ref<Type>(node->type), loop});
         made.pattern = pattern_of(array, inputs);
         if (!made.pattern->fits(types[0]->device)) made.pattern.reset();
         if (made.is_native())

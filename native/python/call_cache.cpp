@@ -34,9 +34,9 @@ PyObject* fields(PyTypeObject* type) {
 }
 
 // False where only Python can tell what an argument is.
-bool write(PyObject* object, Arguments& to, int depth = 0);
+bool write(PyObject* object, CallArguments& to, int depth = 0);
 
-bool write_parts(PyObject* object, Arguments& to, int depth) {
+bool write_parts(PyObject* object, CallArguments& to, int depth) {
     to.words.push_back(number(Py_TYPE(object)));
     to.others.push_back(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     if (PyTuple_Check(object) || PyList_Check(object)) {
@@ -56,7 +56,7 @@ bool write_parts(PyObject* object, Arguments& to, int depth) {
     return true;
 }
 
-bool write_number(PyObject* object, Arguments& to) {
+bool write_number(PyObject* object, CallArguments& to) {
     to.words.push_back(number(Py_TYPE(object)));
     if (PyFloat_CheckExact(object)) {
         to.words.push_back(std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(object)));
@@ -67,7 +67,7 @@ bool write_number(PyObject* object, Arguments& to) {
     return !overflow;
 }
 
-bool write_array(PyObject* object, Arguments& to, Node* node, const Type* type) {
+bool write_array(PyObject* object, CallArguments& to, Node* node, const Type* type) {
     if (!type) return false;
     to.words.push_back(number(type));
     to.nodes.push_back(node);
@@ -75,7 +75,7 @@ bool write_array(PyObject* object, Arguments& to, Node* node, const Type* type) 
     return true;
 }
 
-bool write(PyObject* object, Arguments& to, int depth) {
+bool write(PyObject* object, CallArguments& to, int depth) {
     if (is_array(object)) {
         Node* node = is_immediate(object) ? node_of(object) : nullptr;
         return write_array(object, to, node, node ? node->type.get() : nullptr);
@@ -111,7 +111,7 @@ bool write(PyObject* object, Arguments& to, int depth) {
 
 } // namespace
 
-bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, Arguments& to) {
+bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, CallArguments& to) {
     const Options& options = current_options();
     to.words.push_back(uint64_t(options.strict) | uint64_t(options.device) << 8);
     to.words.push_back(uint64_t(count));
@@ -136,7 +136,7 @@ std::size_t hash_of_words(std::span<const uint64_t> words) {
 
 PyTypeObject* caller_type = nullptr;
 
-std::shared_ptr<Call> find(const CallerObject& self, const Arguments& given) {
+std::shared_ptr<Call> find(const CallerObject& self, const CallArguments& given) {
     auto& calls = *self.calls;
     std::size_t hash = hash_of_words(given.words);
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -147,8 +147,8 @@ std::shared_ptr<Call> find(const CallerObject& self, const Arguments& given) {
     return nullptr;
 }
 
-Borrowed::Borrowed()
-    : shared_(PerThread<Arguments>::get()), given(shared_.in_use ? own_ : shared_) {
+BorrowedArguments::BorrowedArguments()
+    : shared_(ThreadLocal<CallArguments>::get()), given(shared_.in_use ? own_ : shared_) {
     given.in_use = true;
     given.clear();
 }
@@ -188,7 +188,7 @@ PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next) {
 namespace {
 
 // Null without an error where something that the function read has changed.
-PyObject* made_by(const Call& call, const Arguments& given) {
+PyObject* made_by(const Call& call, const CallArguments& given) {
     for (const auto& [array, node] : call.read)
         if (reinterpret_cast<ArrayObject*>(array.ptr())->node != node.get()) return nullptr;
     if (watches)
@@ -221,7 +221,7 @@ PyObject* call_caller(PyObject* object, PyObject* const* arguments, size_t flags
         CallerObject& self = *as_caller(object);
         Py_ssize_t positional = PyVectorcall_NARGS(flags);
         Py_ssize_t count = positional + (names ? PyTuple_GET_SIZE(names) : 0);
-        Borrowed borrowed;
+        BorrowedArguments borrowed;
         if (write_all(arguments, count, names, borrowed.given)) {
             if (auto call = find(self, borrowed.given)) {
                 PyObject* made = made_by(*call, borrowed.given);
@@ -244,7 +244,7 @@ void remember(nb::handle caller, nb::tuple args, nb::dict kwargs, uint32_t op, n
     std::vector<PyObject*> given;
     for (nb::handle each : args) given.push_back(each.ptr());
     for (nb::handle name : names) given.push_back(PyDict_GetItem(kwargs.ptr(), name.ptr()));
-    Arguments found;
+    CallArguments found;
     bool any = nb::len(names) > 0;
     if (!write_all(given.data(), Py_ssize_t(given.size()), any ? names.ptr() : nullptr, found)) {
         if (PyErr_Occurred()) nb::raise_python_error();

@@ -38,7 +38,7 @@ extern PyTypeObject* caller_type;
 inline CallerObject* as_caller(PyObject* object) { return reinterpret_cast<CallerObject*>(object); }
 
 // What a call is known by, and its arrays.
-struct Arguments {
+struct CallArguments {
     std::vector<uint64_t> words;
     std::vector<Node*> nodes;
     std::vector<PyObject*> others; // borrowed: what counts by its address
@@ -56,25 +56,25 @@ struct Arguments {
 void declare_pushed_calls(nb::module_& module);
 
 // Writes what a call is known by: false where only Python can tell, or with a Python error.
-bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, Arguments& to);
+bool write_all(PyObject* const* given, Py_ssize_t count, PyObject* names, CallArguments& to);
 // Shared: while it is used Python may run, and forget it.
-std::shared_ptr<Call> find(const CallerObject& self, const Arguments& given);
+std::shared_ptr<Call> find(const CallerObject& self, const CallArguments& given);
 // Makes the tree that `form` says, (type, keys, children) or None for a leaf, of the arrays from
 // `next` on.
 PyObject* tree(PyObject* form, PyObject* arrays, Py_ssize_t& next);
 
 // The thread's Arguments; its own where what runs meanwhile calls a function itself.
-class Borrowed {
+class BorrowedArguments {
   public:
-    Borrowed();
-    ~Borrowed() { given.in_use = false; }
+    BorrowedArguments();
+    ~BorrowedArguments() { given.in_use = false; }
 
   private:
-    Arguments& shared_;
-    Arguments own_;
+    CallArguments& shared_;
+    CallArguments own_;
 
   public:
-    Arguments& given;
+    CallArguments& given;
 };
 
 } // namespace tenfold::bindings

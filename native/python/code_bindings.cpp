@@ -21,7 +21,7 @@ Part part(const nb::bytes& bytes) {
 
 nb::bytes to_python(Part bytes) { return nb::bytes(bytes.data(), bytes.size()); }
 
-nb::tuple to_python(const Entry& entry) {
+nb::tuple to_python(const CacheEntry& entry) {
     nb::list places;
     for (uint64_t place : entry.places) places.append(place);
     nb::object note =
@@ -47,7 +47,7 @@ std::vector<EntryPoint> load_entry(int directory, const nb::bytes& key,
     const std::string name = in_hexadecimal(part(key));
     const Part here = part(environment);
     nb::gil_scoped_release others; // a disk may let us wait
-    const Entry entry = read_entry(directory, name, user, here);
+    const CacheEntry entry = read_entry(directory, name, user, here);
     if (entry.places.size() != functions)
         throw Doubt("it has " + std::to_string(entry.places.size()) + " functions, not " +
                     std::to_string(functions));
@@ -67,8 +67,8 @@ void declare_entries(nb::module_& module) {
     using namespace nb::literals;
     nb::exception<Doubt>(module, "Doubt");
     nb::register_exception_translator(hold_what_the_system_says);
-    module.attr("LARGEST_ENTRY") = Entry::LARGEST;
-    module.attr("LONGEST_NOTE") = Entry::LONGEST_NOTE;
+    module.attr("LARGEST_ENTRY") = CacheEntry::LARGEST;
+    module.attr("LONGEST_NOTE") = CacheEntry::LONGEST_NOTE;
     module.def(
         "open_directory",
         [](const nb::bytes& place, uid_t user) {

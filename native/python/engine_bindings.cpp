@@ -42,20 +42,20 @@ bool usable(PyObject* self, const char* what) {
 }
 
 // Sites that were pushed from lately; under the GIL.
-Ref<Site> site_here() {
+Ref<PushSite> site_here() {
     constexpr std::size_t PLACES = 256;
-    static auto* sites = new std::array<Ref<Site>, PLACES>;
+    static auto* sites = new std::array<Ref<PushSite>, PLACES>;
     PyFrameObject* frame = PyEval_GetFrame();
     if (!frame) return {};
     PyCodeObject* code = PyFrame_GetCode(frame);
     int offset = PyFrame_GetLasti(frame);
     std::size_t place = (reinterpret_cast<std::size_t>(code) >> 4) * 31 + std::size_t(offset) / 2;
-    Ref<Site>& site = (*sites)[place % PLACES];
+    Ref<PushSite>& site = (*sites)[place % PLACES];
     if (site && site->code == code && site->offset == offset) {
         Py_DECREF(code);
         return site;
     }
-    auto made = Ref<Site>::adopt(new Site);
+    auto made = Ref<PushSite>::adopt(new PushSite);
     made->code = code;
     made->offset = offset;
     site = made;
@@ -474,7 +474,7 @@ nb::list listed(const std::vector<Traced>& traced) {
 nb::tuple take_engine_trace() {
     nb::list levels;
     Traces traces = take_traces();
-    for (const TracedLevel& each : traces.levels)
+    for (const TracedCounter& each : traces.levels)
         levels.append(nb::make_tuple(each.time, each.bytes, each.objects, each.pending));
     return nb::make_tuple(listed(traces.events), listed(traces.running), levels);
 }

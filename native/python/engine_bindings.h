@@ -48,7 +48,7 @@ bool is_caller(PyObject* object);
 Ref<Operation> operation_of_call(PyObject* caller, std::span<PyObject* const>& given,
                                  PyObject* names, PyObject* params, PushedCall& call);
 // Its plan for such inputs and what it captures; without one where it needs Python.
-Ref<Planned> plan_of_call(const Operation& operation, std::span<Type* const> types);
+Ref<GilFreeCall> plan_of_call(const Operation& operation, std::span<Type* const> types);
 // A value as Python has it, that of an operation with a form as that says.
 PyObject* value_to_python(const Operation* operation, Ref<Value> value);
 const Ref<Submitted>& submitted_here(); // the options in force here; empty with a Python error
@@ -75,7 +75,7 @@ void prepare(Engine& engine, Operation& operation, std::span<Type* const> types)
 // A loop for contiguous operands; null where there is none. In exec/op_interpreter.cpp.
 const Loop* contiguous_loop(const Node& node, std::span<const Node* const> inputs);
 bool has_loops_on(uint8_t device_of_type);
-LoopMaker& python_maker(); // with the GIL
-PanelMaker& panel_maker(); // with the GIL
+OpKernelCompiler& python_maker(); // with the GIL
+PanelCompiler& panel_maker();     // with the GIL
 
 } // namespace tenfold::bindings

@@ -17,30 +17,30 @@
 namespace tenfold::bindings {
 namespace {
 
-using Slots = std::vector<BoundPlan::Slot>;
+using Slots = std::vector<Executable::Slot>;
 
 // The strides, or none where they are those of C order.
 std::vector<int64_t> unusual(const Type& type, std::vector<int64_t> strides) {
     return in_c_order(type, strides) ? std::vector<int64_t>() : std::move(strides);
 }
 
-void add_allocation(PlanHandle& self, BoundPlan::Slot slot, nb::handle type, std::size_t bytes,
+void add_allocation(PlanHandle& self, Executable::Slot slot, nb::handle type, std::size_t bytes,
                     std::vector<int64_t> strides, bool temporary) {
     Ref<Type> made = type_from_python(type);
     strides = unusual(*made, std::move(strides));
-    self.add(BoundPlan::Allocate{slot, std::move(made), bytes, std::move(strides), temporary});
+    self.add(Executable::Allocate{slot, std::move(made), bytes, std::move(strides), temporary});
 }
 
-void add_view(PlanHandle& self, BoundPlan::Slot slot, BoundPlan::Slot source, nb::handle type,
+void add_view(PlanHandle& self, Executable::Slot slot, Executable::Slot source, nb::handle type,
               std::vector<int64_t> strides, int64_t offset) {
     Ref<Type> made = type_from_python(type);
     strides = unusual(*made, std::move(strides));
-    self.add(BoundPlan::View{slot, source, std::move(made), std::move(strides), offset});
+    self.add(Executable::View{slot, source, std::move(made), std::move(strides), offset});
 }
 
 // A number is 8 bytes, or (position, dtype, whether it is the imaginary part).
-BoundPlan::Number number_from(nb::handle object) {
-    BoundPlan::Number number;
+Executable::Number number_from(nb::handle object) {
+    Executable::Number number;
     if (PyBytes_Check(object.ptr()) && PyBytes_GET_SIZE(object.ptr()) == 8) {
         std::memcpy(&number.bits, PyBytes_AS_STRING(object.ptr()), 8);
         return number;
@@ -59,14 +59,14 @@ void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list
                 std::vector<std::size_t> tables, nb::bytes sizes, nb::list numbers,
                 std::size_t scratch, int64_t units, int64_t grain, int threads, bool whole,
                 const std::string& label) {
-    BoundPlan::Run run{};
+    Executable::Run run{};
     const auto& kernel = nb::cast<EntryPoint&>(programs[0]);
     run.kernel = kernel.kernel();
     if (!programs[1].is_none()) run.finish = nb::cast<EntryPoint&>(programs[1]).kernel();
     self.plan->code.push_back(kernel.code);
     run.finished = finished;
     for (nb::handle place : buffers)
-        run.buffers.push_back({nb::cast<BoundPlan::Slot>(place[0]), nb::cast<int64_t>(place[1])});
+        run.buffers.push_back({nb::cast<Executable::Slot>(place[0]), nb::cast<int64_t>(place[1])});
     run.tables = std::move(tables);
     run.sizes.assign(sizes.c_str(), sizes.size());
     for (nb::handle number : numbers) run.numbers.push_back(number_from(number));
@@ -82,7 +82,7 @@ void add_launch(PlanHandle& self, nb::tuple programs, int64_t finished, nb::list
 // Of the last launch, a product.
 void add_scale(PlanHandle& self, nb::bytes element, nb::handle dtype, bool negative,
                std::vector<int64_t> factors) {
-    BoundPlan::Scale scale{{}, 0, negative, std::move(factors)};
+    Executable::Scale scale{{}, 0, negative, std::move(factors)};
     std::memcpy(scale.element.data(), element.c_str(),
                 std::min(element.size(), sizeof scale.element));
     int id = dtype_id(dtype.ptr());
@@ -101,12 +101,12 @@ void add_holding(PlanHandle& self, nb::iterable libraries, int threads) {
 void add_call(PlanHandle& self, nb::object function, std::vector<int64_t> inputs, Slots outputs,
               const std::string& label) {
     self.add(
-        BoundPlan::Call{function.release().ptr(), std::move(inputs), std::move(outputs), label});
+        Executable::Call{function.release().ptr(), std::move(inputs), std::move(outputs), label});
 }
 
-PlanHandle make_plan(const StructureHandle& structure, BoundPlan::Slot slots, bool scalars,
+PlanHandle make_plan(const StructureHandle& structure, Executable::Slot slots, bool scalars,
                      bool parts, int64_t runs) {
-    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
+    auto plan = Ref<Executable>::adopt(new Executable(structure.owned));
     int exact = known_exact(structure) | (scalars ? Key::scalars : 0) | (parts ? Key::parts : 0);
     plan->key = structure.keys[std::size_t(exact)].words;
     plan->moved = structure.keys[std::size_t(exact)].moved;
@@ -122,20 +122,20 @@ void keep(const PlanHandle& self, const StructureHandle& structure) {
     auto exact = std::find_if(keys.begin(), keys.end(),
                               [&](const Key& key) { return key.words == self.plan->key; });
     if (exact == keys.begin()) return;
-    auto sign = Ref<BoundPlan>::adopt(new BoundPlan(structure.owned));
+    auto sign = Ref<Executable>::adopt(new Executable(structure.owned));
     sign->key = keys[Key::by_form].words;
     sign->exact = uint8_t(exact - keys.begin());
     keep_plan(std::move(sign));
 }
 
-class Interpreter : public Surroundings {
+class ContextOfPython : public ExecutionContext {
   public:
     Result launch(Work& work) override {
         if (work.threads > threads()) set_threads(work.threads);
         return launch_without_gil(work);
     }
 
-    bool call(const BoundPlan::Call& call, const Walked& walked,
+    bool call(const Executable::Call& call, const LinearizedGraph& walked,
               std::vector<Ref<Value>>& slots) override {
         nb::object inputs = nb::steal(PyTuple_New(Py_ssize_t(call.inputs.size())));
         for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -165,36 +165,37 @@ struct Words {
 };
 
 // For whoever computes a walk again and again.
-class Collector : public Interpreter {
+class Collector : public ContextOfPython {
   public:
-    Collector(const Walked& walked, std::span<Ref<Value>> made) : walked_(walked), made_(made) {}
+    Collector(const LinearizedGraph& walked, std::span<Ref<Value>> made)
+        : walked_(walked), made_(made) {}
     void publish(Node* node, Ref<Value> value) override {
         for (uint32_t output : walked_.outputs)
             if (walked_.nodes[output].node.get() == node) made_[output] = value;
     }
 
   private:
-    const Walked& walked_;
+    const LinearizedGraph& walked_;
     std::span<Ref<Value>> made_;
 };
 
 // Writes the words too. What the last graph with such an end was told apart by is tried first. What
 // was `made` for it is there, even if others have used up its runs.
-Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, bool rules,
-                       Words& words, const Ref<BoundPlan>& made = {}) {
+Ref<Executable> plan_of(const LinearizedGraph& walked, std::span<const uint64_t> options,
+                        bool rules, Words& words, const Ref<Executable>& made = {}) {
     Key& key = words.key;
     const Node& end = *walked.nodes.back().node;
     auto number = [](const void* object) { return reinterpret_cast<std::size_t>(object); };
     std::size_t kind = number(end.inference.get()) + 5 * number(end.type.get());
     std::atomic<uint8_t>& last = end.inference->exact;
     auto exact_in = [&](uint8_t exact) {
-        Ref<BoundPlan> found;
+        Ref<Executable> found;
         if (!key.write(walked, options, exact)) return found;
         found = find_plan(key.words, kind);
         return !found && made && made->key == key.words ? made : found;
     };
     uint8_t tried = last.load(std::memory_order_relaxed);
-    Ref<BoundPlan> plan = exact_in(tried);
+    Ref<Executable> plan = exact_in(tried);
     if (!plan && tried != Key::by_form) plan = exact_in(tried = Key::by_form);
     if (plan && plan->exact != Key::by_form) plan = exact_in(tried = plan->exact);
     if (!plan && tried == Key::by_form &&
@@ -205,17 +206,17 @@ Ref<BoundPlan> plan_of(const Walked& walked, std::span<const uint64_t> options, 
 }
 
 // The thread's Words; its own where what runs in a replay replays itself.
-class Borrowed {
+class BorrowedValues {
   public:
-    Borrowed() : words(shared_.in_use ? own_ : shared_) {
+    BorrowedValues() : words(shared_.in_use ? own_ : shared_) {
         words.in_use = true;
         words.has_form = false;
         words.key.words.clear();
     }
-    ~Borrowed() { words.in_use = false; }
+    ~BorrowedValues() { words.in_use = false; }
 
   private:
-    Words& shared_ = PerThread<Words>::get();
+    Words& shared_ = ThreadLocal<Words>::get();
     Words own_;
 
   public:
@@ -227,19 +228,19 @@ bool replay_left(std::span<Node* const> pending, std::span<const uint64_t> optio
 
 // Whether all of them have their values now.
 bool replay_pending(std::span<Node* const> pending, std::span<const uint64_t> options, bool planned,
-                    std::vector<Ran>* ran, const Ref<BoundPlan>& made = {}) {
-    Walked walked = walk_at_rest(pending);
+                    std::vector<Ran>* ran, const Ref<Executable>& made = {}) {
+    LinearizedGraph walked = walk_at_rest(pending);
     for (uint32_t output : walked.outputs)
         if (walked.nodes[output].value) // another thread has computed it meanwhile
             return replay_left(pending, options, planned, ran);
-    Borrowed borrowed;
+    BorrowedValues borrowed;
     Words& words = borrowed.words;
     UsualModes modes;
-    Interpreter interpreter;
+    ContextOfPython interpreter;
     bool done = !planned && is_long(walked) && // its key is not worth writing
                 computed_singly(walked, options, words.known(), interpreter, ran);
-    Ref<BoundPlan> plan =
-        done ? Ref<BoundPlan>() : plan_of(walked, options, current_options().rules, words, made);
+    Ref<Executable> plan =
+        done ? Ref<Executable>() : plan_of(walked, options, current_options().rules, words, made);
     if (plan)
         done = replay(*plan, walked, words.key, interpreter, ran);
     else if (!done && !planned && !is_long(walked) && !words.key.words.empty())
@@ -264,7 +265,7 @@ bool replay_nodes(nb::handle nodes, const std::vector<uint64_t>& options, nb::ob
     if (pending.empty()) return true;
     std::vector<Ran> ran;
     bool done = replay_pending(pending, options, planned, events.is_none() ? nullptr : &ran,
-                               made ? made->plan : Ref<BoundPlan>());
+                               made ? made->plan : Ref<Executable>());
     for (const Ran& each : ran) {
         nb::str category(each.kernel ? "kernel" : "call");
         nb::tuple event = nb::make_tuple(*each.label, category, each.begin, each.end);
@@ -330,30 +331,30 @@ bool compute_by_plan(std::span<Node* const> pending) {
     return replay_pending(pending, options, false, nullptr);
 }
 
-Ref<BoundPlan> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved) {
+Ref<Executable> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved) {
     Numbers options;
     if (windows || !numbers_in_force(options)) return {};
-    Borrowed borrowed;
+    BorrowedValues borrowed;
     const bool rules = current_options().rules;
-    Ref<BoundPlan> plan = plan_of(walk_at_rest(pending), options, rules, borrowed.words);
+    Ref<Executable> plan = plan_of(walk_at_rest(pending), options, rules, borrowed.words);
     moved = borrowed.words.key.moved;
     return plan;
 }
 
-bool replay_known(const Walked& walked, std::span<const uint64_t> options, bool rules,
+bool replay_known(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules,
                   std::span<Ref<Value>> made) {
-    Borrowed borrowed;
-    Ref<BoundPlan> plan = plan_of(walked, options, rules, borrowed.words);
+    BorrowedValues borrowed;
+    Ref<Executable> plan = plan_of(walked, options, rules, borrowed.words);
     Collector collector(walked, made);
     return plan && replay(*plan, walked, borrowed.words.key, collector);
 }
 
 bool is_watched() { return watched; }
 
-Walked walk_at_rest(std::span<Node* const> outputs) {
+LinearizedGraph walk_at_rest(std::span<Node* const> outputs) {
     for (;;) {
         uint32_t ended = submissions_ended.load(std::memory_order_acquire);
-        Walked walked = walk(outputs);
+        LinearizedGraph walked = walk(outputs);
         if (!walked.busy && !walked.submitted) return walked;
         if (walked.busy == this_thread())
             throw std::runtime_error("a signal handler asked for an array that this thread was "
@@ -376,15 +377,16 @@ uint8_t known_exact(const StructureHandle& structure) {
     return tenfold::known_exact(structure.keys[Key::by_form].words);
 }
 
-nb::object structure_of(const Walked& walked, std::span<const uint64_t> options) {
+nb::object structure_of(const LinearizedGraph& walked, std::span<const uint64_t> options) {
     StructureHandle structure{{}, Owned(walked), {}, {}, false, false, false};
     structure.has_form = structure.form.write(walked, options, current_options().rules);
     for (std::size_t exact = 0; exact < structure.keys.size(); ++exact)
         if (!structure.keys[exact].write(walked, options, uint8_t(exact))) return nb::none();
-    for (const WalkedNode& entry : walked.nodes) structure.computed.push_back(bool(entry.value));
+    for (const LinearizedNode& entry : walked.nodes)
+        structure.computed.push_back(bool(entry.value));
     structure.singly =
-        goes_singly(walked, options,
-                    {structure.keys[Key::by_form], structure.has_form ? &structure.form : nullptr});
+        is_cold(walked, options,
+                {structure.keys[Key::by_form], structure.has_form ? &structure.form : nullptr});
     structure.often = !structure.singly && !is_long(walked) && may_go_singly(walked, options);
     return nb::cast(std::move(structure));
 }
@@ -395,20 +397,20 @@ void declare_plans(nb::module_& module) {
     structure.def("computed", [](const StructureHandle& self, std::size_t position) {
         return self.computed.at(position);
     });
-    structure.def_prop_ro("singly", [](const StructureHandle& self) { return self.singly; });
-    structure.def_prop_ro("often", [](const StructureHandle& self) { return self.often; });
-    nb::class_<PlanHandle> plan(module, "BoundPlan");
+    structure.def_prop_ro("op_by_op", [](const StructureHandle& self) { return self.singly; });
+    structure.def_prop_ro("hot", [](const StructureHandle& self) { return self.often; });
+    nb::class_<PlanHandle> plan(module, "Executable");
     declare_templates(module, structure, plan);
-    plan.attr("NOWHERE") = BoundPlan::Place::NOWHERE;
+    plan.attr("NOWHERE") = Executable::Place::NOWHERE;
     plan.def_static("of", make_plan, "structure"_a, "slots"_a, "scalars"_a, "parts"_a, "runs"_a)
         .def("load",
-             [](PlanHandle& self, BoundPlan::Slot slot, uint32_t position, uint32_t index) {
-                 self.add(BoundPlan::Load{slot, position, index});
+             [](PlanHandle& self, Executable::Slot slot, uint32_t position, uint32_t index) {
+                 self.add(Executable::Load{slot, position, index});
              })
         .def("allocate", add_allocation)
         .def("share",
-             [](PlanHandle& self, BoundPlan::Slot slot, BoundPlan::Slot source) {
-                 self.add(BoundPlan::Share{slot, source});
+             [](PlanHandle& self, Executable::Slot slot, Executable::Slot source) {
+                 self.add(Executable::Share{slot, source});
              })
         .def("view", add_view)
         .def("launch", add_launch)
@@ -419,21 +421,21 @@ void declare_plans(nb::module_& module) {
         .def("scale", add_scale)
         .def("holding", add_holding)
         .def("more",
-             [](PlanHandle& self, BoundPlan::Slot slot, int64_t first, int64_t apart,
+             [](PlanHandle& self, Executable::Slot slot, int64_t first, int64_t apart,
                 int64_t numbers, int64_t multiply_adds) {
                  self.plan->last_run().more = {slot, first, apart, numbers, multiply_adds};
              })
         .def("call", add_call)
-        .def("count_copy", [](PlanHandle& self) { self.add(BoundPlan::Raise{Counter::copies}); })
-        .def("claim",
-             [](PlanHandle& self, uint32_t position) { self.plan->claims.push_back(position); })
-        .def("drop", [](PlanHandle& self, Slots slots) { self.add(BoundPlan::Drop{slots}); })
+        .def("count_copy", [](PlanHandle& self) { self.add(Executable::Raise{Counter::copies}); })
+        .def("claim", [](PlanHandle& self,
+                         uint32_t position) { self.plan->donated_inputs.push_back(position); })
+        .def("drop", [](PlanHandle& self, Slots slots) { self.add(Executable::Drop{slots}); })
         .def("publish",
              [](PlanHandle& self, uint32_t position, Slots slots) {
-                 self.add(BoundPlan::Publish{position, slots});
+                 self.add(Executable::Publish{position, slots});
              })
         .def("mark",
-             [](PlanHandle& self, uint32_t position) { self.add(BoundPlan::Mark{position}); })
+             [](PlanHandle& self, uint32_t position) { self.add(Executable::Mark{position}); })
         .def("keep", keep, "structure"_a);
     module.def("replay", replay_nodes, "nodes"_a, "options"_a, "events"_a = nb::none(),
                "planned"_a = false, "made"_a = nb::none());

@@ -15,19 +15,19 @@ struct StructureHandle {
 };
 
 struct PlanHandle {
-    Ref<BoundPlan> plan;
+    Ref<Executable> plan;
 
-    void add(BoundPlan::Instruction instruction) {
+    void add(Executable::Instruction instruction) {
         plan->instructions.push_back(std::move(instruction));
     }
 };
 
 // Of pending nodes, if one is known, or a template for it; and the bytes by which the memory of
 // what it is made of counts as moved.
-Ref<BoundPlan> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved);
+Ref<Executable> known_plan(std::span<Node* const> pending, std::vector<int64_t>& moved);
 // Computes a walk by a plan that is known, or a template for it, and puts what its outputs are
 // where they stand in `made`: its nodes are used again. False with or without a Python error.
-bool replay_known(const Walked& walked, std::span<const uint64_t> options, bool rules,
+bool replay_known(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules,
                   std::span<Ref<Value>> made);
 bool is_watched(); // whether somebody records what runs, and when
 // What plans of a structure are known to be told apart by.

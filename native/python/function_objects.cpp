@@ -178,7 +178,7 @@ PyObject* call_function(PyObject* object, PyObject* const* arguments, size_t fla
             PyObject* made = usual ? applied(self, given) : nullptr;
             return made || !to_python() ? made : python();
         }
-        std::string call = std::exchange(PerThread<std::string>::get(), {}); // with its memory
+        std::string call = std::exchange(ThreadLocal<std::string>::get(), {}); // with its memory
         PyObject* made = nullptr;
         if (!write_call(self, given, names, call)) {
             made = python();
@@ -186,7 +186,7 @@ PyObject* call_function(PyObject* object, PyObject* const* arguments, size_t fla
             made = python();
             if (made) remember(self, given, call, made);
         }
-        PerThread<std::string>::get() = std::move(call);
+        ThreadLocal<std::string>::get() = std::move(call);
         return made;
     });
 }

@@ -17,7 +17,7 @@ namespace {
 PyTypeObject *value_type = nullptr, *entry_type = nullptr;
 bool ending = false; // the interpreter is; written under the GIL
 
-struct Arguments {
+struct LaunchArguments {
     static constexpr std::size_t FEW = 16;
     Work work;
     PyObject* buffers = nullptr; // a tuple: nobody can drop its items while the GIL is away
@@ -45,12 +45,12 @@ void* address_of(PyObject* kernel) {
     return reinterpret_cast<void*>(nb::inst_ptr<EntryPoint>(kernel)->kernel());
 }
 
-bool take_buffers(PyObject* object, Arguments& arguments) {
+bool take_buffers(PyObject* object, LaunchArguments& arguments) {
     arguments.buffers = PySequence_Tuple(object); // a tuple is its own
     if (!arguments.buffers) return false;
     Py_ssize_t length = PyTuple_GET_SIZE(arguments.buffers);
     void** table = arguments.few.data();
-    if (std::size_t(length) > Arguments::FEW) {
+    if (std::size_t(length) > LaunchArguments::FEW) {
         arguments.many.resize(std::size_t(length));
         table = arguments.many.data();
     }
@@ -70,7 +70,7 @@ template <class T> bool take_items(PyObject* object, const T*& items) {
     return true;
 }
 
-bool take_arguments(PyObject* const* given, Py_ssize_t count, Arguments& arguments) {
+bool take_arguments(PyObject* const* given, Py_ssize_t count, LaunchArguments& arguments) {
     if (count != 8) {
         PyErr_SetString(PyExc_TypeError, "launch() takes 8 arguments");
         return false;
@@ -144,7 +144,7 @@ PyObject* status_of(Work& work) {
 
 PyObject* launch(PyObject*, PyObject* const* given, Py_ssize_t count) {
     return guarded([&]() -> PyObject* {
-        Arguments arguments;
+        LaunchArguments arguments;
         PyObject* status =
             take_arguments(given, count, arguments) ? status_of(arguments.work) : nullptr;
         Py_XDECREF(arguments.buffers); // by hand: see run_without_gil
@@ -208,7 +208,7 @@ void declare_launch(nb::module_& module) {
     if (PyModule_AddFunctions(module.ptr(), functions) != 0) nb::raise_python_error();
     nb::module_::import_("atexit").attr("register")(module.attr("_end"));
     declare_library_calls(module);
-    nb::class_<LibraryHandle>(module, "Library")
+    nb::class_<LibraryHandle>(module, "ThreadedLibrary")
         .def("__init__",
              [](LibraryHandle* self, std::size_t get, std::size_t set) {
                  new (self) LibraryHandle{&Library::of(reinterpret_cast<Library::Get>(get),

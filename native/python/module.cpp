@@ -119,7 +119,7 @@ NB_MODULE(_native, module) {
         .def(nb::init<bool, uint8_t, uint32_t, bool, uint64_t, uint64_t, bool, int, uint32_t, bool,
                       bool>(),
              "strict"_a, "device"_a, "pending_depth"_a, "origins"_a, "number"_a, "of_process"_a,
-             "singly"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
+             "op_by_op"_a, "threads"_a, "batch_limit"_a, "rules"_a, "verify"_a);
     module.def("set_options_variable",
                [](nb::handle variable) { set_options_variable(variable.ptr()); });
     module.def("set_process_options", set_process_options);
@@ -185,7 +185,7 @@ NB_MODULE(_native, module) {
     });
     module.def("cut_hashes", cut_hashes, "bits"_a);
     module.def("pool_bytes", [] {
-        PoolStatistics statistics = pool_statistics();
+        AllocationPoolStatistics statistics = pool_statistics();
         return nb::make_tuple(statistics.kept_bytes, statistics.cap_bytes);
     });
     module.def("guard_pages", guard_pages);

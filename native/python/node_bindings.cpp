@@ -24,7 +24,7 @@ PyObject *rules_variable = nullptr, *no_rules = nullptr;
 
 // Runs the op's rules in Python: infer(op, types, params, strict) -> (result types, operand dtypes,
 // kind).
-Ref<Inference> infer(const MemoQuery& query, const Params* given) {
+Ref<Inference> infer(const InferenceQuery& query, const Params* given) {
     nb::list types;
     for (Type* type : query.types) types.append(type_to_python(Ref<Type>(type)));
     nb::object params = nb::steal(params_to_python(given));
@@ -138,7 +138,7 @@ Ref<Node> make_node(const Op* op, std::span<Node* const> inputs, Ref<Params> par
     // Where a part begins makes no difference to its Type.
     bool part = op->part != Op::none;
     const Params* asked = part ? starts_of(*op, *params).pattern : params.get();
-    MemoQuery query{op, asked, options.strict, types};
+    InferenceQuery query{op, asked, options.strict, types};
     Inferred inferred = recall(query);
     std::vector<Ref<Node>> kept; // to the end: what runs Python may drop an input's last Array
     if (!inferred) {
@@ -205,9 +205,9 @@ nb::tuple inputs_to_python(const NodeHandle& self) {
 // keys tell scalars apart by position, so a plan must not learn that two of them are one node.
 nb::tuple walk_to_python(nb::handle outputs, const std::vector<uint64_t>& options) {
     nb::list nodes, inputs, uses, held, dying;
-    Walked walked = walk_at_rest(nodes_from(outputs));
+    LinearizedGraph walked = walk_at_rest(nodes_from(outputs));
     nb::object structure = options.empty() ? nb::none() : structure_of(walked, options);
-    for (WalkedNode& entry : walked.nodes) {
+    for (LinearizedNode& entry : walked.nodes) {
         nb::object positions = nb::steal(PyTuple_New(Py_ssize_t(entry.width)));
         for (uint32_t i = 0; i < entry.width; ++i)
             PyTuple_SET_ITEM(positions.ptr(), Py_ssize_t(i),

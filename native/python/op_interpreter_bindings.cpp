@@ -16,7 +16,7 @@ namespace tenfold::bindings {
 namespace {
 
 constexpr std::size_t PLACES = 4096;
-constexpr uint16_t OFTEN = 16; // a graph that comes as often is worth a plan
+constexpr uint16_t HOT_THRESHOLD = 16; // a graph that comes as often is worth a plan
 
 PyObject* make_loop = nullptr;      // loop(op, params, inputs, operands, result, steps)
 PyObject* make_fold_loop = nullptr; // fold_loop(op, source, operand, result, form...)
@@ -25,12 +25,12 @@ uint8_t device = 0;                 // whose loops they are
 
 // How often a graph came, by a hash: two of one hash take a plan a little sooner. Of forms also how
 // often Python was asked then; asked in vain so often, it plans what comes often with its shapes.
-struct Sight {
+struct HotnessCount {
     uint64_t hash = 0;
     uint16_t times = 0, asked = 0;
 };
 constexpr uint16_t MOST_ASKED = 64; // twice for a plan
-std::array<Sight, PLACES> sights;
+std::array<HotnessCount, PLACES> sights;
 
 bool compute_parts(Node& node, bool always);
 
@@ -38,7 +38,7 @@ bool compute_parts(Node& node, bool always);
 // inputs is another plan.
 constexpr uint16_t NEW_CALLS = 4;
 bool is_new_call(const Node& node) {
-    Sight& sight = sights[hash_of(std::array{uint64_t(node.op->id)}) % PLACES];
+    HotnessCount& sight = sights[hash_of(std::array{uint64_t(node.op->id)}) % PLACES];
     if (sight.hash != node.op->id) sight = {node.op->id, 0, 0};
     return sight.times < NEW_CALLS && ++sight.times;
 }
@@ -50,10 +50,10 @@ struct Alone {
     ~Alone() { --alone; }
 };
 
-class Maker : public LoopMaker {
+class PythonKernelCompiler : public OpKernelCompiler {
   public:
     // `grouped`: who is not computed here may be a group of one.
-    explicit Maker(bool grouped = false) : grouped_(grouped) {}
+    explicit PythonKernelCompiler(bool grouped = false) : grouped_(grouped) {}
 
     // Null with a Python error where Python has failed.
     const Loop* make(const Node& node, std::span<const Node* const> below,
@@ -82,7 +82,7 @@ class Maker : public LoopMaker {
     }
 
     // As `make`.
-    const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) override {
+    const ReductionLoop* make_fold(const Node& node, uint16_t source, ReductionForm form) override {
         auto truth = [](bool fact) { return fact ? Py_True : Py_False; };
         nb::object made = nb::steal(PyObject_CallFunctionObjArgs(
             make_fold_loop, node.op->python, dtype_object(source),
@@ -90,7 +90,7 @@ class Maker : public LoopMaker {
             truth(form.column), truth(form.strided), truth(form.enters), truth(form.leaves),
             nullptr));
         if (!made.is_valid()) return nullptr;
-        auto loop = std::make_unique<FoldLoop>();
+        auto loop = std::make_unique<ReductionLoop>();
         auto& entry = nb::cast<EntryPoint&>(made[0]);
         loop->kernel = entry.kernel();
         loop->code = entry.code;
@@ -101,17 +101,17 @@ class Maker : public LoopMaker {
     }
 
     // As `make`.
-    const Movement* movement(const Node& node, const Type& input) override {
+    const ViewMap* movement(const Node& node, const Type& input) override {
         nb::object params = nb::steal(params_to_python(node.params.get()));
         nb::object shape = nb::tuple(nb::cast(input.shape));
         nb::object found = nb::steal(PyObject_CallFunctionObjArgs(
             make_movement, node.op->python, params.ptr(), shape.ptr(), nullptr));
         if (!found.is_valid()) return nullptr;
-        auto made = std::make_unique<Movement>();
+        auto made = std::make_unique<ViewMap>();
         if (found.is_none()) return made.release();
-        made->kind = nb::len(found) < input.shape.size() ? Movement::in_order : Movement::affine;
+        made->kind = nb::len(found) < input.shape.size() ? ViewMap::in_order : ViewMap::affine;
         for (nb::handle step : found) {
-            auto axis = step[0].is_none() ? Movement::NO_AXIS : nb::cast<int64_t>(step[0]);
+            auto axis = step[0].is_none() ? ViewMap::NO_AXIS : nb::cast<int64_t>(step[0]);
             made->steps.push_back({axis, nb::cast<int64_t>(step[1]), nb::cast<int64_t>(step[2])});
         }
         return made.release();
@@ -168,17 +168,17 @@ bool compute_parts(Node& node, bool always) {
     return true;
 }
 
-Sight& sight_of(std::span<const uint64_t> words) {
+HotnessCount& sight_of(std::span<const uint64_t> words) {
     uint64_t hash = hash_of(words);
-    Sight& sight = sights[hash % PLACES];
+    HotnessCount& sight = sights[hash % PLACES];
     if (sight.hash != hash) sight = {hash, 0, 0};
     return sight;
 }
 
 // By its form, so that a structure of ever new shapes has a template.
-Sight& sight_of(const KnownBy& known) {
+HotnessCount& sight_of(const KnownBy& known) {
     if (known.form) {
-        Sight& sight = sight_of(known.form->words);
+        HotnessCount& sight = sight_of(known.form->words);
         if (sight.asked < MOST_ASKED) return sight;
     }
     return sight_of(known.key.words);
@@ -186,7 +186,7 @@ Sight& sight_of(const KnownBy& known) {
 
 } // namespace
 
-bool may_go_singly(const Walked& walked, std::span<const uint64_t> options) {
+bool may_go_singly(const LinearizedGraph& walked, std::span<const uint64_t> options) {
     // Rules of ours change no bits of operations on elements; a user's have a number.
     bool usual = make_loop && current_options().singly && !options[1] && !options[2];
     return usual && fits_singly(walked, device);
@@ -195,9 +195,9 @@ bool may_go_singly(const Walked& walked, std::span<const uint64_t> options) {
 // By what it has of operations and dtypes, whatever the lengths: a graph that replaces a part of an
 // array has no template. What came with so many lengths goes node by node from then on.
 constexpr uint16_t NEW_LENGTHS = 4;
-static Sight& sight_of_any_lengths(const Walked& walked) {
+static HotnessCount& sight_of_any_lengths(const LinearizedGraph& walked) {
     std::vector<uint64_t> words;
-    for (const WalkedNode& entry : walked.nodes) {
+    for (const LinearizedNode& entry : walked.nodes) {
         const Node& node = *entry.node;
         bool pending = !entry.value && node.op;
         words.push_back(pending ? 2 * node.op->id + 1 : 0);
@@ -207,16 +207,17 @@ static Sight& sight_of_any_lengths(const Walked& walked) {
     return sight_of(words);
 }
 
-bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known) {
+bool is_cold(const LinearizedGraph& walked, std::span<const uint64_t> options,
+             const KnownBy& known) {
     if (!may_go_singly(walked, options)) return false;
-    if (!has_assignments(walked)) return is_long(walked) || sight_of(known).times < OFTEN;
+    if (!has_assignments(walked)) return is_long(walked) || sight_of(known).times < HOT_THRESHOLD;
     if (sight_of_any_lengths(walked).times < NEW_LENGTHS) return false;
-    return sight_of(known).times < (is_large(walked) ? 1 : OFTEN);
+    return sight_of(known).times < (is_large(walked) ? 1 : HOT_THRESHOLD);
 }
 
 // A graph of calls of traced functions, with nothing beside them that rules could look at together.
-static bool goes_by_calls(const Walked& walked) {
-    auto apart = [](const WalkedNode& entry) {
+static bool goes_by_calls(const LinearizedGraph& walked) {
+    auto apart = [](const LinearizedNode& entry) {
         const Op* op = entry.node->op;
         return entry.value || !op || !op->python || op->by_itself || op->weight > 1;
     };
@@ -225,21 +226,22 @@ static bool goes_by_calls(const Walked& walked) {
 
 // A long graph, in groups; a short one of several calls, call by call until it has come often
 // enough to be worth a plan, which has the same bits.
-static bool goes_apart(const Walked& walked, std::span<const uint64_t> options,
+static bool goes_apart(const LinearizedGraph& walked, std::span<const uint64_t> options,
                        const KnownBy& known) {
     const Options& in_force = current_options();
-    bool usual = Grouper::is_ready() && (in_force.singly || in_force.verify);
+    bool usual = DynamicBatcher::is_ready() && (in_force.singly || in_force.verify);
     if (alone || !usual || options[1] || options[2]) return false;
-    return is_long(walked) || (sight_of(known).times < OFTEN && goes_by_calls(walked));
+    return is_long(walked) || (sight_of(known).times < HOT_THRESHOLD && goes_by_calls(walked));
 }
 
 namespace {
 
 // Notes what would be computed together, and computes nothing.
-class Teller : public Grouper, public OneByOne {
+class BatchDryRun : public DynamicBatcher, public OpInterpreter {
   public:
-    Teller() : Grouper({}) { tells = true; }
-    std::vector<Ref<Value>> compute(const Members& members, std::span<const Column>) override {
+    BatchDryRun() : DynamicBatcher({}) { tells = true; }
+    std::vector<Ref<Value>> compute(const Batch& members,
+                                    std::span<const StackedOperand>) override {
         nb::list positions;
         for (uint32_t position : members.positions) positions.append(position);
         told.append(nb::make_tuple(members.group, positions, members.together, members.rest));
@@ -257,9 +259,9 @@ class Teller : public Grouper, public OneByOne {
 // (number, positions in the walk, whether together, whether a limit cut it off from the one
 // before); None where the graph does not go in groups.
 nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
-    Walked walked = walk(nodes_from(nodes));
-    Teller teller;
-    merge_equal(walked);
+    LinearizedGraph walked = walk(nodes_from(nodes));
+    BatchDryRun teller;
+    merge_common_subexpressions(walked);
     bool goes = is_long(walked) && teller.limit > 1 &&
                 goes_apart(walked, options, {Key{}, nullptr}) &&
                 compute_in_groups(walked, device, teller, &teller);
@@ -268,28 +270,28 @@ nb::object groups_of(nb::handle nodes, const std::vector<uint64_t>& options) {
 
 } // namespace
 
-bool computed_singly(Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
-                     Surroundings& surroundings, std::vector<Ran>* ran) {
+bool computed_singly(LinearizedGraph& walked, std::span<const uint64_t> options,
+                     const KnownBy& known, ExecutionContext& surroundings, std::vector<Ran>* ran) {
     if (goes_apart(walked, options, known)) {
-        if (is_long(walked)) merge_equal(walked);
-        Grouper grouper(options);
+        if (is_long(walked)) merge_common_subexpressions(walked);
+        DynamicBatcher grouper(options);
         bool groups = is_long(walked) && grouper.limit > 1;
-        Maker maker(groups);
+        PythonKernelCompiler maker(groups);
         auto singly = one_by_one(walked, current_options().threads, maker, surroundings, ran);
         if (!is_long(walked)) ++sight_of(known).times;
         if (compute_in_groups(walked, device, *singly, groups ? &grouper : nullptr)) return true;
         if (PyErr_Occurred()) return false;
     }
-    if (!goes_singly(walked, options, known)) {
+    if (!is_cold(walked, options, known)) {
         if (is_long(walked)) return false;
         if (has_assignments(walked)) ++sight_of_any_lengths(walked).times;
-        Sight& sight = sight_of(known);
-        sight.asked += sight.times >= OFTEN;
+        HotnessCount& sight = sight_of(known);
+        sight.asked += sight.times >= HOT_THRESHOLD;
         return false;
     }
     if (!is_long(walked)) ++sight_of(known).times;
-    Maker maker;
-    return compute_singly(walked, current_options().threads, maker, surroundings, ran);
+    PythonKernelCompiler maker;
+    return interpret(walked, current_options().threads, maker, surroundings, ran);
 }
 
 namespace {
@@ -297,7 +299,8 @@ namespace {
 void forget_sights() { sights = {}; }
 
 std::size_t noted_sights() {
-    return std::size_t(std::ranges::count_if(sights, [](const Sight& s) { return s.times > 0; }));
+    return std::size_t(
+        std::ranges::count_if(sights, [](const HotnessCount& s) { return s.times > 0; }));
 }
 
 [[maybe_unused]] Cache& joined = join({"graphs seen seldom", PLACES, noted_sights, forget_sights});
@@ -306,8 +309,8 @@ std::size_t noted_sights() {
 
 void forget_sight(const Form& form) { sight_of(form.words).times = 0; }
 
-LoopMaker& python_maker() {
-    static Maker only;
+OpKernelCompiler& python_maker() {
+    static PythonKernelCompiler only;
     return only;
 }
 
@@ -324,12 +327,12 @@ const Loop* contiguous_loop(const Node& node, std::span<const Node* const> input
     }
     if (steps.empty() || steps.size() > Loops::OPERANDS) return nullptr;
     return there_or_made(node.inference->loops->loops[form],
-                         [&] { return Maker().make(node, inputs, steps); });
+                         [&] { return PythonKernelCompiler().make(node, inputs, steps); });
 }
 
 void declare_singly(nb::module_& module) {
     using namespace nb::literals;
-    module.attr("OFTEN") = OFTEN;
+    module.attr("HOT_THRESHOLD") = HOT_THRESHOLD;
     module.attr("LONG") = LONG;
     module.def(
         "set_loops",

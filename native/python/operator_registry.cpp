@@ -12,12 +12,12 @@ constexpr std::size_t MOST_KNOWN = 4096;
 
 // The operations of tenfold that were pushed, by their addresses, as they keep their Python
 // objects, their options and the bytes of their parameters.
-struct Known {
+struct KnownOperators {
     std::unordered_map<std::string, Ref<Operation>> all;
     Ref<Operation> last; // without parameters or constants
 };
-Known& known_operations() {
-    static auto* known = new Known;
+KnownOperators& known_operations() {
+    static auto* known = new KnownOperators;
     return *known;
 }
 
@@ -131,7 +131,7 @@ Ref<Operation> operation_under(Ref<Submitted> options, PyObject* operator_, PyOb
                                std::span<PyObject* const>& given) {
     std::string key;
     bool plain = write_key(key, operator_, options->number, params);
-    Known& known = known_operations();
+    KnownOperators& known = known_operations();
     auto before = plain ? known.all.find(key) : known.all.end();
     Ref<Operation> made =
         before == known.all.end() ? describe(operator_, params, options) : before->second;

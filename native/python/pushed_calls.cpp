@@ -77,7 +77,7 @@ Ref<Operation> known_operation(CallerObject& self, std::span<PyObject* const> gi
     constexpr int TIMES = 4; // a type of trees is known the next time
     bool traced = false;
     for (int time = 0; time < TIMES && !PyErr_Occurred(); ++time) {
-        Borrowed borrowed;
+        BorrowedArguments borrowed;
         if (!write_all(given.data(), Py_ssize_t(given.size()), names, borrowed.given)) continue;
         auto call = find(self, borrowed.given);
         Ref<Operation> made = call ? operation_for(*call, options) : Ref<Operation>();

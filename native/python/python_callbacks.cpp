@@ -42,14 +42,14 @@ class Gil {
 
 // A worker that holds the GIL, and is the only one of its engine, is no outsider meanwhile: what it
 // computes is counted as on any thread of Python. Who waits for the engine counts himself.
-class NoOutsider {
+class NoGilFreeThread {
   public:
-    explicit NoOutsider(const Engine& engine) : counts_(engine.limits().threads == 1 ? 1 : 0) {
+    explicit NoGilFreeThread(const Engine& engine) : counts_(engine.limits().threads == 1 ? 1 : 0) {
         outsiders.fetch_sub(counts_);
     }
-    ~NoOutsider() { outsiders.fetch_add(counts_); }
-    NoOutsider(const NoOutsider&) = delete;
-    NoOutsider& operator=(const NoOutsider&) = delete;
+    ~NoGilFreeThread() { outsiders.fetch_add(counts_); }
+    NoGilFreeThread(const NoGilFreeThread&) = delete;
+    NoGilFreeThread& operator=(const NoGilFreeThread&) = delete;
 
   private:
     const uint32_t counts_;
@@ -89,7 +89,7 @@ std::unordered_multimap<Future*, PyObject*>& calls() {
 struct Lost {
     void* error;
     std::string operation;
-    Ref<Site> site;
+    Ref<PushSite> site;
 };
 struct AllLost {
     Lock lock; // protects lost
@@ -98,13 +98,13 @@ struct AllLost {
 };
 AllLost* const all_lost = new AllLost;
 
-void lose(void* error, const std::string& operation, Ref<Site> site) {
+void lose(void* error, const std::string& operation, Ref<PushSite> site) {
     Guard guard(all_lost->lock);
     all_lost->lost.push_back({error, operation, std::move(site)});
     all_lost->any.store(true, std::memory_order_relaxed);
 }
 
-nb::tuple place_of(const Ref<Site>& site) {
+nb::tuple place_of(const Ref<PushSite>& site) {
     if (!site) return nb::make_tuple("", 0);
     auto* code = static_cast<PyCodeObject*>(site->code);
     return nb::make_tuple(nb::borrow(code->co_filename), PyCode_Addr2Line(code, site->offset));
@@ -221,11 +221,11 @@ void run_python(Engine& engine, Job& job) {
     }
 }
 
-class PythonHost : public Host {
+class PythonCallbacks : public Host {
   public:
     void run(Engine& engine, Job& job) override {
         Gil gil;
-        NoOutsider counted(engine);
+        NoGilFreeThread counted(engine);
         Operation::Kind kind = job.members[0]->operation->kind;
         {
             Under under(*job.members[0]->operation);
@@ -334,7 +334,7 @@ class PythonHost : public Host {
         if (!add || add->kind != Operation::elements) return false;
         uint64_t options = add->options_number();
         if (!engine.rows_for_sums(*type, options)) prepare(engine, *add, std::array{type, type});
-        if (const Rows* rows = engine.rows_for_sums(*type, options))
+        if (const BatchRows* rows = engine.rows_for_sums(*type, options))
             job.answers[0] = run_fold(*rows, *type, fold);
         return !job.answers[0].empty();
     }
@@ -343,7 +343,7 @@ class PythonHost : public Host {
 } // namespace
 
 Host& host() {
-    static auto* only = new PythonHost;
+    static auto* only = new PythonCallbacks;
     Failure::lost = lose;
     return *only;
 }
@@ -362,7 +362,7 @@ void forget_calls(Future& future) {
 
 namespace {
 
-void log_error(PyObject* error, const std::string& operation, const Ref<Site>& site) {
+void log_error(PyObject* error, const std::string& operation, const Ref<PushSite>& site) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     nb::tuple place = place_of(site);

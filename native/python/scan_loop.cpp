@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t STEPS_AT_ONCE = 8; // before others may have the GIL
 
 // An array that each step has a row of.
-class Rows {
+class StackedSteps {
   public:
-    explicit Rows(Ref<Value> given) : whole_(std::move(given)) {
+    explicit StackedSteps(Ref<Value> given) : whole_(std::move(given)) {
         const Type& type = *whole_->type;
         std::vector<int64_t> shape(type.shape.begin() + 1, type.shape.end());
         type_ = intern_type({shape, type.dtype, type.device, type.storage, false});
@@ -95,7 +95,7 @@ class Repeated {
         }
         auto next = made.begin();
         for (Ref<Value>& each : carried_) each = value_of((next++)->get());
-        for (const Rows& each : written_) each.write(row, *value_of((next++)->get()));
+        for (const StackedSteps& each : written_) each.write(row, *value_of((next++)->get()));
         return next != made.end() &&
                *static_cast<bool*>(value_of(next->get())->buffers[0].address());
     }
@@ -103,7 +103,7 @@ class Repeated {
     // The nodes of a step; what was carried is theirs alone.
     std::vector<Ref<Node>> results(int64_t row) {
         for (Ref<Value>& each : carried_) leaves_.push_back(value_node(std::exchange(each, {})));
-        for (const Rows& each : read_) leaves_.push_back(each.row(row));
+        for (const StackedSteps& each : read_) leaves_.push_back(each.row(row));
         nodes_.clear();
         for (const Ref<Node>& each : leaves_) nodes_.push_back(each.get());
         for (const Ref<Node>& each : shared_) nodes_.push_back(each.get());
@@ -117,7 +117,7 @@ class Repeated {
     const Op* op_;
     Ref<Params> params_;
     std::vector<Ref<Value>> carried_;
-    std::vector<Rows> read_, written_;
+    std::vector<StackedSteps> read_, written_;
     std::vector<Ref<Node>> shared_, leaves_; // leaves: of one step
     std::vector<Node*> nodes_;               // borrowed, as long as they are looked at
     nb::handle compute_, pause_;

@@ -14,7 +14,7 @@ namespace {
 // Templates of a form: for what none of so many is right comes seldom.
 constexpr std::size_t AT_ONCE = 5;
 
-using Registers = std::vector<Template::Register>;
+using Registers = std::vector<SymbolicExecutable::Register>;
 
 template <std::size_t N>
 std::size_t number_of(const std::array<const char*, N>& names, const std::string& name) {
@@ -23,35 +23,40 @@ std::size_t number_of(const std::array<const char*, N>& names, const std::string
     return std::size_t(found - names.begin());
 }
 
-Template::Row row_from(const std::tuple<std::string, Template::Register, Template::Register>& row) {
+SymbolicExecutable::Row row_from(const std::tuple<std::string, SymbolicExecutable::Register,
+                                                  SymbolicExecutable::Register>& row) {
     static constexpr std::array OPERATIONS{"plus", "times", "floor", "ceil",
                                            "mod",  "min",   "max",   "bits"};
     auto operation = number_of(OPERATIONS, std::get<0>(row));
-    return {Template::Row::Operation(operation), std::get<1>(row), std::get<2>(row)};
+    return {SymbolicExecutable::Row::Operation(operation), std::get<1>(row), std::get<2>(row)};
 }
 
-Template::Guard guard_from(const std::tuple<std::string, Template::Register>& guard) {
+SymbolicExecutable::Guard guard_from(
+    const std::tuple<std::string, SymbolicExecutable::Register>& guard) {
     static constexpr std::array KINDS{"positive", "zero", "other"};
-    return {Template::Guard::Kind(number_of(KINDS, std::get<0>(guard))), std::get<1>(guard)};
+    return {SymbolicExecutable::Guard::Kind(number_of(KINDS, std::get<0>(guard))),
+            std::get<1>(guard)};
 }
 
-Template::Number number_from(
-    const std::tuple<std::string, uint32_t, uint32_t, Template::Register>& number) {
+SymbolicExecutable::Number number_from(
+    const std::tuple<std::string, uint32_t, uint32_t, SymbolicExecutable::Register>& number) {
     static constexpr std::array FIELDS{"bytes", "stride",  "offset", "place", "table",   "size",
                                        "bits",  "scratch", "units",  "grain", "finished"};
-    auto field = Template::Number::Field(number_of(FIELDS, std::get<0>(number)));
+    auto field = SymbolicExecutable::Number::Field(number_of(FIELDS, std::get<0>(number)));
     return {field, std::get<1>(number), std::get<2>(number), std::get<3>(number)};
 }
 
 // Keeps a plan as the pattern of others; false where a formula has no place in it.
 bool keep(
     const PlanHandle& self, const StructureHandle& structure, const std::vector<int64_t>& constants,
-    const std::vector<std::tuple<std::string, Template::Register, Template::Register>>& rows,
-    const std::vector<std::tuple<std::string, Template::Register>>& guards,
+    const std::vector<
+        std::tuple<std::string, SymbolicExecutable::Register, SymbolicExecutable::Register>>& rows,
+    const std::vector<std::tuple<std::string, SymbolicExecutable::Register>>& guards,
     const Registers& inferred,
-    const std::vector<std::tuple<std::string, uint32_t, uint32_t, Template::Register>>& numbers,
+    const std::vector<std::tuple<std::string, uint32_t, uint32_t, SymbolicExecutable::Register>>&
+        numbers,
     const std::vector<std::tuple<uint32_t, Registers>>& shapes) {
-    auto made = Ref<Template>::adopt(new Template);
+    auto made = Ref<SymbolicExecutable>::adopt(new SymbolicExecutable);
     made->pattern = self.plan;
     made->lengths = structure.form.lengths.size();
     made->constants = constants;

@@ -8,19 +8,19 @@ namespace tenfold::bindings {
 int watches = 0;
 
 namespace {
-thread_local Watch* watch = nullptr;
+thread_local TraceLog* watch = nullptr;
 } // namespace
 
-Watch* Watch::current() { return watch; }
+TraceLog* TraceLog::current() { return watch; }
 
-void Watch::begin() {
+void TraceLog::begin() {
     if (open_) throw nb::value_error("it has begun");
     open_ = true;
     outer_ = std::exchange(watch, this);
     ++watches;
 }
 
-nb::list Watch::end() {
+nb::list TraceLog::end() {
     if (!std::exchange(open_, false)) return {};
     watch = nullptr; // what is put back is no change
     --watches;
@@ -34,7 +34,7 @@ nb::list Watch::end() {
     return changed;
 }
 
-nb::list Watch::put_back() {
+nb::list TraceLog::put_back() {
     nb::list changed;
     for (auto& [object, node] : changed_) {
         auto* array = reinterpret_cast<ArrayObject*>(object.ptr());
@@ -45,25 +45,25 @@ nb::list Watch::put_back() {
     return changed;
 }
 
-void Watch::tell_outer() {
+void TraceLog::tell_outer() {
     for (const nb::object& each : made_) outer_->note_made(each.ptr());
     for (nb::handle pair : seen_)
         outer_->note_look(nb::handle(pair[0]).ptr(), nb::cast<NodeHandle&>(pair[1]).node.get());
 }
 
-void Watch::note_made(PyObject* array) {
+void TraceLog::note_made(PyObject* array) {
     made_.push_back(nb::borrow(array));
     own_.insert(array);
 }
 
 // What is looked at after a change is not what the next call will find.
-void Watch::note_look(PyObject* array, Node* node) {
+void TraceLog::note_look(PyObject* array, Node* node) {
     auto* root = reinterpret_cast<PyObject*>(reinterpret_cast<ArrayObject*>(array)->root);
     if (own_.contains(array) || altered_.contains(root)) return;
     seen_.append(nb::make_tuple(nb::borrow(array), NodeHandle{Ref<Node>(node)}));
 }
 
-void Watch::note_change(ArrayObject* array) {
+void TraceLog::note_change(ArrayObject* array) {
     auto* object = reinterpret_cast<PyObject*>(array);
     if (own_.contains(object) || altered_.contains(object)) return;
     note_look(object, array->node);
@@ -84,11 +84,11 @@ void note_change(ArrayObject* array) {
 }
 
 void declare_watch(nb::module_& module) {
-    nb::class_<Watch>(module, "Watch")
+    nb::class_<TraceLog>(module, "TraceLog")
         .def(nb::init<>())
-        .def("begin", &Watch::begin)
-        .def("end", &Watch::end)
-        .def_prop_ro("seen", &Watch::seen);
+        .def("begin", &TraceLog::begin)
+        .def("end", &TraceLog::end)
+        .def_prop_ro("seen", &TraceLog::seen);
 }
 
 } // namespace tenfold::bindings

@@ -9,14 +9,14 @@
 
 namespace tenfold::bindings {
 
-class Watch {
+class TraceLog {
   public:
-    Watch() = default;
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
-    ~Watch() { end(); }
+    TraceLog() = default;
+    TraceLog(const TraceLog&) = delete;
+    TraceLog& operator=(const TraceLog&) = delete;
+    ~TraceLog() { end(); }
 
-    static Watch* current(); // of this thread
+    static TraceLog* current(); // of this thread
     void begin();
     // Puts back every Array that was changed and not made since it began; those that were another
     // value at the end. A second time it does nothing.
@@ -32,7 +32,7 @@ class Watch {
     void tell_outer();
 
     bool open_ = false;
-    Watch* outer_ = nullptr;
+    TraceLog* outer_ = nullptr;
     nb::list seen_; // (Array, Node) of each look at one that was not made here
     std::vector<nb::object> made_;
     std::unordered_set<PyObject*> own_; // those of made_, which keeps their addresses

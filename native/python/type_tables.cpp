@@ -246,7 +246,7 @@ class Scalars {
 void Operand::make(PyObject* object, PyObject* peer) {
     int weak = 0;
     if (auto scalar = scalar_from(object, weak)) {
-        kept_ = PerThread<Scalars>::get().node(*scalar, weak);
+        kept_ = ThreadLocal<Scalars>::get().node(*scalar, weak);
         node_ = kept_.get();
     } else if (PyObject* converted =
                    PyObject_CallFunctionObjArgs(hooks.convert, object, peer, nullptr)) {

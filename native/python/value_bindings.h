@@ -40,9 +40,9 @@ std::vector<Node*> nodes_from(nb::handle sequence);
 bool within(const Value& value, std::span<const int64_t> strides);
 bool in_c_order(const Type& type, std::span<const int64_t> strides);
 // A walk in which nobody is writing over values; it waits for those who do, without the GIL.
-Walked walk_at_rest(std::span<Node* const> outputs);
+LinearizedGraph walk_at_rest(std::span<Node* const> outputs);
 // The key of a walk as Python keeps it, or None.
-nb::object structure_of(const Walked& walked, std::span<const uint64_t> options);
+nb::object structure_of(const LinearizedGraph& walked, std::span<const uint64_t> options);
 // By what graphs that come often are known.
 struct KnownBy {
     const Key& key;
@@ -50,10 +50,11 @@ struct KnownBy {
 };
 // Of a graph that has no plan: whether it may be computed node by node; is to be, as it came
 // seldom; was.
-bool may_go_singly(const Walked& walked, std::span<const uint64_t> options);
-bool goes_singly(const Walked& walked, std::span<const uint64_t> options, const KnownBy& known);
-bool computed_singly(Walked& walked, std::span<const uint64_t> options, const KnownBy& known,
-                     Surroundings& surroundings, std::vector<Ran>* ran);
+bool may_go_singly(const LinearizedGraph& walked, std::span<const uint64_t> options);
+bool is_cold(const LinearizedGraph& walked, std::span<const uint64_t> options,
+             const KnownBy& known);
+bool computed_singly(LinearizedGraph& walked, std::span<const uint64_t> options,
+                     const KnownBy& known, ExecutionContext& surroundings, std::vector<Ran>* ran);
 void forget_sight(const Form& form); // graphs of this form are counted anew
 // A Launch with the GIL given away; a Python error where it was interrupted.
 Result launch_without_gil(Work& work);

@@ -114,7 +114,7 @@ inline void prepare(Engine& engine) {
     Batcher batcher;
     batcher.kind = Operation::elements;
     batcher.types = {type, type};
-    batcher.rows.emplace(Rows{std::move(inference), type, &loop});
+    batcher.rows.emplace(BatchRows{std::move(inference), type, &loop});
     Type* types[] = {type.get(), type.get()};
     engine.add_batcher(Engine::signature_of(*add, types), std::move(batcher));
     engine.set_add(add);

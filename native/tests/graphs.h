@@ -32,7 +32,7 @@ inline Inferred inferred(const Ref<Type>& type) {
 
 inline Ref<Node> add(const Ref<Node>& a, const Ref<Node>& b) {
     Type* types[] = {a->type.get(), b->type.get()};
-    MemoQuery query{add_op(), nullptr, false, types};
+    InferenceQuery query{add_op(), nullptr, false, types};
     Inferred known = recall(query);
     if (!known) {
         known = inferred(a->type);

@@ -54,7 +54,7 @@ inline Ref<Node> sum(const Op& op, const std::vector<Ref<Node>>& of) {
         inputs.push_back(node.get());
         types.push_back(node->type.get());
     }
-    MemoQuery query{&op, nullptr, false, types};
+    InferenceQuery query{&op, nullptr, false, types};
     Inferred inferred = infer_shape(query);
     if (!inferred) {
         auto example = Ref<Inference>::adopt(new Inference);
@@ -141,7 +141,7 @@ inline Loop* loop_of_sums(std::string_view steps, std::size_t scalars) {
     return loop;
 }
 
-class Maker : public LoopMaker {
+class TestKernelCompiler : public OpKernelCompiler {
   public:
     const Loop* make(const Node& node, std::span<const Node* const> inputs,
                      const std::string& steps) override {
@@ -154,8 +154,10 @@ class Maker : public LoopMaker {
         if (kernel) loop->kernel = *kernel;
         return loop;
     }
-    const FoldLoop* make_fold(const Node&, uint16_t, FoldForm) override { return nullptr; }
-    const Movement* movement(const Node&, const Type&) override { return new Movement(how); }
+    const ReductionLoop* make_fold(const Node&, uint16_t, ReductionForm) override {
+        return nullptr;
+    }
+    const ViewMap* movement(const Node&, const Type&) override { return new ViewMap(how); }
     // Of a node with one input: its first element, in an array of its own.
     bool compute(Node& node) override {
         if (fails) return false;
@@ -174,11 +176,11 @@ class Maker : public LoopMaker {
     std::vector<std::string> asked;
     bool fails = false;
     const Kernel* kernel = nullptr; // in place of the right one
-    Movement how;                   // views read their input
+    ViewMap how;                    // views read their input
 };
 
 // Notes what is launched.
-class Noting : public Surroundings {
+class Noting : public ExecutionContext {
   public:
     Result launch(Work& work) override {
         units.push_back(work.units);
@@ -186,7 +188,7 @@ class Noting : public Surroundings {
         buffers.push_back({work.buffers[0], work.buffers[1], work.buffers[2]});
         return Launch(work).run();
     }
-    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+    bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) override {
         return false;
     }
     // Of the i-th launch, that of a sum of two arrays.
@@ -199,7 +201,7 @@ class Noting : public Surroundings {
     std::vector<std::array<void*, 3>> buffers;
 };
 
-inline Walked walked(const Ref<Node>& node) {
+inline LinearizedGraph walked(const Ref<Node>& node) {
     Node* outputs[] = {node.get()};
     return walk(outputs);
 }

@@ -43,35 +43,35 @@ int64_t fold_up(void** buffers, const int64_t* sizes, const double*, void* scrat
     return 0;
 }
 
-template <What WHAT> Kernel kernel_of(FoldForm form) {
+template <What WHAT> Kernel kernel_of(ReductionForm form) {
     if (form.column) return form.strided ? fold_up<WHAT, true, true> : fold_up<WHAT, true, false>;
     return form.strided ? fold_up<WHAT, false, true> : fold_up<WHAT, false, false>;
 }
 
 class FoldMaker : public Maker {
   public:
-    const Movement* movement(const Node&, const Type&) override { return nullptr; }
-    const FoldLoop* make_fold(const Node& node, uint16_t source, FoldForm form) override {
+    const ViewMap* movement(const Node&, const Type&) override { return nullptr; }
+    const ReductionLoop* make_fold(const Node& node, uint16_t source, ReductionForm form) override {
         CHECK(source == 1);
         forms.push_back(form);
         if (fails) return nullptr;
-        auto* loop = new FoldLoop{nullptr, {}, 1, 4, 1};
+        auto* loop = new ReductionLoop{nullptr, {}, 1, 4, 1};
         if (node.op->name == "total") loop->kernel = kernel_of<total>(form);
         if (node.op->name == "largest") loop->kernel = kernel_of<largest>(form);
         return loop;
     }
 
-    std::vector<FoldForm> forms;
+    std::vector<ReductionForm> forms;
 };
 
-class Launching : public Surroundings {
+class Launching : public ExecutionContext {
   public:
     Result launch(Work& work) override {
         units.push_back(work.units);
         threads.push_back(work.threads);
         return Launch(work).run();
     }
-    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+    bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) override {
         return false;
     }
 
@@ -145,7 +145,7 @@ Op& totals() {
 Made computed(const Op& op, const Ref<Node>& of, const Shape& axes, bool keeps = false) {
     Made made;
     made.node = reduced(op, of, axes, keeps);
-    CHECK(compute_singly(walked(made.node), 4, made.maker, made.launching, nullptr));
+    CHECK(interpret(walked(made.node), 4, made.maker, made.launching, nullptr));
     CHECK(is_right(made, of, axes));
     return made;
 }
@@ -177,7 +177,7 @@ static void packets_lie_along_what_is_contiguous() {
     auto form = [](const Ref<Node>& x, int64_t axis) {
         Made made; // asked, since nobody has asked for this operation before
         made.node = reduced(reduction("total", Op::each), x, {axis});
-        CHECK(compute_singly(walked(made.node), 1, made.maker, made.launching, nullptr));
+        CHECK(interpret(walked(made.node), 1, made.maker, made.launching, nullptr));
         CHECK(made.maker.forms.size() == 1 && made.maker.forms[0].enters);
         return std::pair(made.maker.forms[0].column, made.maker.forms[0].strided);
     };
@@ -201,7 +201,7 @@ static void axes_are_folded_by_themselves_but_where_no_bit_depends_on_it() {
     Ref<Node> turned = reduced(first, array({40, 50}, {1, 40}), {0, 1});
     FoldMaker maker;
     Launching launching;
-    CHECK(!compute_singly(walked(turned), 1, maker, launching, nullptr));
+    CHECK(!interpret(walked(turned), 1, maker, launching, nullptr));
     CHECK(launching.units.empty() && !value_of(turned.get()));
 }
 
@@ -230,15 +230,15 @@ static void what_has_no_loop_is_left_to_plans() {
     FoldMaker maker;
     Launching launching;
     Ref<Node> alone = reduced(other, x, {0});
-    CHECK(!compute_singly(walked(alone), 1, maker, launching, nullptr));
+    CHECK(!interpret(walked(alone), 1, maker, launching, nullptr));
     Ref<Node> more = sum({reduced(other, x, {0}), array({6})}); // `compute` is asked for it
-    CHECK(compute_singly(walked(more), 1, maker, launching, nullptr));
+    CHECK(interpret(walked(more), 1, maker, launching, nullptr));
     CHECK(launching.units.size() == 1 && maker.forms.size() == 1);
     Ref<Node> empty = reduced(totals(), array({0, 6}), {0});
-    CHECK(!compute_singly(walked(empty), 1, maker, launching, nullptr));
+    CHECK(!interpret(walked(empty), 1, maker, launching, nullptr));
     maker.fails = true;
     Ref<Node> failing = reduced(reduction("failing", Op::each), x, {0});
-    CHECK(!compute_singly(walked(failing), 1, maker, launching, nullptr));
+    CHECK(!interpret(walked(failing), 1, maker, launching, nullptr));
     CHECK(!value_of(failing.get()));
 }
 

@@ -13,7 +13,7 @@ int main() {
     Type* pair[] = {a.get(), b.get()};
     Type* swapped[] = {b.get(), a.get()};
     Ref<Params> params = intern_params("p");
-    MemoQuery query{add_op(), nullptr, false, pair};
+    InferenceQuery query{add_op(), nullptr, false, pair};
     CHECK(!recall(query));
     Ref<Inference> known = inferred(a).inference;
     remember(query, known);
@@ -25,7 +25,7 @@ int main() {
     for (int64_t length = 10; length < 200'000; ++length) {
         Ref<Type> type = vector_type(length);
         Type* one[] = {type.get()};
-        MemoQuery many{add_op(), nullptr, false, one};
+        InferenceQuery many{add_op(), nullptr, false, one};
         remember(many, inferred(type).inference);
         CHECK(recall(query).inference == known); // what is asked for all the time is never dropped
     }

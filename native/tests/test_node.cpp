@@ -45,8 +45,8 @@ static void long_chain_is_walked_and_freed() {
     Ref<Node> last = first;
     for (int i = 0; i < 1'000'000; ++i) last = add(last, first);
     Node* outputs[] = {last.get()};
-    Walked walked = walk(outputs);
-    std::vector<WalkedNode>& order = walked.nodes;
+    LinearizedGraph walked = walk(outputs);
+    std::vector<LinearizedNode>& order = walked.nodes;
     CHECK(order.size() == 1'000'001);
     CHECK(order.front().node == first && order.front().uses == 1'000'001);
     CHECK(order.back().held && !order[1].held);
@@ -59,8 +59,8 @@ static void node_seen_outside_is_held() {
     Ref<Node> seen = add(x, x);
     Ref<Node> last = add(add(seen, x), seen);
     Node* outputs[] = {last.get()};
-    Walked walked = walk(outputs);
-    std::vector<WalkedNode>& order = walked.nodes;
+    LinearizedGraph walked = walk(outputs);
+    std::vector<LinearizedNode>& order = walked.nodes;
     CHECK(order.size() == 4);
     CHECK(order[1].node == seen && order[1].held);
     CHECK(!order[2].held);
@@ -75,10 +75,10 @@ static void nodes_that_are_read_often_have_one_place() {
     Ref<Node> inner = sum;
     sum = add(sum, sum);
     Node* outputs[] = {sum.get(), inner.get()};
-    Walked walked = walk(outputs);
+    LinearizedGraph walked = walk(outputs);
     CHECK(walked.nodes.size() == 40 + 82 && walked.outputs[0] == 121 && walked.outputs[1] == 120);
     CHECK(walked.nodes[0].uses == 4 && walked.nodes[0].held && walked.nodes[1].uses == 1);
-    for (const WalkedNode& entry : walked.nodes)
+    for (const LinearizedNode& entry : walked.nodes)
         for (uint32_t at : walked.inputs(entry)) CHECK(&walked.nodes[at] < &entry);
 }
 

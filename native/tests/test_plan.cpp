@@ -14,10 +14,10 @@ using namespace tenfold::testing;
 
 namespace {
 
-class Direct : public Surroundings {
+class Direct : public ExecutionContext {
   public:
     Result launch(Work& work) override { return Launch(work).run(); }
-    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+    bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) override {
         return false;
     }
 };
@@ -39,8 +39,8 @@ Ref<Node> number_leaf(int64_t length, double number) {
     return made;
 }
 
-BoundPlan::Run run_of(Kernel kernel, BoundPlan::Slot from, BoundPlan::Slot to, int64_t length) {
-    BoundPlan::Run run{};
+Executable::Run run_of(Kernel kernel, Executable::Slot from, Executable::Slot to, int64_t length) {
+    Executable::Run run{};
     run.kernel = kernel;
     run.buffers = {{from, 0}, {to, 0}};
     run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
@@ -49,32 +49,32 @@ BoundPlan::Run run_of(Kernel kernel, BoundPlan::Slot from, BoundPlan::Slot to, i
     return run;
 }
 
-Key written(const Walked& walked, uint8_t exact = Key::by_form) {
+Key written(const LinearizedGraph& walked, uint8_t exact = Key::by_form) {
     Key key;
     CHECK(key.write(walked, {}, exact));
     return key;
 }
 
-Ref<BoundPlan> plan_of(const Walked& walked, Kernel kernel, bool over) {
-    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked)));
+Ref<Executable> plan_of(const LinearizedGraph& walked, Kernel kernel, bool over) {
+    auto plan = Ref<Executable>::adopt(new Executable(Owned(walked)));
     plan->key = written(walked).words;
     int64_t length = walked.nodes[0].node->type->shape[0];
     plan->slots = 2;
-    plan->instructions.push_back(BoundPlan::Load{0, 0, 0});
+    plan->instructions.push_back(Executable::Load{0, 0, 0});
     if (over) {
-        plan->claims = {0};
-        plan->instructions.push_back(BoundPlan::Share{1, 0});
+        plan->donated_inputs = {0};
+        plan->instructions.push_back(Executable::Share{1, 0});
     } else {
         Ref<Type> type(walked.nodes[0].node->type);
         plan->instructions.push_back(
-            BoundPlan::Allocate{1, type, std::size_t(length) * 8, {}, false});
+            Executable::Allocate{1, type, std::size_t(length) * 8, {}, false});
     }
     plan->instructions.push_back(run_of(kernel, 0, 1, length));
-    plan->instructions.push_back(BoundPlan::Publish{1, {1}});
+    plan->instructions.push_back(Executable::Publish{1, {1}});
     return plan;
 }
 
-Walked walked(const Ref<Node>& node) {
+LinearizedGraph walked(const Ref<Node>& node) {
     Node* outputs[] = {node.get()};
     return walk(outputs);
 }
@@ -137,16 +137,16 @@ static void parts_count_from_the_first_one_on() {
 static void what_takes_parts_runs_where_they_are() {
     Ref<Node> x = leaf(100);
     for (int64_t i = 0; i < 100; ++i) numbers(x.get())[i] = double(i);
-    Walked first = walked(part(x, 8, 2));
-    Ref<BoundPlan> plan = plan_of(first, twice, false);
+    LinearizedGraph first = walked(part(x, 8, 2));
+    Ref<Executable> plan = plan_of(first, twice, false);
     plan->moved = written(first).moved;
-    auto& run = *std::get<Boxed<BoundPlan::Run>>(plan->instructions[2]);
+    auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
     int64_t length = 2;
     run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
     run.buffers[0].offset = 64;
     for (int64_t start : {0, 16, 96}) {
         Ref<Node> y = part(x, start, 2);
-        Walked graph = walked(y);
+        LinearizedGraph graph = walked(y);
         Key key = written(graph);
         CHECK(key.words == plan->key);
         Direct direct;
@@ -157,8 +157,8 @@ static void what_takes_parts_runs_where_they_are() {
 
 static void replay_publishes_and_leaves_operands_alone() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    Walked graph = walked(y);
-    Ref<BoundPlan> plan = plan_of(graph, twice, false);
+    LinearizedGraph graph = walked(y);
+    Ref<Executable> plan = plan_of(graph, twice, false);
     Direct direct;
     CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get())[2] == 4 && numbers(x.get())[2] == 2);
@@ -170,9 +170,9 @@ static void replay_publishes_and_leaves_operands_alone() {
 
 static void a_product_is_given_its_scales() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    Walked graph = walked(y);
-    Ref<BoundPlan> plan = plan_of(graph, twice, false);
-    auto& run = *std::get<Boxed<BoundPlan::Run>>(plan->instructions[2]);
+    LinearizedGraph graph = walked(y);
+    Ref<Executable> plan = plan_of(graph, twice, false);
+    auto& run = *std::get<Indirect<Executable::Run>>(plan->instructions[2]);
     run.numbers.clear();
     run.multiply_adds = 5;
     run.scales = {{{}, 1, true, {0, 0}}}; // -(2 * 2), before the sum
@@ -185,11 +185,11 @@ static void a_product_is_given_its_scales() {
 
 static void result_takes_the_memory_of_what_dies() {
     Ref<Node> y = add(number_leaf(3, 2), number_leaf(3, 2));
-    Walked graph = walked(y);
+    LinearizedGraph graph = walked(y);
     CHECK(graph.nodes[0].dying);
     void* memory = numbers(graph.nodes[0].node.get());
-    Ref<BoundPlan> plan = plan_of(graph, twice, true);
-    plan->instructions.back() = BoundPlan::Publish{2, {1}};
+    Ref<Executable> plan = plan_of(graph, twice, true);
+    plan->instructions.back() = Executable::Publish{2, {1}};
     Direct direct;
     CHECK(replay(*plan, graph, {}, direct));
     CHECK(numbers(y.get()) == memory && numbers(y.get())[0] == 4);
@@ -198,7 +198,7 @@ static void result_takes_the_memory_of_what_dies() {
 
 static void failure_publishes_nothing() {
     Ref<Node> x = number_leaf(3, 2), y = add(x, x);
-    Walked graph = walked(y);
+    LinearizedGraph graph = walked(y);
     Direct direct;
     CHECK(!replay(*plan_of(graph, fails, false), graph, {}, direct));
     CHECK(!value_of(y.get()));
@@ -218,7 +218,7 @@ static void walk_tells_of_a_claim() {
 static void plans_not_used_for_long_are_forgotten() {
     Ref<Node> x = leaf(2);
     for (uint64_t i = 0; i < 10'000; ++i) {
-        auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+        auto plan = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
         plan->key = {i};
         keep_plan(std::move(plan));
     }
@@ -226,12 +226,12 @@ static void plans_not_used_for_long_are_forgotten() {
     uint64_t last[] = {9'999}, first[] = {0};
     CHECK(find_plan(last, 0) && !find_plan(first, 0));
     for (uint64_t i = 0; i < 100; ++i) {
-        auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+        auto plan = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
         plan->key.assign(std::size_t(1) << 16, i);
         keep_plan(std::move(plan));
     }
     CHECK(kept_plans() < 70); // 2^22 words in all
-    auto once = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+    auto once = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
     once->key = {1u << 30};
     once->left = 1;
     keep_plan(once);
@@ -243,12 +243,12 @@ static void what_a_thread_found_last_is_forgotten_with_the_rest() {
     Ref<Node> x = leaf(2);
     std::vector<uint64_t> first{1, 2}, second{1, 3};
     auto kept = [&](std::vector<uint64_t> key) {
-        auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+        auto plan = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
         plan->key = std::move(key);
         keep_plan(plan);
         return plan;
     };
-    Ref<BoundPlan> one = kept(first), other = kept(second);
+    Ref<Executable> one = kept(first), other = kept(second);
     for (int i = 0; i < 200; ++i) { // by turns at one place, and again and again
         CHECK(find_plan(first, 7) == one && find_plan(second, 7) == other);
         CHECK(find_plan(second, 7) == other);
@@ -257,7 +257,7 @@ static void what_a_thread_found_last_is_forgotten_with_the_rest() {
     CHECK(!find_plan(first, 7) && !find_plan(second, 7));
     one = kept(first);
     CHECK(find_plan(first, 7) == one);
-    auto exact = Ref<BoundPlan>::adopt(new BoundPlan(Owned(walked(add(x, x)))));
+    auto exact = Ref<Executable>::adopt(new Executable(Owned(walked(add(x, x)))));
     exact->key = first;
     exact->exact = Key::scalars;
     keep_plan(exact);
@@ -271,11 +271,11 @@ static void threads_keep_and_find_plans_at_once() {
         Direct direct;
         for (int i = 0; i < 300; ++i) {
             Ref<Node> y = add(x, x);
-            Walked graph = walked(y);
+            LinearizedGraph graph = walked(y);
             Key key;
             uint64_t options[] = {seed % 3};
             CHECK(key.write(graph, options, Key::by_form));
-            Ref<BoundPlan> plan = find_plan(key.words, 0);
+            Ref<Executable> plan = find_plan(key.words, 0);
             if (!plan) {
                 plan = plan_of(graph, twice, false);
                 plan->key = key.words;

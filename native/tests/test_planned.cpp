@@ -10,7 +10,7 @@ using namespace tenfold;
 namespace {
 
 // Writes the sum of two arrays, and then that of the sum and the second.
-Ref<Planned> planned() {
+Ref<GilFreeCall> planned() {
     Ref<Type> type = the_type();
     static Op& op = declare_op("call");
     Ref<Node> a = placeholder_node(type), b = placeholder_node(type);
@@ -20,37 +20,37 @@ Ref<Planned> planned() {
     Ref<Node> sum = operation_node(&op, {}, {inference, type}, both);
     Node* next[] = {sum.get(), b.get()};
     Ref<Node> more = operation_node(&op, {}, {inference, type}, next);
-    auto made = Ref<Planned>::adopt(new Planned);
-    made->pattern = std::make_unique<Pattern>();
+    auto made = Ref<GilFreeCall>::adopt(new GilFreeCall);
+    made->pattern = std::make_unique<GraphTemplate>();
     Node* outputs[] = {sum.get(), more.get()};
     made->pattern->walked = walk(outputs);
     made->pattern->leaves = {0, 1};
     made->outputs = made->pattern->walked.outputs;
     made->pattern->output = made->outputs[0];
-    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned()));
+    auto plan = Ref<Executable>::adopt(new Executable(Owned()));
     plan->slots = 4;
-    auto run = [&](BoundPlan::Slot x, BoundPlan::Slot result) {
-        BoundPlan::Run run{};
+    auto run = [&](Executable::Slot x, Executable::Slot result) {
+        Executable::Run run{};
         run.kernel = add_numbers;
         run.buffers = {{x, 0}, {1, 0}, {result, 0}};
         run.sizes.assign(reinterpret_cast<const char*>(&LENGTH), sizeof LENGTH);
         run.units = run.grain = run.threads = 1;
         return run;
     };
-    plan->instructions = {BoundPlan::Load{0, 0, 0},
-                          BoundPlan::Load{1, 1, 0},
-                          BoundPlan::Allocate{2, type, type->bytes(), {}, false},
+    plan->instructions = {Executable::Load{0, 0, 0},
+                          Executable::Load{1, 1, 0},
+                          Executable::Allocate{2, type, type->bytes(), {}, false},
                           run(0, 2),
-                          BoundPlan::Allocate{3, type, type->bytes(), {}, false},
+                          Executable::Allocate{3, type, type->bytes(), {}, false},
                           run(2, 3),
-                          BoundPlan::Publish{made->outputs[0], {2}},
-                          BoundPlan::Publish{made->outputs[1], {3}}};
+                          Executable::Publish{made->outputs[0], {2}},
+                          Executable::Publish{made->outputs[1], {3}}};
     made->plan = std::move(plan);
     return made;
 }
 
 // A call that has captured an array.
-Ref<Operation> call(Engine& engine, const Ref<Planned>& plan, double captured) {
+Ref<Operation> call(Engine& engine, const Ref<GilFreeCall>& plan, double captured) {
     Ref<Operation> made = operation(Operation::general, true, "call");
     made->kept = true;
     made->planned = plan;
@@ -70,7 +70,7 @@ double element(const Ref<Value>& value) {
 void calls_are_one_batch_with_what_each_has_captured() {
     NativeHost host;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({2, 0, 1'000, 0}, host));
-    Ref<Planned> plan = planned();
+    Ref<GilFreeCall> plan = planned();
     Ref<Operation> ten = call(*engine, plan, 10), hundred = call(*engine, plan, 100);
     Handle x = Handle::of_put(engine->put(array_of(1)));
     int64_t launches = counters[std::size_t(Counter::launches)].load();
@@ -96,7 +96,7 @@ void calls_are_one_batch_with_what_each_has_captured() {
 void many_threads_push_calls() {
     NativeHost host;
     Ref<Engine> engine = Ref<Engine>::adopt(new Engine({3, 0, 1'000, 0}, host));
-    Ref<Planned> plan = planned();
+    Ref<GilFreeCall> plan = planned();
     std::vector<std::thread> threads;
     for (int number = 1; number <= 4; ++number)
         threads.emplace_back([&, number] {

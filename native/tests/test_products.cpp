@@ -34,11 +34,12 @@ Op& product_op() {
     return op;
 }
 
-class Maker : public PanelMaker {
+class TestPanelCompiler : public PanelCompiler {
   public:
     bool plans_panels = true;
 
-    const Planned* make(const Products& products, Products::Form form, std::size_t count) override {
+    const GilFreeCall* make(const Products& products, Products::Form form,
+                            std::size_t count) override {
         Ref<Type> left = products.factor(0, form, int64_t(count));
         Ref<Type> right = products.factor(1, form, int64_t(count));
         Ref<Type> type = matrix_type(left->shape[0], right->shape[1]);
@@ -47,8 +48,8 @@ class Maker : public PanelMaker {
         auto inference = Ref<Inference>::adopt(new Inference);
         inference->results.push_back(type);
         Ref<Node> product = operation_node(&product_op(), {}, {inference, type}, factors);
-        auto panel = std::make_unique<Planned>();
-        panel->pattern = std::make_unique<Pattern>();
+        auto panel = std::make_unique<GilFreeCall>();
+        panel->pattern = std::make_unique<GraphTemplate>();
         Node* outputs[] = {product.get()};
         panel->pattern->walked = walk(outputs);
         panel->pattern->leaves = {0, 1};
@@ -59,26 +60,26 @@ class Maker : public PanelMaker {
     }
 
   private:
-    static Ref<BoundPlan> plan(const Type& left, const Type& right, const Ref<Type>& type) {
-        auto made = Ref<BoundPlan>::adopt(new BoundPlan(Owned()));
+    static Ref<Executable> plan(const Type& left, const Type& right, const Ref<Type>& type) {
+        auto made = Ref<Executable>::adopt(new Executable(Owned()));
         made->slots = 3;
-        BoundPlan::Run run{};
+        Executable::Run run{};
         run.kernel = multiply;
         run.buffers = {{0, 0}, {1, 0}, {2, 0}};
         int64_t sizes[] = {left.shape[0], left.shape[1], right.shape[1]};
         run.sizes.assign(reinterpret_cast<const char*>(sizes), sizeof sizes);
         run.units = run.grain = run.threads = 1;
         run.multiply_adds = sizes[0] * sizes[1] * sizes[2];
-        made->instructions = {BoundPlan::Load{0, 0, 0}, BoundPlan::Load{1, 1, 0},
-                              BoundPlan::Allocate{2, type, type->bytes(), {}, false},
-                              std::move(run), BoundPlan::Publish{2, {2}}};
+        made->instructions = {Executable::Load{0, 0, 0}, Executable::Load{1, 1, 0},
+                              Executable::Allocate{2, type, type->bytes(), {}, false},
+                              std::move(run), Executable::Publish{2, {2}}};
         return made;
     }
 };
 
 class ProductHost : public NativeHost {
   public:
-    Maker maker;
+    TestPanelCompiler maker;
     Lock lock; // as Python's: one panel is made at a time
 
     void run(Engine& engine, Job& job) override {

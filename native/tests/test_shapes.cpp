@@ -39,7 +39,7 @@ struct Asked {
     std::vector<Ref<Type>> types;
     std::vector<Type*> pointers;
     Ref<Params> params;
-    MemoQuery query;
+    InferenceQuery query;
 };
 
 Inferred infer(const Op& op, std::vector<Ref<Type>> types, Ref<Params> params = {},
@@ -195,7 +195,7 @@ static void permutations_order_their_axes() {
     CHECK(!infer(op, {type({7})}, order({1}))); // no axis of it
     learn(op, {type({1, 1})}, order({0}));
     CHECK(!infer(op, {type({7, 7})}, order({0})));
-    first->movement = new Movement{Movement::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
+    first->movement = new ViewMap{ViewMap::affine, {{1, 1, 0}, {2, 1, 0}, {0, 1, 0}}};
     CHECK(infer(op, {type({5, 6, 7})}, order({2, 0, 1})).inference == first);
 }
 
@@ -219,9 +219,9 @@ static void what_is_taken_has_the_lengths_of_its_picks() {
     CHECK(has_shape(made, {1, 30}));
     CHECK(made.inference != said && made.inference->results[0] == made.type); // of these picks
     CHECK(!infer(op, {type({9})}, picks(30)) && !infer(op, {type({9, 99}, NARROW)}, picks(30)));
-    Movement movement = taken_movement(*picks(2));
-    CHECK(movement.kind == Movement::affine && movement.steps.size() == 2);
-    CHECK(movement.steps[0].axis == Movement::NO_AXIS && movement.steps[0].start == 2);
+    ViewMap movement = taken_movement(*picks(2));
+    CHECK(movement.kind == ViewMap::affine && movement.steps.size() == 2);
+    CHECK(movement.steps[0].axis == ViewMap::NO_AXIS && movement.steps[0].start == 2);
     CHECK(movement.steps[1].axis == 1 && movement.steps[1].coefficient == 3);
 }
 

@@ -19,14 +19,14 @@ struct Made {
 Made computed(const std::vector<Ref<Node>>& of, int threads = 4) {
     Made made;
     made.node = sum(of);
-    CHECK(compute_singly(walked(made.node), threads, made.maker, made.noted, nullptr));
+    CHECK(interpret(walked(made.node), threads, made.maker, made.noted, nullptr));
     check_sum(made.node, of);
     return made;
 }
 
 bool compute(const Ref<Node>& node, Noting& noted) {
     Maker maker;
-    return compute_singly(walked(node), 1, maker, noted, nullptr);
+    return interpret(walked(node), 1, maker, noted, nullptr);
 }
 
 // An operation whose loops nobody has asked for.
@@ -124,28 +124,28 @@ static void views_take_no_launch_and_no_memory() {
     Op& op = declare_op("turned");
     op.by_itself = op.view = true;
     Ref<Node> base = array({3, 4});
-    auto moved = [&](const Shape& shape, Movement how) {
+    auto moved = [&](const Shape& shape, ViewMap how) {
         Node* inputs[] = {base.get()};
         Ref<Node> node = operation_node(&op, {}, inferred(number_type(shape)), inputs);
         Noting noted;
         Maker maker;
         maker.how = std::move(how);
-        CHECK(compute_singly(walked(node), 1, maker, noted, nullptr) && noted.units.empty());
+        CHECK(interpret(walked(node), 1, maker, noted, nullptr) && noted.units.empty());
         Ref<Value> value = value_of(node.get());
         const Buffer &own = value_of(base.get())->buffers[0], &made = value->buffers[0];
         CHECK(value->part && made.allocation.get() == own.allocation.get());
         return std::pair(made.offset - own.offset, value->strides);
     };
     using Found = std::pair<int64_t, Shape>;
-    constexpr auto NONE = Movement::NO_AXIS;
-    CHECK(moved({4, 3}, {Movement::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {8, 32}));
-    CHECK(moved({2}, {Movement::affine, {{NONE, 0, 2}, {0, -2, 3}}}) == Found(88, {-16}));
-    CHECK(moved({1, 4}, {Movement::affine, {{NONE, 0, 1}, {1, 1, 0}}}) == Found(32, {}));
-    CHECK(moved({3}, {Movement::affine, {{0, 1, 0}, {0, 1, 1}}}) == Found(8, {40})); // a diagonal
-    CHECK(moved({0}, {Movement::affine, {{NONE, 0, 3}, {0, 1, 4}}}).first == 0);
-    CHECK(moved({2, 6}, {Movement::in_order, {}}) == Found(0, {}));
+    constexpr auto NONE = ViewMap::NO_AXIS;
+    CHECK(moved({4, 3}, {ViewMap::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {8, 32}));
+    CHECK(moved({2}, {ViewMap::affine, {{NONE, 0, 2}, {0, -2, 3}}}) == Found(88, {-16}));
+    CHECK(moved({1, 4}, {ViewMap::affine, {{NONE, 0, 1}, {1, 1, 0}}}) == Found(32, {}));
+    CHECK(moved({3}, {ViewMap::affine, {{0, 1, 0}, {0, 1, 1}}}) == Found(8, {40})); // a diagonal
+    CHECK(moved({0}, {ViewMap::affine, {{NONE, 0, 3}, {0, 1, 4}}}).first == 0);
+    CHECK(moved({2, 6}, {ViewMap::in_order, {}}) == Found(0, {}));
     base = array({3, 4}, {1, 3});
-    CHECK(moved({4, 3}, {Movement::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {}));
+    CHECK(moved({4, 3}, {ViewMap::affine, {{1, 1, 0}, {0, 1, 0}}}) == Found(0, {}));
 }
 
 static void views_that_need_a_copy_are_computed_otherwise() {
@@ -153,12 +153,12 @@ static void views_that_need_a_copy_are_computed_otherwise() {
     op.by_itself = op.view = true;
     Ref<Node> base = array({3, 4}, {1, 3});
     Node* inputs[] = {base.get()};
-    for (Movement::Kind kind : {Movement::in_order, Movement::other}) {
+    for (ViewMap::Kind kind : {ViewMap::in_order, ViewMap::other}) {
         Ref<Node> node = operation_node(&op, {}, inferred(number_type({1})), inputs);
         Noting noted;
         Maker maker;
         maker.how.kind = kind;
-        CHECK(compute_singly(walked(node), 1, maker, noted, nullptr));
+        CHECK(interpret(walked(node), 1, maker, noted, nullptr));
         CHECK(!value_of(node.get())->part);
     }
 }
@@ -187,11 +187,11 @@ static void loops_are_asked_for_once() {
     Noting noted;
     for (int64_t length : {5, 6, 5}) {
         Ref<Node> node = sum(op, {array({length}), array({length, 1})});
-        CHECK(compute_singly(walked(node), 1, maker, noted, nullptr));
+        CHECK(interpret(walked(node), 1, maker, noted, nullptr));
     }
     CHECK(maker.asked == std::vector<std::string>{"10"});
     Ref<Node> node = sum(op, {array({5}, {2}), array({5, 5})});
-    CHECK(compute_singly(walked(node), 1, maker, noted, nullptr));
+    CHECK(interpret(walked(node), 1, maker, noted, nullptr));
     CHECK((maker.asked == std::vector<std::string>{"10", "s1"}));
 }
 
@@ -254,7 +254,7 @@ static void other_operations_are_computed_between() {
     Noting noted;
     std::vector<Ran> ran;
     Maker maker;
-    CHECK(compute_singly(walked(last), 1, maker, noted, &ran));
+    CHECK(interpret(walked(last), 1, maker, noted, &ran));
     CHECK(element(last.get(), {5}) ==
           2 * element(x.get(), {0}) + element(y.get(), {0}) + element(made.get(), {5}));
     CHECK(ran.size() == 4); // what `compute` does notes itself
@@ -272,7 +272,7 @@ static void failures_publish_no_result() {
         Maker maker;
         maker.kernel = kernel;
         Noting noted;
-        CHECK(!compute_singly(walked(last), 1, maker, noted, nullptr) && !value_of(last.get()));
+        CHECK(!interpret(walked(last), 1, maker, noted, nullptr) && !value_of(last.get()));
         CHECK(!value_of(below.get()) && noted.units.size() == (kernel == &wrong ? 2 : 1));
     }
     Op& op = fresh_op();
@@ -280,12 +280,12 @@ static void failures_publish_no_result() {
     Maker maker;
     Noting noted;
     maker.fails = true;
-    CHECK(!compute_singly(walked(last), 1, maker, noted, nullptr));
+    CHECK(!interpret(walked(last), 1, maker, noted, nullptr));
     maker.fails = false; // nothing was kept of the failure
-    CHECK(compute_singly(walked(last), 1, maker, noted, nullptr) && maker.asked.size() == 2);
+    CHECK(interpret(walked(last), 1, maker, noted, nullptr) && maker.asked.size() == 2);
     Ref<Node> between = first_of(sum({array({6}), array({6})}));
     maker.fails = true;
-    CHECK(!compute_singly(walked(between), 1, maker, noted, nullptr) && !value_of(between.get()));
+    CHECK(!interpret(walked(between), 1, maker, noted, nullptr) && !value_of(between.get()));
 }
 
 static void without_memory_nothing_is_computed() {

@@ -44,8 +44,8 @@ Ref<Node> first_of(const Ref<Node>& node) {
 bool compute(const Ref<Node>& node) {
     Maker maker;
     Noting noted;
-    Walked graph = walked(node);
-    return fits_singly(graph, 0) ? compute_singly(graph, 2, maker, noted, nullptr)
+    LinearizedGraph graph = walked(node);
+    return fits_singly(graph, 0) ? interpret(graph, 2, maker, noted, nullptr)
                                  : bool(value_of(node.get())); // another thread was first
 }
 

@@ -13,10 +13,10 @@ using namespace tenfold::testing;
 
 namespace {
 
-class Direct : public Surroundings {
+class Direct : public ExecutionContext {
   public:
     Result launch(Work& work) override { return Launch(work).run(); }
-    bool call(const BoundPlan::Call&, const Walked&, std::vector<Ref<Value>>&) override {
+    bool call(const Executable::Call&, const LinearizedGraph&, std::vector<Ref<Value>>&) override {
         return false;
     }
 };
@@ -27,7 +27,7 @@ int64_t twice(void** buffers, const int64_t* sizes, const double*, void*, int64_
     return 0;
 }
 
-Walked walked(const Ref<Node>& node) {
+LinearizedGraph walked(const Ref<Node>& node) {
     Node* outputs[] = {node.get()};
     return walk(outputs);
 }
@@ -45,51 +45,51 @@ Ref<Node> doubled(int64_t length) {
     return add(x, x);
 }
 
-Ref<BoundPlan> pattern_of(const Walked& graph) {
-    auto plan = Ref<BoundPlan>::adopt(new BoundPlan(Owned(graph)));
+Ref<Executable> pattern_of(const LinearizedGraph& graph) {
+    auto plan = Ref<Executable>::adopt(new Executable(Owned(graph)));
     const Type& type = *graph.nodes[0].node->type;
-    BoundPlan::Run run{};
+    Executable::Run run{};
     run.kernel = twice;
     run.buffers = {{0, 0}, {1, 0}};
     int64_t length = type.shape[0];
     run.sizes.assign(reinterpret_cast<const char*>(&length), sizeof length);
     run.units = run.grain = run.threads = 1;
     plan->slots = 2;
-    plan->instructions.push_back(BoundPlan::Load{0, 0, 0});
-    plan->instructions.push_back(BoundPlan::Allocate{
+    plan->instructions.push_back(Executable::Load{0, 0, 0});
+    plan->instructions.push_back(Executable::Allocate{
         1, Ref<Type>(graph.nodes[0].node->type), std::size_t(length) * 8, {}, false});
     plan->instructions.push_back(run);
-    plan->instructions.push_back(BoundPlan::Publish{1, {1}});
+    plan->instructions.push_back(Executable::Publish{1, {1}});
     return plan;
 }
 
 // For lengths below 100: registers are the length, 8, -1, 100, 8 * length, -length, 100 - length.
-Ref<Template> template_of(const Walked& graph) {
-    using Row = Template::Row;
-    using Number = Template::Number;
-    auto made = Ref<Template>::adopt(new Template);
+Ref<SymbolicExecutable> template_of(const LinearizedGraph& graph) {
+    using Row = SymbolicExecutable::Row;
+    using Number = SymbolicExecutable::Number;
+    auto made = Ref<SymbolicExecutable>::adopt(new SymbolicExecutable);
     made->pattern = pattern_of(graph);
     made->lengths = 1;
     made->constants = {8, -1, 100};
     made->rows = {{Row::times, 0, 1}, {Row::times, 0, 2}, {Row::plus, 3, 5}};
-    made->guards = {{Template::Guard::positive, 6}};
+    made->guards = {{SymbolicExecutable::Guard::positive, 6}};
     made->inferred = {0};
     made->numbers = {{Number::bytes, 1, 0, 4}, {Number::size, 2, 0, 0}};
     made->shapes = {{1, {0}}};
     return made;
 }
 
-Ref<BoundPlan> plan_for(const Ref<Node>& node) {
-    Walked graph = walked(node);
+Ref<Executable> plan_for(const Ref<Node>& node) {
+    LinearizedGraph graph = walked(node);
     Key key;
     Form form; // of the same walk: another one would count this one's references
     CHECK(key.write(graph, {}, Key::by_form) && form.write(graph, {}));
     return plan_from_template(form, graph, key);
 }
 
-Ref<Template> kept_for(int64_t length) {
+Ref<SymbolicExecutable> kept_for(int64_t length) {
     Ref<Node> example = doubled(length);
-    Ref<Template> made = template_of(walked(example));
+    Ref<SymbolicExecutable> made = template_of(walked(example));
     CHECK(made->is_sound());
     keep_template(form_of(example), made);
     return made;
@@ -161,9 +161,9 @@ static void a_template_makes_plans_for_other_lengths() {
     CHECK(kept_templates() == 1);
     for (int64_t length : {2, 9, 99}) {
         Ref<Node> y = doubled(length);
-        Ref<BoundPlan> plan = plan_for(y);
+        Ref<Executable> plan = plan_for(y);
         CHECK(plan);
-        Walked graph = walked(y);
+        LinearizedGraph graph = walked(y);
         Direct direct;
         CHECK(replay(*plan, graph, {}, direct));
         Ref<Value> value = value_of(y.get());
@@ -184,24 +184,24 @@ static void a_plan_is_kept_when_it_is_asked_for_again() {
         return find_plan(key.words, 0);
     };
     Ref<Type> types[] = {vector_type(7), vector_type(9)}; // so that their keys stay what they are
-    const BoundPlan* first = plan_for(doubled(7)).get();
-    Ref<BoundPlan> second = plan_for(doubled(9)), third = plan_for(doubled(7));
+    const Executable* first = plan_for(doubled(7)).get();
+    Ref<Executable> second = plan_for(doubled(9)), third = plan_for(doubled(7));
     CHECK(second.get() == first && third != second); // who has one keeps it as it is
     CHECK(!kept(9) && kept(7) == third && third->owned.types.size() == 2);
-    Ref<BoundPlan> fourth = plan_for(doubled(9));
+    Ref<Executable> fourth = plan_for(doubled(9));
     CHECK(kept(9) == fourth && fourth != second && kept(7) == third);
-    CHECK(std::get<BoundPlan::Allocate>(third->instructions[1]).bytes == 56);
-    CHECK(std::get<BoundPlan::Allocate>(second->instructions[1]).bytes == 72);
+    CHECK(std::get<Executable::Allocate>(third->instructions[1]).bytes == 56);
+    CHECK(std::get<Executable::Allocate>(second->instructions[1]).bytes == 72);
     forget_plans();
     forget_templates();
 }
 
 static void guards_and_inferred_lengths_must_hold() {
-    Ref<Template> made = kept_for(4);
+    Ref<SymbolicExecutable> made = kept_for(4);
     CHECK(plan_for(doubled(99)) && !plan_for(doubled(100)) && !plan_for(doubled(1)));
-    made->guards = {{Template::Guard::zero, 6}};
+    made->guards = {{SymbolicExecutable::Guard::zero, 6}};
     CHECK(!plan_for(doubled(99)) && plan_for(doubled(100)));
-    made->guards = {{Template::Guard::other, 6}};
+    made->guards = {{SymbolicExecutable::Guard::other, 6}};
     CHECK(plan_for(doubled(99)) && !plan_for(doubled(100)));
     made->guards.clear();
     made->inferred = {4}; // a node is not as long
@@ -218,14 +218,14 @@ static void guards_and_inferred_lengths_must_hold() {
 }
 
 static void formulas_without_a_result_make_no_plan() {
-    using Row = Template::Row;
-    Ref<Template> made = kept_for(4);
+    using Row = SymbolicExecutable::Row;
+    Ref<SymbolicExecutable> made = kept_for(4);
     auto computes = [&](Row::Operation operation, int64_t left, int64_t right, int64_t result) {
         made->constants = {left, right, -result};
         made->rows = {{operation, 1, 2}, {Row::plus, 3, 4}, {Row::times, 1, 2}};
         made->rows.resize(2);
         made->numbers.clear();
-        made->guards = {{Template::Guard::zero, 5}};
+        made->guards = {{SymbolicExecutable::Guard::zero, 5}};
         return bool(plan_for(doubled(9)));
     };
     constexpr int64_t MOST = std::numeric_limits<int64_t>::max();
@@ -243,21 +243,25 @@ static void formulas_without_a_result_make_no_plan() {
 
 static void what_has_no_place_is_not_sound() {
     Ref<Node> example = doubled(4);
-    Walked graph = walked(example);
+    LinearizedGraph graph = walked(example);
     auto broken = [&](auto change) {
-        Ref<Template> made = template_of(graph);
+        Ref<SymbolicExecutable> made = template_of(graph);
         change(*made);
         return !made->is_sound();
     };
-    CHECK(!broken([](Template&) {}));
-    CHECK(broken([](Template& made) { made.numbers[0].instruction = 4; }));
-    CHECK(broken([](Template& made) { made.numbers[0].from = 7; }));
-    CHECK(broken([](Template& made) { made.numbers[0].field = Template::Number::stride; }));
-    CHECK(broken([](Template& made) { made.numbers[1].index = 1; }));
-    CHECK(broken([](Template& made) { made.rows[0].left = 4; }));
-    CHECK(broken([](Template& made) { made.shapes[0].instruction = 2; }));
-    CHECK(broken([](Template& made) { made.guards[0].of = 7; }));
-    CHECK(broken([](Template& made) { made.pattern->instructions.push_back(BoundPlan::Call{}); }));
+    CHECK(!broken([](SymbolicExecutable&) {}));
+    CHECK(broken([](SymbolicExecutable& made) { made.numbers[0].instruction = 4; }));
+    CHECK(broken([](SymbolicExecutable& made) { made.numbers[0].from = 7; }));
+    CHECK(broken([](SymbolicExecutable& made) {
+        made.numbers[0].field = SymbolicExecutable::Number::stride;
+    }));
+    CHECK(broken([](SymbolicExecutable& made) { made.numbers[1].index = 1; }));
+    CHECK(broken([](SymbolicExecutable& made) { made.rows[0].left = 4; }));
+    CHECK(broken([](SymbolicExecutable& made) { made.shapes[0].instruction = 2; }));
+    CHECK(broken([](SymbolicExecutable& made) { made.guards[0].of = 7; }));
+    CHECK(broken([](SymbolicExecutable& made) {
+        made.pattern->instructions.push_back(Executable::Call{});
+    }));
 }
 
 static void a_template_is_wanted_for_the_second_lengths() {

@@ -3,18 +3,18 @@
 namespace tenfold {
 namespace {
 
-struct Known {
+struct KnownLibraries {
     Lock lock; // protects what follows
     std::vector<Library*> libraries;
 };
 
-Known& known() {
-    static auto* libraries = new Known; // never destroyed: threads may hold one at the end
+KnownLibraries& known() {
+    static auto* libraries = new KnownLibraries; // never destroyed: threads may hold one at the end
     return *libraries;
 }
 
 // At load: a static that another thread is making stays half made in the child of a fork.
-const Known& made_at_load = known();
+const KnownLibraries& made_at_load = known();
 
 } // namespace
 

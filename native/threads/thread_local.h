@@ -1,5 +1,5 @@
-// PerThread<T>: one T for each thread, made when the thread first asks and freed when it ends. The
-// hot path is one load: the pointer has the initial-exec model, which a shared library must ask
+// ThreadLocal<T>: one T for each thread, made when the thread first asks and freed when it ends.
+// The hot path is one load: the pointer has the initial-exec model, which a shared library must ask
 // for.
 #pragma once
 #include <memory>
@@ -16,7 +16,7 @@ concept Inherited = requires {
     T::INHERITED;
 };
 
-template <class T> class PerThread {
+template <class T> class ThreadLocal {
   public:
     static T& get() {
         if (T* present = pointer_) return *present;

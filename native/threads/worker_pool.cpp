@@ -210,7 +210,7 @@ void make_way(Workers& workers, int wanted) {
 } // namespace
 
 Launch::Launch(const Work& work)
-    : work_(work), own_(PerThread<Scratch>::get()),
+    : work_(work), own_(ThreadLocal<Scratch>::get()),
       ranges_(work.units <= 0 ? 0 : (work.units - 1) / work.grain + 1),
       era_(the_workers->era.load(std::memory_order_relaxed)),
       forks_(the_workers->forks.load(std::memory_order_relaxed)) {

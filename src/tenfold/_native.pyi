@@ -128,7 +128,7 @@ class Options:
         origins: bool,
         number: int,
         of_process: int,
-        singly: bool,
+        op_by_op: bool,
         threads: int,
         batch_limit: int,
         rules: bool,
@@ -224,7 +224,7 @@ def op_record(id: int) -> object:
 def declared_ops() -> int: ...
 MOST_PENDING: int
 MOST_READ: int
-OFTEN: int
+HOT_THRESHOLD: int
 LONG: int
 
 def set_part_ops(index: int, update: int) -> None:
@@ -235,7 +235,7 @@ def apply(op: int, inputs: tuple[Any, ...], params: tuple[Any, ...] | None) -> A
 def placeholder(type: Type) -> Array: ...
 def node_of(array: Array) -> Node: ...
 
-class Watch:
+class TraceLog:
     """What this thread looks at, makes and changes from `begin` to `end`."""
 
     def begin(self) -> None: ...
@@ -367,14 +367,14 @@ class Structure:
         """
 
     @property
-    def singly(self) -> bool:
+    def op_by_op(self) -> bool:
         """Whether it is computed node by node while it has no plan: seen seldom, and small."""
 
     @property
-    def often(self) -> bool:
+    def hot(self) -> bool:
         """Whether it is no more, since it has come often."""
 
-class Library:
+class ThreadedLibrary:
     """A library with threads of its own, by the addresses of the functions that get and set how
     many they are. While somebody holds it they are the fewest that were asked for.
     """
@@ -390,14 +390,14 @@ class Library:
     def forget_holders() -> None:
         """In the child of a fork: let all go."""
 
-class BoundPlan:
+class Executable:
     """A plan as native code replays it: instructions over numbered slots for Values."""
 
     NOWHERE: int
     """In the place of a slot: a launch is given an address, of a function of a library."""
 
     @staticmethod
-    def of(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> BoundPlan:
+    def of(structure: Structure, slots: int, scalars: bool, parts: bool, runs: int) -> Executable:
         """Begin one: for these scalars, and these places of parts, alone, or for others too; `runs`:
         how often, -1 for without end.
         """
@@ -435,7 +435,7 @@ class BoundPlan:
         product of factors, slots or ~positions of scalars.
         """
 
-    def holding(self, libraries: Sequence[Library], threads: int) -> None:
+    def holding(self, libraries: Sequence[ThreadedLibrary], threads: int) -> None:
         """Say which libraries are held for the last launch, to how many threads at most."""
 
     def more(self, slot: int, first: int, apart: int, numbers: int, multiply_adds: int) -> None:
@@ -585,7 +585,7 @@ def replay(
     options: Sequence[int],
     events: list[tuple[str, str, int, int]] | None = None,
     planned: bool = False,
-    made: BoundPlan | None = None,
+    made: Executable | None = None,
 ) -> bool:
     """Compute nodes by the plan that is kept for them, or that was just made for them, or without
     one, unless one is asked for, node by node where they were seen seldom; False where neither

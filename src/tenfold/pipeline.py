@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tenfold import _native, caches, settings
-from tenfold._native import Array, BoundPlan, Node, Value
+from tenfold._native import Array, Executable, Node, Value
 from tenfold.core.bitwise_equal import different
 from tenfold.core.graph import Graph
 from tenfold.errors import RunError
@@ -137,7 +137,7 @@ def _compute_by_steps(pending: Sequence[Node]) -> Exception | None:
 
 
 def _replayed(
-    nodes: Sequence[Node], options: Sequence[int], planned: bool, made: BoundPlan | None = None
+    nodes: Sequence[Node], options: Sequence[int], planned: bool, made: Executable | None = None
 ) -> bool:
     """Compute nodes by a plan that is known, or was just made, or without one if that may be; False
     where neither goes, or a step failed.
@@ -150,7 +150,7 @@ def _replayed(
     return done
 
 
-def _bound(pending: Sequence[Node], options: Sequence[int]) -> BoundPlan | None:
+def _bound(pending: Sequence[Node], options: Sequence[int]) -> Executable | None:
     """Make a plan known, and return it; None for what must be computed step by step.
 
     Nothing here outlives the call: what only the nodes hold can be written over in a replay.
@@ -160,7 +160,7 @@ def _bound(pending: Sequence[Node], options: Sequence[int]) -> BoundPlan | None:
     return DEVICES[pending[0].type.device].bind(graph, OptimisedGraph(written, report))
 
 
-def plan_of(arrays: Sequence[Array]) -> BoundPlan | None:
+def plan_of(arrays: Sequence[Array]) -> Executable | None:
     """Return the plan of pending arrays, without computing them, of programs that last."""
     with settings.within(tier="1" if get("tier") == "auto" else get("tier")):
         return _bound([_native.node_of(array) for array in arrays], options_key())

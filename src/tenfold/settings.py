@@ -368,7 +368,7 @@ def _native_options() -> _native.Options:
         origins=bool(get("check_nans") or get("verify")),
         number=fingerprint(),
         of_process=_process_number,
-        singly=not changed,
+        op_by_op=not changed,
         threads=int(get("threads")),
         batch_limit=batch_limit(),
         rules=bool(get("optimise")),

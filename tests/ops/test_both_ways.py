@@ -89,7 +89,7 @@ def test_sample_has_the_same_bits_once_it_has_been_seen_often(
     operation: Operation[...], sample: SampleCall
 ) -> None:
     first = outcome(operation, sample, "float64")
-    for _ in range(_native.OFTEN + 1):
+    for _ in range(_native.HOT_THRESHOLD + 1):
         again = outcome(operation, sample, "float64")
         if isinstance(first, str) or isinstance(again, str):
             assert again == first

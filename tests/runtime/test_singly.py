@@ -89,12 +89,12 @@ def test_after_some_times_a_graph_is_planned_with_the_same_bits() -> None:
         return tn.exp(x) * 1.7 - tn.sqrt(x) / (x + 3.5)
 
     first = np.asarray(make()).tobytes()
-    for _ in range(_native.OFTEN - 2):
+    for _ in range(_native.HOT_THRESHOLD - 2):
         assert counted(make).kernels == 6
         assert np.asarray(make()).tobytes() == first
         if not is_single(make):
             break
-    for _ in range(_native.OFTEN):
+    for _ in range(_native.HOT_THRESHOLD):
         make().wait()
     assert counted(make).kernels == 1
     assert np.asarray(make()).tobytes() == first
@@ -107,10 +107,10 @@ def test_new_shapes_and_values_compile_nothing() -> None:
 
     make(2, 3.25).wait()
     with tn.profile() as p:
-        for n in range(3, _native.OFTEN):
+        for n in range(3, _native.HOT_THRESHOLD):
             make(n, n / 7).wait()
     assert (p.compiles, p.generic_compiles) == (0, 0)
-    assert p.kernels == 3 * (_native.OFTEN - 3)
+    assert p.kernels == 3 * (_native.HOT_THRESHOLD - 3)
 
 
 def halved(values: np.ndarray) -> tn.Array:
@@ -119,7 +119,7 @@ def halved(values: np.ndarray) -> tn.Array:
 
 
 def test_ever_new_shapes_have_a_template_in_the_end(planned: list[int]) -> None:
-    for length in range(1000, 1000 + 2 * _native.OFTEN):
+    for length in range(1000, 1000 + 2 * _native.HOT_THRESHOLD):
         halved(RANDOM.uniform(1, 2, length)).wait()
     assert 0 < len(planned) <= 4  # at most for few and for many elements, each with Sizes as well
     known = len(planned)
@@ -136,7 +136,7 @@ def test_a_structure_without_templates_is_not_planned_for_ever(planned: list[int
             halved(RANDOM.uniform(1, 2, length)).wait()
     finally:
         _native.use_templates(True)
-    assert 0 < len(planned) <= 4 * _native.OFTEN
+    assert 0 < len(planned) <= 4 * _native.HOT_THRESHOLD
 
 
 def test_what_others_see_is_not_written_over() -> None:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import Array, BoundPlan, Handle
+from tenfold._native import Array, Executable, Handle
 from tenfold.errors import message
 
 Import = Callable[[Any], Array]
 Evaluate = Callable[[Sequence[Array]], Exception | None]
-PlanOf = Callable[[Sequence[Array]], BoundPlan | None]
+PlanOf = Callable[[Sequence[Array]], Executable | None]
 
 _surroundings: dict[str, Any] = {}
 
@@ -31,9 +31,9 @@ def surround(asarray: Import, evaluate: Evaluate, plan_of: PlanOf) -> None:
     _surroundings.update(asarray=asarray, evaluate=evaluate, plan_of=plan_of)
 
 
-def plan_of(arrays: Sequence[Array]) -> BoundPlan | None:
+def plan_of(arrays: Sequence[Array]) -> Executable | None:
     """Return the plan of pending Arrays, if native code can replay it."""
-    plan: BoundPlan | None = _surroundings["plan_of"](arrays)
+    plan: Executable | None = _surroundings["plan_of"](arrays)
     return plan
 
 

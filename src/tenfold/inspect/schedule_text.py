@@ -187,7 +187,7 @@ def executed_text(look: Snapshot) -> str:
     """Return what would run now, launch by launch, and how it is compiled."""
     if (text := _unplanned("executed", look)) is not None:
         return text
-    if look.singly:
+    if look.op_by_op:
         return _singly_text(look)
     launches = [
         (number, step)
@@ -212,7 +212,7 @@ def _singly_text(look: Snapshot) -> str:
     nodes = [node for node in pending if node.op.reads is None]
     if not nodes:
         return f"executed: nothing is to be launched on {look.device}"
-    since = f"until this has been computed {_native.OFTEN} times"
+    since = f"until this has been computed {_native.HOT_THRESHOLD} times"
     if len(look.graph) > _native.LONG:
         since = f"as there are more than {_native.LONG} nodes"
     head = (

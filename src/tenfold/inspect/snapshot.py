@@ -73,10 +73,10 @@ class Snapshot:
         return isinstance(DEVICES[self.device], Cpu)
 
     @property
-    def singly(self) -> bool:
+    def op_by_op(self) -> bool:
         """Whether it would be computed node by node now, without its plan."""
         structure = self.graph.structure
-        return structure is not None and structure.singly
+        return structure is not None and structure.op_by_op
 
     @property
     def pieces(self) -> int:

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import BoundPlan, Node, Type, Value
+from tenfold._native import Executable, Node, Type, Value
 from tenfold.caches import LruCache
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
@@ -80,7 +80,7 @@ class Cpu:
         kernels = dict.fromkeys(launch.kernel for launch in launches)
         return [PROGRAMS.compiled(kernel, str(get("cpu")), optimised=True) for kernel in kernels]
 
-    def bind(self, graph: Graph, written: OptimisedGraph) -> BoundPlan | None:
+    def bind(self, graph: Graph, written: OptimisedGraph) -> Executable | None:
         """Plan a graph, and keep what replays the plan for what was written."""
         if get("check_nans") or get("debug") or len(graph) > LONGEST or not replays(graph):
             return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from tenfold._native import BoundPlan, Value
+from tenfold._native import Executable, Value
 from tenfold.core.graph import Graph
 from tenfold.rewrite.driver import RewriteReport
 from tenfold.settings import declare_device
@@ -37,7 +37,7 @@ class Device(Protocol):
         What depends on a node that fails for its values is left pending; the rest is computed.
         """
 
-    def bind(self, graph: Graph, written: OptimisedGraph) -> BoundPlan | None:
+    def bind(self, graph: Graph, written: OptimisedGraph) -> Executable | None:
         """Keep what replays the graph for what was written, and hand it on; None where it cannot be
         replayed.
         """

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tenfold import _native
-from tenfold._native import BoundPlan, EntryPoint, Node, Type, Value
+from tenfold._native import EntryPoint, Executable, Node, Type, Value
 from tenfold.core.graph import Graph
 from tenfold.dtypes import DTYPES
 from tenfold.jit.program import WORTH_OPTIMISING, Source, note_use, program_of, uses_left
@@ -71,7 +71,7 @@ def bind(
 
 
 class ExecutableBuilder:
-    """The instructions of one plan, as names of methods of BoundPlan and their arguments."""
+    """The instructions of one plan, as names of methods of Executable and their arguments."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ExecutableBuilder:
         self.published: dict[int, list[int]] = {}
         """Items that nodes have been given already, and the places of these in the walk."""
         self.todo: list[tuple[str, tuple[Any, ...]]] = []
-        self.kept: BoundPlan | None = None
+        self.kept: Executable | None = None
         self.parts = False
         """Whether the plan depends on where parts begin."""
 
@@ -123,13 +123,13 @@ class ExecutableBuilder:
             self.gone.update(self.plan.last_use[number])
             dropped = [slot for item in self.plan.last_use[number] for slot in self._all(item)]
             if dropped:
-                self._add(BoundPlan.drop, dropped)
+                self._add(Executable.drop, dropped)
         self._publish()
         self.parts = self._depends_on_starts()
 
-    def bound(self) -> BoundPlan:
+    def bound(self) -> Executable:
         """Return what replays it; how many slots it needs is known only at the end."""
-        plan = BoundPlan.of(self.structure, self.count, self.exact, self.parts, self.runs)
+        plan = Executable.of(self.structure, self.count, self.exact, self.parts, self.runs)
         for name, arguments in self.todo:
             getattr(plan, name)(*arguments)
         return plan
@@ -209,7 +209,7 @@ class ExecutableBuilder:
             raise NotReplayable
         known = self.slots.setdefault(item, [])
         while len(known) <= index:
-            self._add(BoundPlan.load, self.count, position, len(known))
+            self._add(Executable.load, self.count, position, len(known))
             known.append(self.count)
             self.count += 1
         return known[index]
@@ -232,12 +232,12 @@ class ExecutableBuilder:
     def _allocate(self, made: Buffer) -> None:
         (slot,) = self._new(made.item)
         temporary = made.item in self.plan.temporaries
-        self._add(BoundPlan.allocate, slot, self._type(made), made.nbytes, made.strides, temporary)
+        self._add(Executable.allocate, slot, self._type(made), made.nbytes, made.strides, temporary)
 
     def _table(self, size: int) -> int:
         """Let bytes be allocated; return where they stand."""
         table = Buffer(-1, (size,), "uint8", (1,), size)
-        self._add(BoundPlan.allocate, self.count, self._type(table), size, table.strides, False)
+        self._add(Executable.allocate, self.count, self._type(table), size, table.strides, False)
         self.count += 1
         return self.count - 1
 
@@ -245,7 +245,7 @@ class ExecutableBuilder:
         (made,) = step.makes
         source = self._slot(step.reads[0])
         (slot,) = self._new(made.item)
-        self._add(BoundPlan.view, slot, source, self._type(made), made.strides, step.offset)
+        self._add(Executable.view, slot, source, self._type(made), made.strides, step.offset)
 
     def _part(self, step: Step) -> None:
         (made,) = step.makes
@@ -257,19 +257,19 @@ class ExecutableBuilder:
         source = self._slot(step.reads[0], index)
         (slot,) = self._new(made.item)
         type_ = whole.types[index] if value is None else value.type
-        self._add(BoundPlan.view, slot, source, type_, made.strides, 0)
+        self._add(Executable.view, slot, source, type_, made.strides, 0)
 
     def _kernel(self, step: Step, launch: Launch, threads: Threads) -> None:
         over_seen = False
         for _ in range(step.copies):
-            self._add(BoundPlan.count_copy)
+            self._add(Executable.count_copy)
         for made in step.makes:
             if made.item in self.over:
                 over_seen = self._take_over(made.item, self.over[made.item]) or over_seen
             elif made.item not in self.slots:
                 self._allocate(made)
         # what came often needs no quickly compiled program that is counted once more
-        worth = WORTH_OPTIMISING if self.structure.often else 0
+        worth = WORTH_OPTIMISING if self.structure.hot else 0
         program = program_of(launch.kernel, max(launch.elements, worth))
         self._quickly(launch.kernel)
 
@@ -278,7 +278,7 @@ class ExecutableBuilder:
         ) -> None:
             operands = [(self._slot(memory.item), memory.offset) for memory in launch.memory]
             self._add(
-                BoundPlan.launch,
+                Executable.launch,
                 (kernel, finish),
                 finished,
                 [*operands, *((slot, 0) for slot in slots)],
@@ -298,7 +298,7 @@ class ExecutableBuilder:
             totals, carries, parts = program.parts
             run(totals, carries, launch.units, tables)
             run(parts, None, 0, tables)
-            self._add(BoundPlan.drop, tables)
+            self._add(Executable.drop, tables)
         else:
             run(program.kernel, program.finish, launch.finish)
         if over_seen:
@@ -308,13 +308,13 @@ class ExecutableBuilder:
         """Let a result stand where an operand stood; whether that is the value of a node."""
         slot = self._slot(source)
         (own,) = self._new(item)
-        self._add(BoundPlan.share, own, slot)
+        self._add(Executable.share, own, slot)
         if self.plan.items[source].kind == "value":
             places = [self._walked(self.graph.nodes[self.plan.items[source].position])]
         else:
             places = self.published.get(source, [])
         for place in places:
-            self._add(BoundPlan.claim, place)
+            self._add(Executable.claim, place)
         return bool(places)
 
     def _publish_what_is_there(self) -> None:
@@ -328,7 +328,7 @@ class ExecutableBuilder:
                 if not self.published[item] and not self.last_step:
                     raise NotReplayable
                 for place in self.published[item]:
-                    self._add(BoundPlan.publish, place, slots)
+                    self._add(Executable.publish, place, slots)
 
     def last_of(self, item: int) -> bool:
         """Whether an item is the value of its node."""
@@ -347,7 +347,7 @@ class ExecutableBuilder:
             note_use(kernel, cpu)
             return ()
 
-        self._add(BoundPlan.call, used, (), (), "")
+        self._add(Executable.call, used, (), (), "")
 
     def _number(self, parameter: LaunchScalar) -> Any:
         """A scalar of a launch: of the walk, or the bytes that it has whatever the values are."""
@@ -372,14 +372,14 @@ class ExecutableBuilder:
         if item in self.over:
             over_seen = self._take_over(item, self.over[item])
             caller = partial(self.caller, in_place=True)
-            self._add(BoundPlan.call, calling(called, caller, False), inputs, (), node.name)
+            self._add(Executable.call, calling(called, caller, False), inputs, (), node.name)
             if over_seen:
                 self._publish_what_is_there()
             return
         outputs = self._new(item, len(node.types))
         temporary = item in self.plan.temporaries
         self._add(
-            BoundPlan.call, calling(called, self.caller, temporary), inputs, outputs, node.name
+            Executable.call, calling(called, self.caller, temporary), inputs, outputs, node.name
         )
 
     def _product(self, step: Step, called: ReferenceCall) -> bool:
@@ -413,7 +413,7 @@ class ExecutableBuilder:
         items.insert(2, made.item)
         factors = [[self._input(step.reads[at]) for at in scale.places] for scale in found.scales]
         self._add(
-            BoundPlan.launch,
+            Executable.launch,
             (program.kernel, program.finish),
             0,
             [*((self._slot(item), 0) for item in items), *found.functions],
@@ -427,10 +427,10 @@ class ExecutableBuilder:
             over_seen,
             step.names[0],
         )
-        self._add(BoundPlan.product, found.multiply_adds)
-        self._add(BoundPlan.holding, routines.libraries() if found.functions else (), 1)
+        self._add(Executable.product, found.multiply_adds)
+        self._add(Executable.holding, routines.libraries() if found.functions else (), 1)
         for scale, places in zip(found.scales, factors, strict=True):
-            self._add(BoundPlan.scale, scale.element, dtype, scale.negative, places)
+            self._add(Executable.scale, scale.element, dtype, scale.negative, places)
         if over_seen:
             self._publish_what_is_there()
 
@@ -445,18 +445,18 @@ class ExecutableBuilder:
         item, label = step.makes[0].item, step.names[0]
         slots, temporary = self._new(item, len(found.results)), item in self.plan.temporaries
         for slot, (type_, size) in zip(slots, found.results, strict=True):
-            self._add(BoundPlan.allocate, slot, type_, size, (), temporary and slot == slots[0])
+            self._add(Executable.allocate, slot, type_, size, (), temporary and slot == slots[0])
         programs = (program_of(found.kernel, found.work).kernel, None)
         self._quickly(found.kernel)
         buffers = [(slot, 0) for slot in (*map(self._slot, step.reads), *slots)]
         work = (found.scratch, found.units, found.grain, drivers.threads_of(found), False)
         count = reference.multiply_adds(called, layouts)
-        self._add(BoundPlan.launch, programs, 0, buffers, (), found.sizes, [], *work, label)
-        self._add(BoundPlan.product, count)
+        self._add(Executable.launch, programs, 0, buffers, (), found.sizes, [], *work, label)
+        self._add(Executable.product, count)
         if held := drivers.held_to(found):
-            self._add(BoundPlan.holding, routines.libraries(), held)
+            self._add(Executable.holding, routines.libraries(), held)
         if more := dispatch.counted_more(called):
-            self._add(BoundPlan.more, slots[0], *more)
+            self._add(Executable.more, slots[0], *more)
         return True
 
     def _input(self, item: int) -> int:
@@ -488,11 +488,11 @@ class ExecutableBuilder:
                 if item not in self.published:
                     found = self._found(item)
                     for place in places:
-                        self._add(BoundPlan.publish, place, found)
+                        self._add(Executable.publish, place, found)
         if not seen >= set(self.written.graph.outputs):
             raise NotReplayable
         for node in self.written.report.parts:
-            self._add(BoundPlan.mark, self._walked(node))
+            self._add(Executable.mark, self._walked(node))
 
     def _found(self, item: int) -> list[int]:
         """Where the values of an item stand at the end."""

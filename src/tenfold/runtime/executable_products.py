@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tenfold._native import BoundPlan, Type
+from tenfold._native import Executable, Type
 from tenfold.dtypes import kind_of
 from tenfold.runtime.blas import accumulate, multiply
 from tenfold.runtime.blas.product_dispatch import ProductStep
@@ -60,7 +60,7 @@ class BoundProduct(NamedTuple):
     @property
     def functions(self) -> list[tuple[int, int]]:
         """The functions of libraries that it calls, as a replay has them behind the operands."""
-        return [(BoundPlan.NOWHERE, address) for address in self.step.addresses]
+        return [(Executable.NOWHERE, address) for address in self.step.addresses]
 
     @property
     def sizes(self) -> bytes:

@@ -37,7 +37,7 @@ class TracingScope(TraceState):
 
     def __init__(self, outer: TraceState | None) -> None:
         super().__init__(outer)
-        self.watch = _native.Watch()
+        self.watch = _native.TraceLog()
         self.changed: list[Array] = []
         """Arrays that it was not given and has changed: they are what they were before."""
 

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tenfold._native import Library
+from tenfold._native import ThreadedLibrary
 
 
 @cache
@@ -57,7 +57,7 @@ AFFIXES = [(prefix, suffix) for prefix in ("", "scipy_") for suffix in ("", "64_
 
 
 @cache
-def libraries(package: str = "scipy") -> tuple[Library, ...]:
+def libraries(package: str = "scipy") -> tuple[ThreadedLibrary, ...]:
     """Return the BLAS of a package, "scipy" or "numpy": its own copy, or all that are loaded."""
     from threadpoolctl import ThreadpoolController
 
@@ -65,7 +65,7 @@ def libraries(package: str = "scipy") -> tuple[Library, ...]:
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     own = [each for each in found if package in Path(each.filepath).parent.name] or found
     functions = [_functions(each) for each in own]
-    return tuple([Library(*each) for each in functions if each])
+    return tuple([ThreadedLibrary(*each) for each in functions if each])
 
 
 def _functions(controller: Any) -> tuple[int, int] | None:
@@ -82,7 +82,7 @@ def _functions(controller: Any) -> tuple[int, int] | None:
     return None
 
 
-os.register_at_fork(after_in_child=Library.forget_holders)
+os.register_at_fork(after_in_child=ThreadedLibrary.forget_holders)
 
 
 @contextmanager
