@@ -2,7 +2,7 @@ r"""LLVM: the functions of llvmlite's library that make an object file of a text
 
 Takes LLVM IR and what to compile for, hands on an ELF object. The library's functions are called as
 they are: the modules of `llvmlite.binding` that wrap all of them take 24 ms to import, the library
-6, and the first result of a process waits for that (`docs/decisions/0030-llvm.md`).
+6, and the first result of a process waits for that (`docs/decisions/0030-llvm-bindings.md`).
 
 LLVM's machines and tables are state of the process, so their lock stands beside them: each function
 here takes `LOCK` itself, whichever cache, thread or test calls it.
