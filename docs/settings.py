@@ -14,7 +14,8 @@ HEAD = """# Settings
 - the process: `tn.set_options(name=value)`
 - the environment variable, read at import.
 
-The innermost scope wins. `tenfold doctor` shows each value in force and its source.
+A block overrides the process, which overrides the environment. `tenfold doctor` shows each
+value in force and its source.
 
 | Option | Environment | Default | Effect |
 |---|---|---|---|
