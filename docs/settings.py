@@ -8,17 +8,22 @@ from tenfold.settings import SETTINGS
 
 HEAD = """# Settings
 
-Made from `src/tenfold/settings.py` by `make docs`. A setting is given for a block, in this thread
-or task (`with tn.options(name=value):`), for the process (`tn.set_options(name=value)`), or in the
-environment. `tenfold doctor` shows the values in force and where each came from.
+`make docs` generates this page from `src/tenfold/settings.py`. There are three scopes:
 
-| Option | Environment | Default | What it does |
+- a block, in this thread or task: `with tn.options(name=value):`
+- the process: `tn.set_options(name=value)`
+- the environment variable, read at import.
+
+A block overrides the process, which overrides the environment. `tenfold doctor` shows each
+value in force and its source.
+
+| Option | Environment | Default | Effect |
 |---|---|---|---|
 """
 
 
-OF_THE_MACHINE = {"threads": "as many as processors", "cache_dir": "the usual place"}
-"""Defaults that another machine has others of: the page is the same everywhere."""
+OF_THE_MACHINE = {"threads": "usable processors", "cache_dir": "user cache directory"}
+"""Defaults that depend on the machine, as words: the page is the same everywhere."""
 
 
 def page() -> str:

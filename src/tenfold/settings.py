@@ -1,7 +1,6 @@
-"""The settings: one table, where each value came from, and the options of a block or of the
-process.
+"""Settings: one table of options, the source of each value, and scopes (block or process).
 
-Takes names and values (keyword arguments, or the environment's `TENFOLD_<NAME>`), hands on the
+Input: names and values, as keyword arguments or as `TENFOLD_<NAME>` in the environment. Output: the
 value in force. Inside `with options(...)` a value holds for that context (thread or task) alone.
 
 >>> with options(strict_dtypes=True):
@@ -31,7 +30,7 @@ Value = bool | int | str
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: its name, its default, how text or a value becomes one, and what it does."""
+    """One setting: name, default, parser of text or values, and one line of documentation."""
 
     name: str
     default: Value
@@ -156,134 +155,137 @@ SETTINGS: tuple[Setting, ...] = (
         "strict_sync",
         False,
         _flag,
-        "An implicit wait (bool, float, print of data, np.asarray) raises; `wait()` must be said.",
+        "Raise an error at an implicit wait (bool, float, print, np.asarray); only `wait()` waits.",
     ),
     Setting(
         "pending_depth",
         100_000,
         _pending_depth,
-        "How deep pending expressions grow before the graph below is computed (0: no limit).",
+        "Depth of a pending graph, in operations, above which it is computed (0: no limit).",
     ),
     Setting(
         "optimise",
         True,
         _flag,
-        "Apply rewrite rules to what is computed; without, it is computed as written.",
+        "Apply rewrite rules. If off, the expression is computed as written.",
     ),
     Setting(
         "reassociate",
         True,
         _flag,
-        "Let rules reassociate and factor products of matrices and solves.",
+        "Let rewrite rules reassociate and factor matrix products and solves.",
     ),
     Setting(
         "fast",
         False,
         _flag,
-        "Let rules trade exactness for speed: reciprocals, x**3 as products, other orders of sums.",
+        "Let rewrite rules trade exactness for speed: reciprocals, x**3 by products, sums in any "
+        "order.",
     ),
     Setting(
         "fuse",
         True,
         _flag,
-        "Compute what fits together in one kernel; without it every operation has its own.",
+        "Fuse operations into kernels. If off, every operation has its own kernel.",
     ),
     Setting(
         "tier",
         "auto",
         _one_of("auto", "0", "1"),
-        "How kernels are compiled: 0 quickly, 1 with optimisation; auto: as it pays, and small "
-        "graphs that were seen seldom are computed node by node. Same bits.",
+        "Optimisation level of the compiler: 0 (fast to compile), 1 (optimised), or auto, which "
+        "also interprets small graphs operation by operation until they come often. Same bits.",
     ),
     Setting(
         "cpu",
         "native",
         _cpu,
-        "The processor kernels are compiled for: native, or x86-64 with nothing, -v2, -v3 or -v4.",
+        "Target processor of kernels: native, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4.",
     ),
     Setting(
         "cache",
         True,
         _flag,
-        "Keep compiled kernels on disk, and run those that other processes have compiled.",
+        "Use the kernel cache on disk.",
     ),
     Setting(
         "cache_dir",
         "",
         _directory,
-        "Where they are kept; nothing: `$XDG_CACHE_HOME/tenfold` or `~/.cache/tenfold`.",
+        "Directory of the disk cache; empty: `$XDG_CACHE_HOME/tenfold` or `~/.cache/tenfold`.",
     ),
     Setting(
         "cache_limit",
         256,
         _whole(1, 2**20),
-        "How much they may take, in MiB; those that were used longest ago are removed.",
+        "Largest size of the disk cache, in MiB. The least recently used kernels are removed.",
     ),
     Setting(
         "check_nans",
         False,
         _flag,
-        "Fail where NaN is made of operands without NaN, naming operation and line. Unfused.",
+        "Raise an error, with operation and line, where NaN arises from operands without NaN. "
+        "Unfused.",
     ),
     Setting(
         "verify",
         False,
         _flag,
-        "Check promises: `noalias=True` of `tn.assign` (AliasError), what `tn.assume` says, that "
-        "nodes computed together are what each is by itself, and that a cached plan gives the bits "
-        "of one made anew (RunError); and kernels as `verify_kernels` does. Evaluations take many "
-        "times as long.",
+        "Check promises and results; evaluations take many times as long. Promises: "
+        "`noalias=True` of `tn.assign` (AliasError), `tn.assume`. Results: each batch against "
+        "its members one by one; a cached plan against a new one, bit for bit (RunError). "
+        "Kernels: as `verify_kernels`.",
     ),
     Setting(
         "verify_kernels",
         False,
         _flag,
-        "Prove of each kernel before it is compiled that its accesses are in bounds and its units "
-        "cover the loops once (VerifyError). About 75 microseconds a launch that is planned.",
+        "Prove before compiling that each kernel accesses memory in bounds and covers each loop "
+        "once (VerifyError). Takes about 75 microseconds for each launch that is planned.",
     ),
     Setting(
         "threads",
         _processors(),
         _whole(1, 4096),
-        "How many threads a kernel runs on; the processors this process may use.",
+        "Number of threads of a kernel; the default is the number of usable processors.",
     ),
     Setting(
         "batch",
         True,
         _flag,
-        "Compute equal nodes of large graphs together; pushed operators too, for new engines.",
+        "Batch equal operations of large graphs, and equal pushed operators of new engines.",
     ),
     Setting(
         "batch_limit",
         0,
         _whole(0, 2**31 - 1),
-        "How many equal nodes, and pushed operators of new engines, at most are computed as one "
-        "batch (0: any number).",
+        "Largest number of members of a batch, also in new engines (0: any number).",
     ),
     Setting(
         "batch_wait",
         50,
         _whole(0, 60_000_000),
-        "Microseconds without a push or a step after which a batch runs. For new engines.",
+        "Microseconds without a push or an end of a task after which a batch runs, in new "
+        "engines. The argument `tn.Engine(batch_wait=...)` is in seconds.",
     ),
     Setting(
         "memory_limit",
         0,
         _whole(0, 2**62),
-        "Bytes that an engine's values may take (0: any number). For new engines.",
+        "Largest size of the live values of a new engine, in bytes (0: any size).",
     ),
     Setting(
         "guard",
         False,
         _guard,
-        "Put each array between unmapped pages, where whatever reads or writes outside it stops "
-        "the process; slow, for tests. From the environment only.",
+        "Put each array between unmapped pages, so that an access out of bounds stops the "
+        "process; slow, for tests. From the environment only.",
     ),
     Setting(
         "debug",
         0,
         _whole(0, 5),
-        "What is written to stderr: 1 each computation and its device, from 2 each of its steps.",
+        "Messages on stderr: 1 shows each evaluation and its device, 2 to 5 also each of its "
+        "steps.",
     ),
 )
 _TABLE: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}

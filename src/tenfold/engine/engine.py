@@ -31,29 +31,32 @@ from tenfold.jit import fork_safe_lock
 from tenfold.ops.arithmetic import add
 
 EXIT_SECONDS = 5.0
-"""How long the end of the interpreter waits for impure operators; then it cancels them."""
+"""Seconds that the end of the interpreter waits for impure operators; then it cancels them."""
 
 MOST_THREADS = 1024
 LONGEST_WAIT = 60.0
+"""The largest `batch_wait`, in seconds."""
 
 SHUTDOWN_SECONDS = 1e6
-"""How long `shutdown` waits for them: in effect for ever."""
+"""Seconds that `shutdown` waits for them: in effect for ever."""
 
 
 class Engine(_native.Engine):
     """Runs operators asynchronously, in batches, on threads of its own.
 
-    `push` returns at once. Operators of tenfold on small arrays wait for others of the same kind,
-    and run together: when `batch_limit` of them are there, when somebody waits for one, or when a
-    thread is idle and for `batch_wait` seconds nothing was pushed and nothing ended. What is left
-    out is the option of that name (`tn.options`). `memory_limit` is in bytes, or text such
-    as "2GiB"; while values take more, `push` and `put` wait for what runs to free some, and raise
-    MemoryError when nothing can.
+    `push` returns at once. Small operators of tenfold are batched with equal ones. A batch runs
+    when it has `batch_limit` members, when `get` or `flush` waits for one, or when a thread is idle
+    and for `batch_wait` seconds nothing was pushed and nothing ended. The default of each argument
+    is the option of that name (`tn.options`); the option `batch_wait` is in microseconds, the
+    argument in seconds.
 
-    As a context manager it flushes and shuts down at the end; after an exception it cancels what
-    has not started.
+    `memory_limit` is in bytes, or text such as "2GiB". While values take more, `push` and `put`
+    wait for running work to free some, and raise MemoryError when nothing can.
 
-    Raises TypeError for what is no number, and ValueError for one out of range.
+    As a context manager it flushes and shuts down at the end; after an exception it cancels the
+    operators that have not started.
+
+    Raises TypeError for an argument that is not a number, and ValueError for one out of range.
 
     >>> import tenfold as tn
     >>> with tn.Engine(threads=2, batch_limit=64) as engine:
