@@ -1,0 +1,97 @@
+"""Checks the names and the prose: one word for one thing, and the field's words.
+
+Takes the root of a checkout; hands on one line per offender, `place: rule`, and exit status 1 if
+there is any. No two modules have one name, and no two classes, in Python and in C++ apart (a C++
+file may have the name of its Python twin, and a module that of its package). Prose has no word of
+`DENIED`, and the first sentence of a module at most `FIRST_WORDS` words.
+
+Example: `python tools/check_names.py`, or `python tools/check_names.py path/of/another/checkout`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+FIRST_WORDS = 20
+"""Words of the first sentence of a module."""
+DENIED = re.compile(r"\b(nobody|somebody|whoever|(?:is|are) no (?!more\b|longer\b))", re.IGNORECASE)
+"""Words that stand for a caller, an array or a thread, and a negation that hides in its noun."""
+CLASS = re.compile(r"^(?:class|struct|enum class) ([A-Za-z_]\w*)[^;]*\{", re.MULTILINE)
+
+
+def offenders(root: Path) -> Iterator[str]:
+    """Each name or word below `root` that breaks a rule, as `place: rule`."""
+    python = sorted((root / "src" / "tenfold").rglob("*.py"))
+    native = sorted(
+        path
+        for path in (root / "native").rglob("*")
+        if path.suffix in {".h", ".cpp"} and "tests" not in path.parts
+    )
+    names = [path for path in python if path.stem not in {"__init__", path.parent.name}]
+    yield from twice(root, "module", ((path.stem, path) for path in names))
+    yield from twice(root, "module", {(path.stem, path.with_suffix("")) for path in native})
+    yield from twice(root, "class", python_classes(python))
+    yield from twice(root, "class", native_classes(native))
+    for path in python:
+        yield from first_sentence(path, path.relative_to(root))
+    pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
+    for path in [*python, *native, *pages]:
+        if not path.name.startswith("CHANGELOG"):
+            yield from denied(path, path.relative_to(root))
+
+
+def twice(root: Path, kind: str, found: object) -> Iterator[str]:
+    """The names that stand in two places."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, path in sorted(found):  # type: ignore[call-overload]
+        places[name].append(str(path.relative_to(root)))
+    for name, where in places.items():
+        if len(where) > 1:
+            yield f"{where[0]}: the {kind} {name} is in {', '.join(where[1:])} too"
+
+
+def python_classes(paths: list[Path]) -> Iterator[tuple[str, Path]]:
+    """Each class of these files, with its file."""
+    for path in paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                yield node.name, path
+
+
+def native_classes(paths: list[Path]) -> Iterator[tuple[str, Path]]:
+    """Each class that a C++ file defines at its outermost level."""
+    for path in paths:
+        for name in CLASS.findall(path.read_text(encoding="utf-8")):
+            yield name, path
+
+
+def first_sentence(path: Path, name: Path) -> Iterator[str]:
+    """The offence of a module whose first sentence is long."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    sentence = re.split(r"(?<=[.!?])\s|\n\n", text, maxsplit=1)[0]
+    if len(sentence.split()) > FIRST_WORDS:
+        yield f"{name}: {len(sentence.split())} words in the first sentence, {FIRST_WORDS} at most"
+
+
+def denied(path: Path, name: Path) -> Iterator[str]:
+    """The lines with a denied word."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for found in DENIED.finditer(line):
+            yield f"{name}:{number}: {found[0].strip()!r} is not in the language of the project"
+
+
+def main() -> int:
+    """Print the offenders; return the exit status."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    found = list(offenders(root))
+    print(*found, sep="\n", end="\n" if found else "")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
