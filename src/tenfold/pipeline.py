@@ -1,4 +1,4 @@
-"""The stages, read downward: expression -> optimised -> planned -> rendered -> executed.
+"""Compilation pipeline: expression -> optimised -> planned -> rendered -> executed.
 
 Takes Arrays, hands on the same Arrays with their values computed. Planned and rendered are the
 device's own: the reference has neither, and computes what was written, unchanged by any rule.

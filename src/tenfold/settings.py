@@ -1,5 +1,4 @@
-"""The settings: one table, where each value came from, and the options of a block or of the
-process.
+"""Settings: one table of options with their values and origins, per block or per process.
 
 Takes names and values (keyword arguments, or the environment's `TENFOLD_<NAME>`), hands on the
 value in force. Inside `with options(...)` a value holds for that context (thread or task) alone.

@@ -1,4 +1,4 @@
-"""For tests: comparison of bits and within units in the last place, special values, random arrays.
+"""Testing helpers (`tn.testing`): bitwise and ULP comparison, special values, random arrays.
 
 Takes Arrays, ndarrays or what `tn.asarray` takes; raises AssertionError with the first difference.
 
