@@ -1,4 +1,4 @@
-"""Logarithms as packets: log, log2, log10, log1p, logaddexp.
+"""Logarithms: log, log2, log10, log1p and logaddexp of packets.
 
 Takes a Body and elements of float32 or float64, hands on the element of the result.
 
