@@ -1,4 +1,4 @@
-"""From a checked expression and its inputs to a lazy array: a small walker over the tree.
+"""Expression evaluation: turns a checked expression and its inputs into a lazy array.
 
 Takes: an `CheckedExpression`, arrays by name, a `Vocabulary` (what may be called), a limit in
 bytes. Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
