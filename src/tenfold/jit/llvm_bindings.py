@@ -1,8 +1,8 @@
-r"""LLVM: the functions of llvmlite's library that make an object file of a text.
+r"""LLVM bindings: calls llvmlite's library directly to compile LLVM IR to an object file.
 
-Takes LLVM IR and what to compile for, hands on an ELF object. The library's functions are called as
-they are: the modules of `llvmlite.binding` that wrap all of them take 24 ms to import, the library
-6, and the first result of a process waits for that (`docs/decisions/0030-llvm.md`).
+Takes LLVM IR and its target, hands on an ELF object. The library's functions are called directly:
+`llvmlite.binding`, which wraps all of them, takes 24 ms to import, the library 6. The first result
+of a process waits for that (`docs/decisions/0030-llvm.md`).
 
 LLVM's machines and tables are state of the process, so their lock stands beside them: each function
 here takes `LOCK` itself, whichever cache, thread or test calls it.

@@ -1,4 +1,4 @@
-"""The stubs: .pyi files of what is made from the op table, for editors and type checkers.
+"""Stub generator: writes .pyi files from the op table, for editors and type checkers.
 
 `python -m tenfold.namespace.stubs DIRECTORY` writes `__init__.pyi`, `linalg.pyi`, `operators.pyi`
 and `_methods.pyi` (what Array has beside its native part) there. The files are committed; a

@@ -1,4 +1,4 @@
-"""Members: the operands of one operation for many members at once, some with a batch axis in front.
+"""Batch rules: the operands of one operation for many members, some with a batch axis in front.
 
 What a batch rule takes (the field `batch` of an Op): it hands on the results of all members, with
 the batch axis in front, made of ordinary operations. Operands without the axis are shared.

@@ -1,4 +1,4 @@
-"""LAPACK: its routines on stacks of matrices, with the threads of the options.
+"""LAPACK drivers: the addresses of its routines, and their launches on stacks of matrices.
 
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_lapack`); they
 take matrices by columns and run without the GIL. The matrices of a stack are shared out to our
