@@ -2,8 +2,8 @@
 
 Takes the operands of a product and their layouts, hands on a BoundProduct. It hands on None where a
 replay calls Python: for operands that are converted or copied first, and for a triangle whose side
-the values tell. So does a library call with an addend, and a scalar that native code does not
-multiply as NumPy does.
+the values tell. The same holds for library calls with an addend, and for scalars that native code
+does not multiply as NumPy does.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import FLOAT64

@@ -1,4 +1,4 @@
-"""Batching: an expression for one member becomes that for all, with the batch axis in front.
+"""Batch interpreter: rewrites one member's expression for all members, with a batch axis in front.
 
 Takes nodes that were written on placeholders, and for each placeholder what stands in for it: an
 Array with the batch axis in front, or one that all members share. Hands on ordinary lazy nodes,
