@@ -7,8 +7,8 @@ long for ten elements as for ten million. The rules, each in a file of its own:
 - the loops and the strides are those of the memory (`schedule/launch_space.py`);
 - units cover the loops once, in whole packets; scratch memory and tables of partial results are as
   large as the renderer uses them (`schedule/verify_units.py`);
-- every access, gathers too, is within its buffer; no two indices write one cell; what is read and
-  written in place is read first (`schedule/verify_accesses.py`);
+- every access, gathers too, is within its buffer; no two indices write one cell; in-place
+  operands are read before they are written (`schedule/verify_accesses.py`);
 - the parts of a kernel fit together (`schedule/verify_kernel.py`).
 
 More alignment than that of an element is claimed where an address is tested at run time alone, and
