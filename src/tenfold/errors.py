@@ -1,4 +1,4 @@
-"""Errors: seven exception classes derived from builtins, and the formatter of their messages.
+"""Errors: exception classes derived from builtins, and the formatter of their messages.
 
 A message says, in this order: the operation, the rule that was broken with its real values, each
 operand (shape, dtype, device), and the remedy.

@@ -1,6 +1,6 @@
 """Assignment: writes to an array, a view or the result of `concat`, by `tn.assign` or `x op= e`.
 
-Takes an Array (a view too, or what `tn.concat` returned) and a right side, and writes: see
+Takes an Array (a view too, or the result of `tn.concat`) and a right side, and writes: see
 `view_writethrough.py`.
 
 >>> import tenfold as tn

@@ -1,8 +1,8 @@
 r"""Input errors: exceptions for bad files and command lines, each shown as one printable line.
 
 Takes: any message, however long or strange. Hands on: exceptions whose text is one printable line
-and whose class gives the exit code. The library itself raises the six classes of `tenfold.errors`;
-these four are for what comes from outside of Python.
+and whose class gives the exit code. The library itself raises the classes of `tenfold.errors`;
+these four are for input from outside of Python.
 
     >>> InputError("a.npy: line one\nline two").exit_code
     3

@@ -6,7 +6,7 @@ terms all orders are weighed, by dynamic programming over the sets of terms (Pfe
 Verstraete 2014, "Faster identification of optimal contraction sequences for tensor networks"). Of
 orders with the same cost the one whose products have the fewest elements is taken. With more terms
 the search is greedy (Smith and Gray 2018, "opt_einsum", JOSS 3). Terms with the same labels come
-first, then the two whose product is smallest against what it replaces. Terms that share no label
+first, then the two whose product is smallest compared with its factors. Terms that share no label
 come last, the smallest first.
 
 >>> order_of(["ij", "jk", "kl"], "il", {"i": 9, "j": 2, "k": 9, "l": 2})

@@ -1,7 +1,7 @@
 """Op kernels: compile one elementwise operation by itself, once for any shape.
 
 Takes an operation, its parameters, dtypes and the layouts of its array operands, as native code
-found them. Hands on what launches the loop of all such nodes, or makes the view that a movement is
+found them. Hands on the launch of the loop of all such nodes, or the view of a movement
 (`native/exec/op_interpreter.cpp`).
 
 >>> sizes("1s")

@@ -1,7 +1,7 @@
 """Reduction kernels: compile one reduction along one axis, once for any shape and layout.
 
-Takes an operation, dtypes and the layout of its operand, as native code found them. Hands on what
-launches the loop of all such nodes (`native/exec/reduction_kernels.cpp`).
+Takes an operation, dtypes and the layout of its operand, as native code found them. Hands on the
+launch of the loop of all such nodes (`native/exec/reduction_kernels.cpp`).
 
     kernel, made, lanes, parts = fold_loop(sum, x.dtype, x.dtype, x.dtype, True, False, True, True)
 """

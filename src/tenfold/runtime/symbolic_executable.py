@@ -1,4 +1,4 @@
-"""Symbolic executable: turns an executable into a template of formulas, valid for other lengths.
+"""Symbolic executable: turns an executable into one of formulas, valid for other lengths.
 
 Takes the bound plan of an example's lengths, once its structure has come with others, and plans the
 graph again with SymInts for lengths (`core/symbolic/sym_int.py`). Where that leads to the same

@@ -2,7 +2,7 @@
 
 Takes a Graph and its Schedule, hands on a BufferExtent for each item in memory. It names the item's
 buffer, the offset of its element at index 0, the first byte that exists and the one after the last,
-counted from the buffer's origin. The extent of a leaf is what its strides reach.
+counted from the buffer's origin. The extent of a leaf is the range that its strides reach.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

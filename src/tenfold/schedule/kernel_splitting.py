@@ -5,7 +5,7 @@ Takes items, in order, and which of them are stored in memory. Hands on the leng
 the body of each, where shared parts count once, and the values that cross a cut. A cut stores all
 values that are read after it: no part of the expression is computed on both sides.
 
-    bodies = Bodies(items, users, cost)
+    bodies = BodySizes(items, users, cost)
     for number in range(len(items)):
         if bodies.measure(number, kept) > LARGEST_BODY:
             kept.update(bodies.crossing(number))

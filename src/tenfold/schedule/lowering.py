@@ -1,6 +1,6 @@
 """Lowering: turns a group of fused roots into a kernel and its launch parameters.
 
-Takes a Fusion, a group and where everything in memory lies, hands on a Lowered: the Kernel, which
+Takes a Fusion, a group and where everything in memory lies, hands on a Lowering: the Kernel, which
 knows no lengths, and the memory, the sizes and the ranges of this launch. Loop axes are ordered by
 their strides; contiguous ones are coalesced.
 """

@@ -16,9 +16,9 @@ of memory of a kernel's own (`codegen/llvm/verify_alignment.py`).
 
 It is done under `tn.options(verify=True)`, and in tests (`verify_kernels`), when a graph is
 planned: replays and cached plans have been verified. It takes about 75 microseconds a launch (50 to
-150; `bench/verify_kernels.py`), a fifth of what planning takes and less than a hundredth of what
-compiling does. Of launches that native code makes the kernels alone are verified: loops of single
-operations, and templates filled in for other lengths, which `verify=True` does without.
+150; `bench/verify_kernels.py`), a fifth of the planning time and less than a hundredth of the
+compile time. Of launches that native code makes the kernels alone are verified: loops of single
+operations, and symbolic executables for other lengths, which `verify=True` does without.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -5,7 +5,8 @@ Takes a LaunchSpace and the BufferExtents of its operands, raises VerifyError. A
 strides and lengths, never on elements. The lowest and the highest byte of an operand follow from
 them. Cells are disjoint where each stride steps over all that smaller ones reach (a mixed radix).
 Where operands share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A
-gather's offset is bounded by its mask, and by what has not failed (`schedule/value_ranges.py`).
+gather's offset is bounded by its mask, and by checks that have not failed
+(`schedule/value_ranges.py`).
 
     refuse_accesses(loop_space(launch), extents)
 """

@@ -5,9 +5,9 @@ comes before the step that overwrites it. A launch that does both runs its loops
 allows it (`schedule/in_place_updates.py`). Where there is none, NotInPlace says which updates
 cannot be done in place.
 
-    taken = Taken(graph, items, fusion)
-    readers = taken.readers(units, inputs_of)
-    ready = inputs_of(unit) | taken.before(unit, readers) <= done
+    order = WriteOrder(graph, items, fusion)
+    readers = order.readers(units, inputs_of)
+    ready = inputs_of(unit) | order.before(unit, readers) <= done
 """
 
 from __future__ import annotations

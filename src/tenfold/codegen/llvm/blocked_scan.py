@@ -6,8 +6,9 @@ be computed are read in place. When the prefix of each is known, it is added and
 stored.
 
 The function `kernel` does this for one group of blocks after the other: a unit of work is a row.
-Others, where a kernel has them, are for many threads, one after the other: `totals` of parts of
-rows, `carries` of rows, which make of totals what comes before, and `parts`, which scan again.
+Some kernels have three more functions, for many threads, called one after the other. `totals` sums
+parts of rows, `carries` turns the totals of a row into the carry of each part, and `parts` scans
+again.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.scalar_ir import Body

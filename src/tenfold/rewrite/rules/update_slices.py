@@ -1,7 +1,7 @@
 """Update slice rules: forward reads of an updated array to its base or to the written value.
 
 Takes the index maps of a part that is read and of one that is replaced (`core/index_map.py`), hands
-on whether they are disjoint, or where in the one the other stands. An index of an `update` without
+on whether they are disjoint, or where in the one the other lies. An index of an `update` without
 other readers reads the array below, or the value. An update that is replaced again before any read
 is dropped. Class bitwise.
 

@@ -2,7 +2,7 @@
 once.
 
 Takes a ProductStep and how the operands lie, raises VerifyError. Lengths and strides are read from
-the sizes of the launch, as the kernel does; what they reach must be what the operands have.
+the sizes of the launch, as the kernel does; they must reach exactly the operands' memory.
 
 >>> from dataclasses import replace
 >>> from tenfold.runtime.blas.product_dispatch import product_step
