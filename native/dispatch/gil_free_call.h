@@ -1,5 +1,5 @@
-// Planned: what a plan computes without Python, and so without the GIL: Python has made the plan
-// once, for leaves of some Types, and it is replayed for others of these.
+// GIL-free call: replays a plan that Python made once, without Python and so without the GIL. The
+// plan was made for leaves of some Types; it is replayed for other leaves of these Types.
 #pragma once
 #include "engine/future.h"
 #include "exec/op_interpreter.h"

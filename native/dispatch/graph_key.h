@@ -1,9 +1,8 @@
-// The key of a walk: everything a plan may depend on, as words that are compared in full. Types,
-// parameters and inferences count by identity, so a kept Key holds them: their addresses cannot be
-// taken over. A Python scalar counts by its form alone, unless its value is one that rules know;
-// the parts that are taken of an array, or replaced, by where they begin from the first of them on,
-// if nothing else reads the array: then it is as if the array were moved. A key may be exact in
-// both.
+// Graph key: everything that a plan may depend on, as words that are compared in full. Types,
+// parameters and inferences count by identity, so a cached Key holds them: their addresses are
+// never reused. A Python scalar counts by its form alone, unless its value is one that rules know.
+// The parts taken of an array, or replaced, count by their offset from the first of them, if
+// nothing else reads the array: then it is as if the array were moved. A key may be exact in both.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// The inference memo: what Python's rules said about (op, params, input Types), so that each rule
-// runs once per combination. Capped; what was not used for long falls out.
+// Inference cache: memoises Python's inference rules by (op, params, input Types), in LRU order.
+// Each rule runs once per combination.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What of an engine runs next: single operators by the longest way behind them, batches by their
-// mean depth. All of it with the engine's Lock held, but for what ends with waking somebody.
+// Agenda: the engine's priority queue, single operators by critical path, batches by mean depth.
+// All of it runs with the engine's Lock held, but for the wake-ups at the end.
 #include <algorithm>
 
 #include "engine/engine.h"

@@ -1,5 +1,5 @@
-// Engine: what was pushed runs when its inputs are there, most urgent first, in batches of one
-// signature. Only what is ready is ever batched, so nothing waits for itself.
+// Engine: runs pushed operators when their inputs are ready, most urgent first, in batches of one
+// signature. Only ready operators are ever batched, so a batch never waits for itself.
 #pragma once
 #include <deque>
 #include <queue>

@@ -1,4 +1,4 @@
-// The threads of an engine: workers, which are started when there is work, and callers that wait.
+// Engine threads: workers, which are started when there is work, and callers that wait.
 #include <algorithm>
 #include <csignal>
 #include <exception>

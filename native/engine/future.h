@@ -1,5 +1,5 @@
-// Future: what an operator that was pushed will be, or is: its inputs while it is pending, its
-// value or its failure from then on. A Handle of Python's names one.
+// Future: the pending or completed result of a pushed operator. It has its inputs while it is
+// pending, its value or its failure from then on. A Python Handle names one.
 #pragma once
 #include <array>
 #include <memory>

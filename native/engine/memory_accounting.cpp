@@ -1,4 +1,5 @@
-// What an engine knows of itself: the memory that its values take, what failed, what is pending.
+// Memory accounting: the memory that an engine's values take, its failures and its pending
+// operators.
 #include <algorithm>
 
 #include "engine/engine.h"

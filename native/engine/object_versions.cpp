@@ -1,6 +1,6 @@
-// Versions of objects: in-place operators and increments follow each other in the order of their
-// pushes. Increments are added by a tree whose shape depends on how many there are alone: runs of
-// 64, sums of runs, sums of 64 sums. All of it with the engine's Lock held.
+// Object versions: order in-place operators and increments of an object by their pushes. Increments
+// are added by a tree whose shape depends on their number alone: runs of 64, sums of runs, sums of
+// 64 sums. All of it runs with the engine's Lock held.
 #include "engine/engine.h"
 
 #include <algorithm>

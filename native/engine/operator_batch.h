@@ -1,5 +1,5 @@
-// Batches: operators of one signature that are ready wait for each other in a Batcher, and run as
-// one launch. Operations on elements run as rows of one kernel.
+// Operator batching: ready operators of one signature wait in a Batcher and run as one launch.
+// Elementwise operations run as rows of one kernel.
 #pragma once
 #include <array>
 #include <optional>

@@ -1,4 +1,4 @@
-// What ends before it has run: what is cancelled, and what is pending when an engine ends.
+// Engine shutdown: fails cancelled operators, and those still pending when an engine ends.
 #include "engine/engine.h"
 
 namespace tenfold {

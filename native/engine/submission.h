@@ -1,6 +1,6 @@
-// Submissions: evaluations that somebody asked for and did not wait for. Until one has ended,
-// whoever reaches the nodes that it is to compute waits for it, so that nothing is computed twice
-// and what a node is computed with does not depend on who comes first.
+// Submissions: asynchronous evaluations, started by `tn.eval`. Until one has ended, a reader of the
+// nodes that it computes waits for it. So nothing is computed twice, and the result of a node does
+// not depend on which reader comes first.
 #pragma once
 #include "ir/node.h"
 #include "threads/futex.h"

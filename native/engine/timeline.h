@@ -1,4 +1,4 @@
-// Trace: what engines did, and when, while somebody records it.
+// Timeline: records what engines did, and when, while a recorder is open.
 #pragma once
 #include <atomic>
 #include <cstdint>

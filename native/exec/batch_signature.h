@@ -1,6 +1,6 @@
-// Alike: which nodes of a walk do the same, each on operands of its own: one operation on the same
-// Types, and on the same large leaves, as weights are. Nodes are told to it one after the other,
-// inputs before users; those alike have the number of a group.
+// Batch signature: groups the nodes of a graph that do the same on operands of their own. Such
+// nodes have one operation, the same Types, and the same large leaves, as weights are. Nodes are
+// added one after the other, inputs before users; equal ones get the number of one batch.
 #pragma once
 #include "ir/linearize.h"
 

@@ -1,6 +1,7 @@
-// Products of matrices of one signature, without Python: each by itself; where all have the same
-// right factor, that and the left ones below each other as one product; where all have the same
-// left factor, that and the right ones beside each other.
+// Batched products: runs matrix products of one signature without Python, merged where they share a
+// factor. With one right factor, the left ones are stacked below each other and multiplied as one
+// product. With one left factor, the right ones are stacked beside each other. Others run one by
+// one.
 #pragma once
 #include <optional>
 

@@ -1,7 +1,7 @@
-// Groups: of a long graph the nodes that do the same, each on operands of its own, are computed
-// together: what they read is put side by side along a new first axis, and what comes of it stays
-// so. Only nodes whose inputs are there are ever together; of several groups the one of the lowest
-// mean depth goes first (Neubig, Goldberg and Dyer, 2017).
+// Dynamic batching: equal nodes of a long graph are computed together, on stacked operands.
+// Operands are stacked along a new first axis, and results stay so. Only nodes with ready inputs
+// are batched; of several batches the one of the lowest mean depth goes first (Neubig, Goldberg and
+// Dyer, 2017).
 #pragma once
 #include "exec/op_interpreter.h"
 #include "exec/stacking.h"

@@ -1,6 +1,6 @@
-// Executable: a plan with its sizes, addresses of programs and slots, as instructions that are
-// replayed without Python. Python writes it, once it has computed a graph of that key; plans are
-// kept by key, those not used for longest go first.
+// Executable: a plan as instructions that are replayed without Python. It has the plan's sizes,
+// program addresses and slots. Python writes it, once it has computed a graph of that key;
+// executables are cached by key in LRU order.
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-// Modes of floating-point arithmetic: those that kernels are made for.
+// Floating-point environment: sets the rounding and denormal modes that kernels are compiled for.
 #pragma once
 #include <immintrin.h>
 

@@ -1,4 +1,4 @@
-// Lying: how arrays lie in memory over the axes of a result, which are gone through as few loops.
+// Iteration space: coalesces the axes of a result and its operands into as few loops as possible.
 #pragma once
 #include <array>
 #include <span>

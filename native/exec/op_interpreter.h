@@ -1,7 +1,7 @@
-// Singly: a small graph is computed node by node: operations on elements and reductions each by a
-// loop for its dtypes that takes any shape and layout, views by their strides, others by plans of
-// one node. So what is seen for the first time needs no plan of its own, and nothing is compiled
-// for it that was compiled before.
+// Op interpreter: runs a cold graph node by node with strided kernels, without a plan. Elementwise
+// operations and reductions run by a loop for their dtypes that takes any shape and layout, views
+// by their strides, others by plans of one node. So a new graph needs no plan of its own, and no
+// loop is compiled twice.
 #pragma once
 #include "exec/executable.h"
 #include "exec/reduction_kernels.h"

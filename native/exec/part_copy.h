@@ -1,5 +1,5 @@
-// Assigning: a part of an array is replaced by copying, whatever the lengths, without a kernel that
-// was made for it: what `update` needs where graphs are computed node by node.
+// Part copy: replaces a part of an array by copying, for any lengths, without a kernel of its own.
+// The op interpreter runs `update` by it.
 #pragma once
 #include <array>
 

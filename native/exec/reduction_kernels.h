@@ -1,5 +1,5 @@
-// Folds: a reduction by itself, one axis after the other, each by a loop for its dtypes that takes
-// any shape and layout. What the loops fold to depends on lengths alone (docs/decisions/0001).
+// Reduction kernels: run a reduction by itself, axis by axis, for any shape and layout. The order
+// of folding depends on lengths alone (docs/decisions/0001).
 #pragma once
 #include "ir/value.h"
 #include "jit/code_loader.h"

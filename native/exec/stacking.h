@@ -1,4 +1,4 @@
-// Columns: what the members of a group read, put side by side along a new first axis.
+// Stacking: puts the operands of a batch's members side by side along a new first axis.
 #pragma once
 #include <span>
 

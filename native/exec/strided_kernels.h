@@ -1,4 +1,4 @@
-// Loops: the kernels of one operation on elements that take any shape and layout.
+// Strided kernels: the kernels of one elementwise operation that take any shape and layout.
 #pragma once
 #include <array>
 #include <atomic>

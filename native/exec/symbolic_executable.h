@@ -1,7 +1,7 @@
-// Template: a Executable whose numbers are formulas of the lengths of the walk's leaves, and what
-// must hold of these (guards). Python writes it, once a structure comes with other lengths; from
-// then on a plan for any lengths for which the guards hold is made here. Templates are kept by
-// Form, the key of a walk without its lengths.
+// Symbolic executable: an Executable whose numbers are formulas of its leaves' lengths, with guards
+// on them. Python writes it, once a structure comes with other lengths. From then on a plan for any
+// lengths that satisfy the guards is made here. Symbolic executables are cached by Form, the key of
+// a graph without its lengths.
 #pragma once
 #include "exec/executable.h"
 

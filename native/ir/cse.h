@@ -1,4 +1,4 @@
-// Equal: nodes of a walk that do the same to the same inputs, of which one is computed.
+// Common subexpression elimination (CSE): equal nodes of a linearized graph are computed once.
 #pragma once
 #include "ir/linearize.h"
 

@@ -1,6 +1,6 @@
-// Shapes: what an operation makes of Types of new shapes when it has been inferred for the same
-// dtypes before. Only for those whose dtypes do not depend on shapes: on elements of broadcast
-// operands, reductions, permutations, and what `index` takes.
+// Shape inference: infers an operation's results for new shapes when its dtypes were inferred
+// before. It serves only operations whose dtypes do not depend on shapes: elementwise ones of
+// broadcast operands, reductions, permutations, and `index`.
 #pragma once
 #include <string_view>
 

@@ -1,5 +1,6 @@
-// Interner<T>: one object per distinct key, so that equality is equality of pointers. Objects are
-// counted; the table holds no count, an object leaves the table when its last owner drops it.
+// Interner<T>: makes one object per distinct key, so that equality is pointer equality. Objects are
+// reference counted; the table holds no count, and an object leaves it when its last owner drops
+// it.
 #pragma once
 #include <algorithm>
 #include <bit>

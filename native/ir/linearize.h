@@ -1,5 +1,6 @@
-// The canonical walk: every node below some outputs, inputs before users, in an order that depends
-// only on the shape of the graph. Iterative, linear, and without marks in the nodes.
+// Linearization: lists every node below some outputs in topological order, inputs before users. The
+// order depends only on the shape of the graph. The walk is iterative, linear, and leaves no marks
+// in the nodes.
 #pragma once
 #include <span>
 #include <vector>

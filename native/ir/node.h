@@ -1,5 +1,5 @@
-// Node: one operation applied to inputs, or a leaf that holds a value or a Python scalar. Immutable
-// but for one step: once computed it keeps its value and drops its inputs.
+// Node: one operation applied to inputs, or a leaf that holds a value or a Python scalar. It is
+// immutable but for one step: once computed it stores its value and drops its inputs.
 #pragma once
 #include <array>
 #include <atomic>

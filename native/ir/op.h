@@ -1,6 +1,6 @@
-// Op: what the core needs to know of an operation declared in Python: a number, its flags, its
-// Python object. The record of a permanent op is never freed; that of another goes with its Python
-// object, which nodes keep alive by their inferences.
+// Op: the core's record of an operation declared in Python: number, flags and Python object. The
+// record of a permanent op is never freed. That of another goes with its Python object, which nodes
+// keep alive by their inferences.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Params: the parameters of an operation (axes, flags, indices). They are interned: `bytes` is
-// their canonical form, on which equality rests; but for a part that begins elsewhere than its
-// pattern, which has Starts in its stead (ir/slice_params.h). `python` is the object that rules and
-// devices are given.
+// Params: the interned parameters of an operation (axes, flags, indices). `bytes` is their
+// canonical form, on which equality rests. A part with another offset than its pattern is the
+// exception: it has Starts in its stead (ir/slice_params.h). `python` is the object that rules and
+// devices get.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Parts: the regular parts of an array that the Params of `index` and `update` say, read from their
-// canonical bytes (ops/indexing.py, ops/assignment.py: a pick is an int, or start, count and step;
-// an access an axis of the part or None, a coefficient and a start).
+// Slice parameters: the slices that the Params of `index` and `update` describe, read from their
+// bytes. The canonical bytes are those of ops/indexing.py and ops/assignment.py. A pick is an int,
+// or start, count and step; an index map has an axis of the part or None, a coefficient and a
+// start.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -1,6 +1,5 @@
 // Type: the interned (shape, dtype, device, storage kind) of a value. Dtypes, devices and storage
-// kinds are small numbers here; Python's tables say what they mean. A weak Type is a Python
-// scalar's.
+// kinds are small numbers here; Python's tables define them. A weak Type is a Python scalar's.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Value: a Type and Buffers, named by the storage kind in Python: dense has one. A Buffer is a
-// place in an Allocation; an Allocation is memory of the pool, or foreign memory kept alive by a
+// range of an Allocation. An Allocation is memory of the pool, or foreign memory kept alive by a
 // Python object.
 #pragma once
 #include <array>

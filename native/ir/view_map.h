@@ -1,4 +1,4 @@
-// Movement: how a view reads its input, whatever the layout of that.
+// View map: how a view reads its input, whatever the input's layout.
 #pragma once
 #include <atomic>
 #include <cstdint>

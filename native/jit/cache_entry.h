@@ -1,7 +1,7 @@
-// Entry: a compiled kernel as a file on disk, read with suspicion. A file is believed to be ours if
-// it is a plain one, no link, that belongs to us and that others cannot use; what stands in it, if
-// the hash over all of it is right. What the bytes are says tenfold/jit/cache_entry.py, and how
-// they are written tenfold/jit/atomic_write.py.
+// Cache entry: reads a compiled kernel's file from the disk cache, and validates it. A file is
+// accepted if it is a plain one, not a link, belongs to us and is closed to others. Its contents
+// are accepted if the hash over all of them is right. tenfold/jit/cache_entry.py defines the bytes,
+// tenfold/jit/atomic_write.py writes them.
 #pragma once
 #include <cstdint>
 #include <span>

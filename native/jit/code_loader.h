@@ -1,8 +1,8 @@
-// Loader: machine code, copied to where it can be run. Memory is never writeable and executable at
-// once: a piece of code has pages of its own, which are made executable when it has been written.
-// Pages come from arenas of a megabyte, so that a hundred kernels are two mappings of the system's,
-// not two hundred. Code stays as long as anybody counts on it: whoever holds an address in it holds
-// the Code, and so does whoever runs it.
+// Code loader: copies machine code to executable memory. Memory is never writeable and executable
+// at once: a piece of code has pages of its own, which are made executable when it has been
+// written. Pages come from arenas of a megabyte, so that a hundred kernels are two mappings of the
+// system's, not two hundred. Code lives as long as its references: an owner of an address in it, or
+// a thread that runs it, holds the Code.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Processor: which one this is, as far as machine code can tell.
+// Processor: identifies the CPU, as far as machine code depends on it.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4): what the cache on disk names kernels by and knows damage by. Python's own
-// takes 3 ms to import, more than everything else that is done to load a kernel.
+// SHA-256 (FIPS 180-4): names kernels in the disk cache, and detects damaged files. Python's own
+// takes 3 ms to import, more than all other work of loading a kernel.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,6 +1,6 @@
-// The allocation pool: 64-byte aligned blocks in size classes (four per power of two), kept for
-// reuse up to a cap, huge pages asked for large ones. What was not needed for long gives its pages
-// back to the system, and goes first when the cap is reached.
+// Allocation pool: recycles 64-byte aligned blocks in size classes, up to a cap. There are four
+// classes per power of two; large blocks ask for huge pages. Blocks that are idle for long give
+// their pages back to the system, and go first when the cap is reached.
 #pragma once
 #include <cstddef>
 #include <cstdint>

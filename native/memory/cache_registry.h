@@ -1,5 +1,5 @@
-// Caches: everything that is kept because it may be asked for again, in one list, that says how
-// full each is and empties them. A cache stands in its own file and joins the list there.
+// Cache registry: lists all native caches, reports how full each is, and empties them. A cache
+// stands in its own file and joins the list there.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The release list: Python references that native objects held and dropped. The core cannot touch
-// Python, so it puts them here; the bindings drain the list while they hold the GIL.
+// Deferred decref: queues Python references that native objects drop without the GIL. The core
+// cannot touch Python, so it puts them here; the bindings drain the list while they hold the GIL.
 #pragma once
 
 namespace tenfold {

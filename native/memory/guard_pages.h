@@ -1,6 +1,6 @@
-// Guard pages: under TENFOLD_GUARD=1 the pool maps each block by itself, between unmapped pages.
-// A block begins at a page, or ends at one, so a kernel that reads or writes outside it stops
-// there. What is freed is unmapped at once, and nothing is reused.
+// Guard pages: under TENFOLD_GUARD=1 the pool maps each block by itself, between unmapped pages. A
+// block begins at a page, or ends at one, so a kernel that reads or writes outside it stops there.
+// Freed memory is unmapped at once, and nothing is reused.
 #pragma once
 #include <cstddef>
 

@@ -1,5 +1,4 @@
-// Indirect<T>: a T that stands elsewhere, so that whoever has it is small; copied with whoever has
-// it.
+// Indirect<T>: holds a T on the heap, so that its owner is small; copying copies the T.
 #pragma once
 #include <memory>
 #include <utility>

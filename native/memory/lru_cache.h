@@ -1,6 +1,5 @@
-// LruCache<Key, Value>: a hash table that knows in which order its entries were asked for, so that
-// the one not asked for longest can go when there are too many. A new entry then takes the room of
-// the one that went: a full table takes the same memory for ever.
+// LruCache<Key, Value>: a hash table that evicts its least recently used entry when it is full. A
+// new entry then reuses the memory of the evicted one: a full table never grows.
 #pragma once
 #include <list>
 #include <unordered_set>

@@ -1,4 +1,4 @@
-// What is in no cache, or in another processor's, is asked for before it is needed.
+// Prefetch: asks for memory that is in no cache, or in another processor's, before it is needed.
 #pragma once
 
 namespace tenfold {

@@ -1,4 +1,4 @@
-// Intrusive reference counting: Ref<T> owns one count of a T that has `std::atomic<uint32_t>
+// Reference counting, intrusive: Ref<T> owns one count of a T. The T has `std::atomic<uint32_t>
 // references` and `static void destroy(T*)`.
 #pragma once
 #include <atomic>

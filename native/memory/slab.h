@@ -1,8 +1,8 @@
-// Slab<T>: memory for objects of one type, which are made by one thread and freed by another, and
-// many. They are cut from pages that are never returned. What is free is kept by pages, and a page
-// that is free as a whole is cut anew from its begin: objects that are made one after the other lie
-// so in memory, whatever was made and freed before. Each thread takes what is free in a page all at
-// once, and gives it back by pages, so that making or freeing one takes no lock in the common case.
+// Slab<T>: allocates many objects of one type that one thread makes and another frees. They are cut
+// from pages that are never returned. Free objects are tracked by pages, and a wholly free page is
+// cut anew from its begin. So objects that are made one after the other are adjacent in memory,
+// whatever was made and freed before. Each thread takes all free objects of a page at once, and
+// gives them back by pages, so that making or freeing one takes no lock in the common case.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// The Array object: its life, its attributes, and how it is rebound. Written against the C API,
-// since making one is on the path of every operation.
+// Array object: its lifetime, its attributes, and its rebinding. It is written against the C API,
+// since every operation makes one.
 #include "python/python_objects.h"
 
 #include <structmember.h>

@@ -1,5 +1,5 @@
-// Python's operators on Arrays: from two Python objects to a new node, without a line of Python
-// when the operation has been inferred before.
+// Array operators: Python's operators on Arrays make nodes, without Python code when already
+// inferred.
 #include "python/python_objects.h"
 
 #include <cstring>

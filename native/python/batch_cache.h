@@ -1,5 +1,5 @@
-// What Python does for groups, once for groups that are alike: from then on they are computed by
-// the expression that it has written for them.
+// Batch cache: stores the expression that Python's batch compiler writes once for equal batches.
+// From then on such batches are computed by that expression.
 #pragma once
 #include "exec/dynamic_batching.h"
 #include "python/value_bindings.h"

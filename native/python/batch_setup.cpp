@@ -1,5 +1,4 @@
-// Signatures of operations of tenfold: what is to be known of some Types before pushes of them can
-// run as one batch, without Python.
+// Batch setup: prepares batches of tenfold's operations, once per Types, to run without Python.
 #include <algorithm>
 
 #include "python/engine_bindings.h"

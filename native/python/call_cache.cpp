@@ -1,5 +1,5 @@
-// Caller: a traced function as Python calls it. A call whose arguments are like those of an earlier
-// one, arrays of equal Types and equal values besides, makes its node without a line of Python.
+// Call cache: a call of a traced function that equals an earlier one makes its node without Python
+// code. Equal calls have arrays of equal Types, and equal other arguments.
 #include <nanobind/stl/vector.h>
 
 #include "ir/intern.h"

@@ -1,4 +1,4 @@
-// Calls of traced functions: what native code remembers of those that were made.
+// Call cache: remembers calls of traced functions, so that equal calls need no Python.
 #pragma once
 #include <memory>
 

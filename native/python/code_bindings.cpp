@@ -1,5 +1,4 @@
-// Code from Python: bytes of it loaded, also from the disk, bytes hashed, and the processor that it
-// must be for.
+// Code bindings: load machine code from bytes or disk, hash bytes, and identify the processor.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

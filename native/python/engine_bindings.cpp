@@ -1,5 +1,4 @@
-// Engine: pushing from Python without a line of Python, where an operation of tenfold is pushed on
-// handles and numbers.
+// Engine bindings: push operations of tenfold on handles and numbers without Python code.
 #include "python/engine_bindings.h"
 
 #include "engine/timeline.h"

@@ -1,4 +1,4 @@
-// What the files of the engine share: its Python objects, and the way from them to values.
+// Engine bindings: the engine's Python objects, and their conversion to values.
 #pragma once
 #include "engine/engine.h"
 #include "python/value_bindings.h"

@@ -1,4 +1,4 @@
-// The end of what was pushed: of one engine, and of all of them when the interpreter ends.
+// Engine shutdown: ends one engine, or all of them when the interpreter ends.
 #include "python/engine_bindings.h"
 
 #include <nanobind/stl/string.h>

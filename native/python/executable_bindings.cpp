@@ -1,5 +1,4 @@
-// Plans as Python writes them, and their replay: the way from an Array to its values without
-// Python.
+// Executable bindings: write executables from Python, and replay them, from an Array to its values.
 #include "engine/submission.h"
 #include "exec/float_env.h"
 #include "exec/op_interpreter.h"

@@ -1,4 +1,4 @@
-// Plans and the structures they are for, as Python has them while it writes them.
+// Executable bindings: the Python classes by which a plan and its structure are written.
 #pragma once
 #include "python/value_bindings.h"
 

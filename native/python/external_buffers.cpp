@@ -1,4 +1,4 @@
-// Windows: Arrays on memory that their user can write to, and what else is seen of that memory.
+// External buffers: Arrays on memory that their user can write to, and other views of that memory.
 #include "python/value_bindings.h"
 
 namespace tenfold::bindings {

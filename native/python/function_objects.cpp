@@ -1,6 +1,6 @@
-// Function: a public function of one operation. A call that is like an earlier one makes its node
-// without a line of Python: for an operation on elements one with arrays and numbers alone, for
-// others one of the same Types and of equal arguments beside, whose parameters are remembered.
+// Function objects: public functions whose calls make nodes without Python code when seen before.
+// For an elementwise operation a call matches by its arrays and numbers alone. For others it
+// matches by Types and equal further arguments, whose parameters are cached.
 #include "memory/cache_registry.h"
 #include "python/python_objects.h"
 #include "threads/thread_local.h"

@@ -1,4 +1,4 @@
-// Handle: the future value of a pushed operator, as Python holds it.
+// Handle object: the Python object of a pushed operator's future value.
 #include "python/engine_bindings.h"
 
 #include <chrono>

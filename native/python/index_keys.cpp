@@ -1,5 +1,5 @@
-// x[key] and x[key] = e for keys of ints, slices, `...` and None, without Python. What is more than
-// that is the `get_item`, the `set_item` and the `assign` hook's.
+// Index keys: x[key] and x[key] = e for ints, slices, `...` and None, without Python code. Other
+// keys go to the `get_item`, the `set_item` and the `assign` hook.
 #include <algorithm>
 #include <limits>
 

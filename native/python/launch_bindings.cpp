@@ -1,4 +1,4 @@
-// Launches from Python: the arguments unpacked, the GIL given away for their time, Ctrl-C noticed.
+// Launch bindings: unpack a launch's arguments, release the GIL while it runs, and handle Ctrl-C.
 #include "threads/worker_pool.h"
 
 #include <cstdio>

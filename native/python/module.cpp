@@ -1,4 +1,4 @@
-// The module tenfold._native: registration of ops and hooks, options, counters, caches, fork.
+// Module tenfold._native: registers ops and hooks, options, counters, caches and fork handlers.
 #include <unistd.h>
 
 #include <nanobind/stl/optional.h>

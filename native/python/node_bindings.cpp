@@ -1,4 +1,4 @@
-// Nodes as Python sees them, and make_node: memoised inference, then a node.
+// Node bindings: the Python class of Nodes, and make_node, which infers with a cache.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

@@ -1,5 +1,5 @@
-// Graphs that are seen for the first few times: computed node by node, by loops that Python makes
-// once for an operation and its dtypes.
+// Op interpreter bindings: get the loops of an operation and its dtypes from Python, once each.
+// Graphs that are seen for the first few times are computed node by node with them.
 #include "ir/cse.h"
 #include "memory/cache_registry.h"
 

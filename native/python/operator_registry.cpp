@@ -1,4 +1,4 @@
-// Operations: what Python says of an operator that is pushed; of tenfold's own once.
+// Operator registry: stores Python's specification of each pushed operator, once for tenfold's own.
 #include "python/engine_bindings.h"
 
 #include <unordered_map>

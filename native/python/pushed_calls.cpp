@@ -1,6 +1,6 @@
-// Pushed calls: a traced function that an engine is to call. Where it was called with arguments
-// like these, or can be traced for them, a call is an operation with a plan, which captures what it
-// reads at the push; else the function is called when its inputs are there.
+// Pushed calls: turn a pushed call of a traced function into an operation with a plan. That needs a
+// matching earlier call, or arguments that it can be traced for; the plan captures at the push what
+// it reads. Otherwise the function is called when its inputs are ready.
 #include <algorithm>
 
 #include "python/call_cache.h"

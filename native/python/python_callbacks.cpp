@@ -1,5 +1,5 @@
-// Host: what the engine's workers ask of Python: operators run, signatures told, waiters called.
-// Each takes the GIL once.
+// Python callbacks: the engine's workers run operators, compute signatures and wake waiters in
+// Python. Each takes the GIL once.
 #include <unistd.h>
 #include <unordered_map>
 

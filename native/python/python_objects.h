@@ -1,5 +1,5 @@
-// What the binding files share: the Array object, the hooks that Python registers, and the way from
-// Python objects to Nodes. Only files of this folder include Python.h.
+// Python objects: the Array object, the registered hooks, and the conversion of objects to Nodes.
+// All binding files share them. Only files of this folder include Python.h.
 #pragma once
 #include <Python.h>
 #include <nanobind/nanobind.h>

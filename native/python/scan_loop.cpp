@@ -1,5 +1,5 @@
-// Repeating: an operation is computed again and again, on what it made last. Between two steps no
-// Python runs, once the plan of a step is known.
+// Scan loop: computes an operation again and again, each step on the last step's results. Between
+// two steps no Python runs, once the plan of a step is known.
 #include <nanobind/stl/vector.h>
 
 #include "engine/submission.h"

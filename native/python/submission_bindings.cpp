@@ -1,4 +1,4 @@
-// Submissions as Python makes them: see engine/submission.h.
+// Submission bindings: Python's interface to asynchronous evaluations, see engine/submission.h.
 #include "engine/submission.h"
 
 #include "python/value_bindings.h"

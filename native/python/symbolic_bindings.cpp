@@ -1,4 +1,4 @@
-// Templates as Python writes them.
+// Symbolic bindings: the Python class by which a symbolic executable is written.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>

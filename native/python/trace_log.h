@@ -1,5 +1,6 @@
-// Watch: what a function that is traced looks at, makes and changes. Each thread has its own; one
-// that is open inside another is told first, and tells the other when it ends.
+// Trace log: records the arrays that a traced function reads, makes and changes. Each thread has
+// its own. An inner log gets each record first, and passes its records to the outer one when it
+// ends.
 #pragma once
 #include <unordered_map>
 #include <unordered_set>

@@ -1,5 +1,5 @@
-// Dtypes, devices, storage kinds and parameters: from Python objects to the core's numbers and
-// bytes.
+// Type tables: convert Python dtypes, devices, storage kinds and parameters to the core's numbers
+// and bytes.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

@@ -1,4 +1,4 @@
-// Values as Python sees them: made of foreign memory, of the pool's, or of a part of another Value.
+// Value bindings: make Values of foreign memory, of the pool's, or of a part of another Value.
 #include "python/value_bindings.h"
 
 #include <nanobind/stl/string.h>

@@ -1,4 +1,4 @@
-// Python's handles of Values, Nodes and Types.
+// Value bindings: Python handles of Values, Nodes and Types.
 #pragma once
 #include "exec/symbolic_executable.h"
 #include "ir/linearize.h"

@@ -1,4 +1,4 @@
-// CHECK(condition): prints the place and ends the program when a fact does not hold.
+// CHECK(condition): prints the place and ends the program when a condition does not hold.
 #pragma once
 #include <cstdio>
 #include <cstdlib>

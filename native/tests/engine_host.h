@@ -1,4 +1,5 @@
-// An engine without Python: operators that add numbers, and handles as Python has them.
+// Engine test host: an engine without Python, whose operators add numbers, with handles as in
+// Python.
 #pragma once
 #include <algorithm>
 #include <string_view>

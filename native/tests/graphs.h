@@ -1,4 +1,4 @@
-// Small pieces from which the native tests build graphs without Python.
+// Test graphs: small pieces from which the native tests build graphs without Python.
 #pragma once
 #include "ir/node.h"
 

@@ -1,5 +1,6 @@
-// Small programs on an engine, and what their handles have when all has run: by a sequential
-// evaluation of the same program in the order in which its threads pushed.
+// Test programs: small programs on an engine, with the expected values of their handles. The
+// expected values come from a sequential evaluation of the same program, in the order of its
+// threads' pushes.
 #pragma once
 #include <memory>
 #include <random>

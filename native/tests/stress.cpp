@@ -1,5 +1,5 @@
-// Many threads make, share, publish, walk and drop nodes and launch kernels for some seconds
-// (argv[1], default 2); meant to run under the thread sanitizer.
+// Stress test: threads make, share, publish, walk and drop nodes and launch kernels. It runs for
+// some seconds (argv[1], default 2), and is meant for the thread sanitizer.
 #include <chrono>
 #include <cstdlib>
 #include <random>

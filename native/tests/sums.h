@@ -1,6 +1,5 @@
-// Sums: an operation on elements, its loops written by hand, and how the tests of
-// `exec/op_interpreter.h` build graphs of them. A sum of up to three arrays and any scalars, each
-// array float64.
+// Test sums: an elementwise operation with handwritten loops, and graphs of it. It tests
+// `exec/op_interpreter.h`. A sum has up to three arrays and any scalars, each array float64.
 #pragma once
 #include <algorithm>
 #include <string_view>

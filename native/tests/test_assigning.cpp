@@ -1,4 +1,4 @@
-// Parts replaced by copying: each size of element, layouts, numbers, ranges of several threads.
+// Part copy test: each element size, layouts, numbers, and ranges of several threads.
 #include "sums.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// The engine from many threads at once: pushes, waits, cancels, drops, calls, holds in which
-// somebody waits, objects with increments, limits of batches and of memory, and an end in the
-// middle of it. TENFOLD_PUSHES says how many pushes each thread makes.
+// Engine test: pushes, waits, cancels, drops and calls from many threads at once. It also has holds
+// with waiters, objects with increments, limits of batches and of memory, and a shutdown in the
+// middle. TENFOLD_PUSHES says how many pushes each thread makes.
 #include <cstdlib>
 #include <random>
 #include <thread>

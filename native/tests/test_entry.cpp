@@ -1,4 +1,4 @@
-// Entries: whatever is not as it was written is refused, and nothing outside the bytes is read.
+// Cache entry test: any altered entry is refused, and nothing outside the bytes is read.
 #include "check.h"
 #include "jit/cache_entry.h"
 #include "jit/sha256.h"

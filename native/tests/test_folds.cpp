@@ -1,5 +1,5 @@
-// Reductions by loops: how axes are ordered and merged, over how many launches a loop goes, where
-// results lie, what has no loop. The loops are written by hand, of sums and largest elements.
+// Reduction kernel test: axis order and coalescing, launches per loop, result layout and missing
+// loops. The loops are written by hand, of sums and largest elements.
 #include "sums.h"
 
 using namespace tenfold;

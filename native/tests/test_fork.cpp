@@ -1,5 +1,6 @@
-// A child forked while other threads use every lock can use them too; and no fork waits for ever,
-// as it would where one Lock is held while another is taken that a fork takes first.
+// Fork test: a child forked while other threads use every lock can use them too. A fork never
+// deadlocks, as it would where a thread holds one Lock while it takes another that a fork takes
+// first.
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A guarded block is readable and writable as far as it goes; a byte before or behind it stops the
-// process, as does a byte of what was freed.
+// Guard page test: a block is accessible to its last byte, and accesses outside it stop the
+// process. So does an access to a freed block.
 #include "check.h"
 #include "memory/guard_pages.h"
 

@@ -1,4 +1,5 @@
-// A library has the fewest threads that its holders ask for, and what it had when all are gone.
+// BLAS thread test: a library has the fewest threads its holders ask for, and afterwards its old
+// number.
 #include "check.h"
 #include "threads/blas_threads.h"
 

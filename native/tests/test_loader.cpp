@@ -1,4 +1,4 @@
-// Code that is loaded runs, beside code that others load, and in the child of a fork; the hash is
+// Code loader test: loaded code runs, beside other threads' code and in a forked child. The hash is
 // that of the standard.
 #include "check.h"
 #include "jit/cache_entry.h"

@@ -1,5 +1,5 @@
-// Locks: one holder at a time, waiters that get their turn after a long one, and forks, whose child
-// finds every Lock free and what it protects whole.
+// Lock test: one holder at a time, waiters that get their turn, and a forked child with free Locks.
+// The data that the locks protect is whole in the child.
 #include "threads/fork_safe_lock.h"
 
 #include <chrono>

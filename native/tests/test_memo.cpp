@@ -1,4 +1,4 @@
-// The memo answers what it was told, tells combinations apart, and stays within its capacity.
+// Inference cache test: stored answers come back, combinations differ, and capacity holds.
 #include "check.h"
 #include "dispatch/inference_cache.h"
 #include "graphs.h"

@@ -1,5 +1,6 @@
-// Nodes: kinds and depths compose, a published node drops its inputs, readers are found, a long
-// chain is freed and walked without recursion, scalars are held against the range of their dtype.
+// Node test: kinds and depths compose, and a published node drops its inputs. Readers are found, a
+// long chain is freed and walked without recursion, and scalars are checked against their dtype's
+// range.
 #include "check.h"
 #include "graphs.h"
 #include "ir/linearize.h"

@@ -1,6 +1,6 @@
-// Keys and bound plans: what a key tells apart, a replay of a launch, of a product with scales, a
-// result that is written over its operand, a failure that publishes nothing, readers that wait for
-// a claim.
+// Executable test: what a key tells apart, and replays of launches and of scaled products. It also
+// has a result that reuses its operand's buffer, a failure that publishes nothing, and readers that
+// wait for a claim.
 #include "exec/executable.h"
 
 #include <thread>

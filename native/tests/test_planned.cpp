@@ -1,5 +1,5 @@
-// Calls of traced functions that are pushed: replayed by workers and waiters, from many threads,
-// with what was captured at the push; several results as one chain.
+// GIL-free call test: pushed calls of traced functions, replayed by workers and waiters of many
+// threads. They use the arrays captured at the push; several results form one chain.
 #include <thread>
 
 #include "engine_host.h"

@@ -1,5 +1,4 @@
-// The pool hands out aligned blocks, reuses them, keeps at most its cap, refuses the impossible,
-// and fails when a test asks for it.
+// Allocation pool test: aligned blocks, reuse, the cap, impossible sizes and injected failures.
 #include "check.h"
 #include "memory/allocation_pool.h"
 #include "threads/counters.h"

@@ -1,5 +1,5 @@
-// Products of matrices that are pushed: alone, with a shared factor, from many threads, and where
-// there is no plan for panels.
+// Batched product test: pushed products alone, with a shared factor, and from many threads. It also
+// has products without a plan for panels.
 #include <random>
 #include <thread>
 

@@ -1,10 +1,9 @@
-// The engine under a virtual scheduler: small programs in every order in which their threads and
-// the engine's workers can take their steps, as long as it is somebody else's turn than by rule at
-// most TENFOLD_DEVIATIONS times (2); larger ones in TENFOLD_ORDERS (20,000) random orders.
-// TENFOLD_SEED is where these begin.
+// Schedule test: runs small programs under a virtual scheduler in every order of their threads'
+// steps. An order departs from the default turn at most TENFOLD_DEVIATIONS times (2). Larger
+// programs run in TENFOLD_ORDERS (20,000) random orders, which begin at TENFOLD_SEED.
 //
 // After each order: every handle has what a sequential evaluation gives; nothing is pending, queued
-// or alive; nothing ran twice, and nothing without its inputs; what is impure ran.
+// or alive; nothing ran twice, and nothing without its inputs; all impure operators ran.
 #include <cstdlib>
 #include <map>
 #include <set>

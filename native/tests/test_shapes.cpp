@@ -1,5 +1,5 @@
-// What an operation makes of new shapes: broadcasts and reductions, what is left to Python's rules,
-// what is remembered of them, and how much.
+// Shape inference test: broadcasts and reductions of new shapes, Python's share, and the cache's
+// size.
 #include "ir/inferred_shapes.h"
 
 #include <thread>

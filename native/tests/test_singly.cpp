@@ -1,5 +1,4 @@
-// Graphs computed node by node: how operands lie, over how many launches a loop goes, which memory
-// a result takes, what a failure leaves, which graphs are small enough.
+// Op interpreter test: operand layouts, launches per loop, result memory, failures and graph sizes.
 #include "sums.h"
 
 #include "memory/allocation_pool.h"

@@ -1,5 +1,5 @@
-// Several threads compute the same graph node by node at once: each finds its values, whoever was
-// first, and a loop is made once or dropped.
+// Op interpreter thread test: several threads compute one graph at once. Each finds its values, and
+// a loop is made once or dropped.
 #include "sums.h"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Slab: what is made lies in a row once all was freed, and threads free what others have made.
+// Slab test: new objects are adjacent once all were freed, and threads free each other's objects.
 #include "memory/slab.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Templates: what a form tells apart, a plan for other lengths with its sizes, types and memory,
-// guards, formulas that have no result, lengths that were inferred otherwise, and the caches.
+// Symbolic executable test: shape signatures, plans for other lengths, guards, undefined formulas
+// and caches. A plan has its own sizes, types and memory; some lengths were inferred otherwise.
 #include "exec/symbolic_executable.h"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Types and Params are interned: equality is identity, and what nobody owns leaves the table.
+// Interning test: equal Types and Params are identical, and unowned ones leave the table.
 #include "check.h"
 #include "ir/params.h"
 #include "ir/type.h"

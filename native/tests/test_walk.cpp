@@ -1,4 +1,4 @@
-// Walks: by what the nodes of one are told apart.
+// Linearization test: the properties by which a linearized graph tells its nodes apart.
 #include "check.h"
 #include "graphs.h"
 #include "ir/linearize.h"

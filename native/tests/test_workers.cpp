@@ -1,5 +1,5 @@
-// Launches: every unit once, the smallest failure, scratch of its own for each thread, interrupts,
-// several at once, the float mode, forks.
+// Worker pool test: every unit once, the smallest failure, scratch per thread, interrupts and
+// forks. It also has several launches at once, and the float mode.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

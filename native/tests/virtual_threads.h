@@ -1,6 +1,6 @@
-// Virtual threads: several that use one engine take turns on one real thread, step by step, in an
-// order that somebody chooses. What the engine asks of the system, to start a thread and to wake
-// one, becomes a step, too; and a sleep that has a limit may end at any time.
+// Virtual threads: simulate threads that use one engine, step by step on one real thread. The test
+// chooses the order of the steps. Starting and waking a thread become steps, too; and a sleep with
+// a limit may end at any time.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,5 +1,6 @@
-// Library: one with threads of its own, which it would start beside ours. While somebody holds it,
-// it has no more than the fewest that were asked for; the last to let go gives back what it had.
+// BLAS threads: holds a library with threads of its own to few threads while ours run. While there
+// are holders, it has no more than the fewest that they ask for; the last holder restores the old
+// number.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// Counters: totals of the process, raised where the work is done. A profile is the difference of
-// two readings.
+// Counters: totals of the process, incremented where the work is done. A profile is the difference
+// of two readings.
 #pragma once
 #include <array>
 #include <atomic>

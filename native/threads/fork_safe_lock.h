@@ -1,11 +1,11 @@
-// Lock: a mutex that fork() respects. Every Lock of the core registers itself; around a fork all
-// are held, and given back in parent and child, so the child never inherits a structure that
-// another thread was in the middle of changing. The handlers stand in the C library, not among
-// Python's: between two of Python's handlers another thread may run, and would wait for a held Lock
-// with the GIL in its hand.
+// Fork-safe lock: a mutex that is free in the child of a fork(), with its data whole. Every Lock of
+// the core registers itself. Around a fork all are held, and released in parent and child, so the
+// child never inherits a structure that another thread was changing. The handlers are registered
+// with the C library, not with Python. Between two of Python's handlers another thread may run, and
+// would wait for a held Lock while it holds the GIL.
 //
-// What Locks protect takes tens of nanoseconds, so who finds one taken looks again, and a Lock is
-// one locked instruction where a mutex of the C library is two and two calls.
+// A critical section takes tens of nanoseconds, so a waiter spins first. A Lock is one locked
+// instruction where a mutex of the C library is two and two calls.
 #pragma once
 #include <atomic>
 #include <mutex>

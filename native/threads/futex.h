@@ -1,5 +1,5 @@
-// Futexes: a thread sleeps until a word changes. Their state is one that a fork may copy, as that
-// of a mutex and a condition variable is not.
+// Futex: a thread sleeps until a word changes. A fork may copy its state, unlike that of a mutex
+// and a condition variable.
 #pragma once
 #include <atomic>
 #include <cstdint>

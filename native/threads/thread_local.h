@@ -1,5 +1,5 @@
-// ThreadLocal<T>: one T for each thread, made when the thread first asks and freed when it ends.
-// The hot path is one load: the pointer has the initial-exec model, which a shared library must ask
+// ThreadLocal<T>: one T for each thread, made at the thread's first use and freed when it ends. The
+// hot path is one load: the pointer has the initial-exec model, which a shared library must ask
 // for.
 #pragma once
 #include <memory>

@@ -1,6 +1,6 @@
-// Workers: a Launch runs a kernel over [0, units) in ranges of `grain` units, on the caller's
-// thread and on a pool of worker threads. Workers are started by the first Launch that wants them
-// and stay.
+// Worker pool: runs a kernel over [0, units) on the caller's thread and on worker threads. A Launch
+// is cut into ranges of `grain` units. Workers are started by the first Launch that needs them, and
+// stay.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,4 +1,4 @@
-"""Tenfold: lazy tensor expressions, written like NumPy.
+"""Tenfold: lazy tensor expressions with NumPy's API, fused into compiled kernels.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([3.0, 4.0])

@@ -1,4 +1,4 @@
-"""`python -m tenfold`: the same program as the command `tenfold`."""
+"""`python -m tenfold`: runs the same program as the command `tenfold`."""
 
 from tenfold_command import main
 

@@ -1,12 +1,11 @@
-"""Caches: all that is kept because it may be asked for again, in one list.
+"""Cache registry: lists every cache of the library, with one LRU cache class for Python modules.
 
-Takes what a module keeps, hands it back as long as there is room: what was not asked for longest
-goes first. Whoever makes a cache puts it in the list by giving it a name; native code has a list of
-its own (`native/memory/cache_registry.h`). `tn.trim` empties all of them, `tenfold doctor` shows
-them.
+Takes entries, hands them back as long as there is room; the least recently used go first. Naming a
+cache puts it in the list; native code has a list of its own (`native/memory/cache_registry.h`).
+`tn.trim` empties all of them, `tenfold doctor` shows them.
 
-A table that cannot grow without end, for it has an entry for each operation, dtype or routine of a
-library, is no cache, nor is what is noted of an object as long as that lives.
+A table of bounded size, with an entry for each operation, dtype or routine of a library, is not a
+cache. Facts stored on an object, as long as it lives, are not one either.
 
 >>> halves: LruCache[int, float] = LruCache(capacity=2)
 >>> for number in range(5):

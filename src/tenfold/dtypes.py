@@ -1,4 +1,4 @@
-"""The element types: one table, and promotion as NumPy 2 does it.
+"""Dtypes: the table of element types, and type promotion as in NumPy 2.
 
 Takes dtypes and Types (a Type with `weak` set is a Python scalar's), hands on NumPy dtype objects.
 

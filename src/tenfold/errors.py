@@ -1,4 +1,4 @@
-"""The errors of tenfold: seven classes that derive from builtins, and one formatter of messages.
+"""Errors: exception classes derived from builtins, and the formatter of their messages.
 
 A message says, in this order: the operation, the rule that was broken with its real values, each
 operand (shape, dtype, device), and the remedy.

@@ -1,7 +1,7 @@
-"""The stages, read downward: expression -> optimised -> planned -> rendered -> executed.
+"""Compilation pipeline: expression -> optimised -> planned -> rendered -> executed.
 
-Takes Arrays, hands on the same Arrays with their values computed. Planned and rendered are the
-device's own: the reference has neither, and computes what was written, unchanged by any rule.
+Takes Arrays, hands on the same Arrays with their values computed. The stages planned and rendered
+are the device's own. The reference has neither, and computes the graph as it was written.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0]) * 1

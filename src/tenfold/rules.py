@@ -1,8 +1,8 @@
-"""Rules: what may take the place of what in an expression, before it is computed.
+"""Rewrite rules (`tn.rules`): the public API for writing rules and switching them on.
 
-`tn.Rule(name, pattern, replacement)` is a rewrite, said as algebra of `variables` and of the
-operations in `pattern`. `add` and `remove` put one in force or out of it for the process, `using`
-puts some in force for a block, `list` returns them, `version` is another number for other rules.
+`tn.Rule(name, pattern, replacement)` is a rewrite, written as algebra of `variables` and of the
+operations in `pattern`. `add` and `remove` switch one on or off for the process, `using` switches
+some on for a block. `list` returns them; `version` changes whenever the rules do.
 
 >>> import tenfold as tn
 >>> x, y = tn.rules.variables("x y")

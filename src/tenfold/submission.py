@@ -1,8 +1,8 @@
-"""Submission: arrays that are computed while the program goes on.
+"""Asynchronous evaluation (`tn.eval`): submits large arrays to an engine while the program goes on.
 
-`eval` computes small arrays at once: that takes less than waking a thread for it. Large ones it
-submits to an engine of their own, which computes one submission after the other, in their order;
-who needs a value of one that has not ended waits for it (`native/engine/submission.h`).
+`eval` computes small arrays at once: that takes less than waking a thread. It submits large ones to
+an engine of their own, which computes one submission after the other, in order. A reader of a value
+that is still being computed waits for its submission (`native/engine/submission.h`).
 
 >>> import tenfold as tn
 >>> x = eval(tn.ones((1000, 1000)) * 2)  # returns at once

@@ -1,6 +1,7 @@
-"""For tests: comparison of bits and within units in the last place, special values, random arrays.
+"""Testing helpers (`tn.testing`): bitwise and ULP comparison, special values, random arrays.
 
-Takes Arrays, ndarrays or what `tn.asarray` takes; raises AssertionError with the first difference.
+Takes Arrays, ndarrays or anything that `tn.asarray` accepts; raises AssertionError with the first
+difference.
 
 >>> import tenfold as tn
 >>> tn.testing.assert_equal_bits(tn.asarray([1, 2]) * 2, [2, 4])

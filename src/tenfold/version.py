@@ -1,3 +1,3 @@
-"""The version of this package."""
+"""Version: the version number of this package."""
 
 __version__ = "0.1.0"

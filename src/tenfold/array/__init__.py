@@ -1,1 +1,1 @@
-"""The Array: its methods, assignment, views that write through, windows on external buffers."""
+"""Array package: the Array's methods, assignment, write-through views and external buffers."""

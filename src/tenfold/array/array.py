@@ -1,4 +1,4 @@
-"""Array: the hooks by which the core calls Python, and the methods that Python gives to Array.
+"""Array: its Python methods, and the hooks by which the native core calls Python.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0]) * 2

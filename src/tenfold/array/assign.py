@@ -1,7 +1,7 @@
-"""Savers: `tn.assign(target, e, op)`, and `x op= e` where the result is not simply x's next value.
+"""Assignment: writes to an array, a view or the result of `concat`, by `tn.assign` or `x op= e`.
 
-Takes an Array (a view too, or what `tn.concat` returned) and a right side, and writes: see
-`places.py`.
+Takes an Array (a view too, or the result of `tn.concat`) and a right side, and writes: see
+`view_writethrough.py`.
 
 >>> import tenfold as tn
 >>> p, q = tn.zeros(2), tn.zeros(3)

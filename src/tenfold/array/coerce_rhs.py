@@ -1,7 +1,8 @@
-"""What is given: from the right side of an assignment to an operand that fits its target.
+"""Right-hand-side coercion: converts the right side of an assignment to an operand that fits its
+target.
 
-Takes what stands on the right and the target it is for, hands on an Array or a Python number; the
-shape, the dtype and the device are checked here, before anything is written.
+Takes the right side and its target, hands on an Array or a Python number. Shape, dtype and device
+are checked here, before anything is written.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3), dtype=tn.float32)

@@ -1,7 +1,9 @@
-"""Shared: whether an assignment computes a product that the one before it computes too.
+"""Deferred shared products: detects that an assignment computes a product that the pending
+assignment computes too.
 
-Takes the value of an Array with an assignment pending, and what is assigned next; hands on whether
-both are better computed together, so that what is the same in each turn of a loop is computed once.
+Takes the value of an Array with an assignment pending, and the value assigned next. Hands on
+whether both are better computed together, so that a product they share is computed once per turn of
+a loop.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -1,8 +1,9 @@
-"""Windows: Arrays on memory of the user's, into which assignments go.
+"""External buffers (`tn.wrap`): Arrays over the caller's own memory, into which assignments write
+at once.
 
-Takes writeable buffers, hands on Arrays (`tn.wrap`); and writes there, at once, what `places.py`
-would only note for other Arrays. The right side is computed first, as a whole; then whoever else
-has seen the old value, through this window or one that overlaps it, gets a copy of it; then the
+Takes writeable buffers, hands on Arrays. Assignments to other Arrays are only recorded
+(`view_writethrough.py`); here they change the memory. The right side is computed first, as a whole.
+Readers of the old value, through this Array or one that overlaps it, then get a copy. Then the
 memory changes.
 
 >>> import numpy as np

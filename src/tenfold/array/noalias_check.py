@@ -1,8 +1,9 @@
-"""Promises: `noalias=True` says that the right side reads nothing of its target; is it so?
+"""Alias check: verifies the promise `noalias=True`, that the right side reads no byte of its
+target.
 
-Takes the target and the right side as they are before the assignment, raises AliasError when some
-read of the right side and the target share bytes. Reads are followed through views, of the array
-that the target is a view of and of other memory; asked only under `tn.options(verify=True)`.
+Takes the target and the right side as they are before the assignment. Raises AliasError when a read
+of the right side and the target share bytes. Reads are followed through views, of the array that
+the target is a view of and of other memory. It runs under `tn.options(verify=True)` only.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([[1.0, 2.0], [3.0, 4.0]])

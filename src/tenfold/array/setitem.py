@@ -1,8 +1,8 @@
-"""Items: `x[key] = e` for every key NumPy knows.
+"""Item assignment: `x[key] = e` for every key that NumPy accepts.
 
-Takes an Array, a key and what stands on the right, and writes: a key of ints, slices, `...` and
-None says a regular part; integer arrays and masks say positions, of which the last one given for an
-element wins. A mask whose value does not depend on how often it is true is not computed.
+Takes an Array, a key and the right side, and writes. Ints, slices, `...` and None select a regular
+part. Integer arrays and masks select positions; for an element selected twice the last value wins.
+Where the value does not depend on how many elements a mask selects, the mask is not computed.
 
 >>> import tenfold as tn
 >>> x = tn.arange(6)

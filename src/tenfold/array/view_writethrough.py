@@ -1,8 +1,8 @@
-"""Places: which elements of which Array a view is, and writing there.
+"""Write-through views: an assignment to a view replaces that part of the value of its base array.
 
-Takes a target, which part of it is meant (an access, `core/index_map.py`) and a value that fits;
-lets the Array that the target is a view of, however far down, name the value with that part
-replaced. Who used the old value keeps it; every view reads the new one.
+Takes a target, an index map of the part (`core/index_map.py`) and a value that fits. The base
+array, however many views below, then names the value with that part replaced. Expressions that use
+the old value keep it; every view reads the new one.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))

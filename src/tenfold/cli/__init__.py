@@ -1,4 +1,4 @@
-"""The command `tenfold`: demo, eval, explain, doctor, bench, cache, trace.
+"""Command line: the command `tenfold` with demo, eval, explain, doctor, bench, cache and trace.
 
 Takes: the words of a command line. Hands on: files, lines of text and an exit code. Every failure
 is one line on stderr.

@@ -1,8 +1,9 @@
-"""`tenfold bench`: the limits of this machine, and how near to them a handful of works come.
+"""`tenfold bench`: measures this machine's limits, and how near to them a handful of workloads
+come.
 
-Takes nothing but options; hands on a report on stdout, as text or with `--json` as one JSON object.
-Everything is an expression, built and evaluated as a user would: the limits are those that kernels
-of Tenfold reach, so what each of them is stands beside it.
+Takes only options; hands on a report on stdout, as text or with `--json` as one JSON object.
+Everything is an expression, built and evaluated as a user would. The limits are those that kernels
+of Tenfold reach, so the report says beside each how it was measured.
 
     tenfold bench
     tenfold bench --json

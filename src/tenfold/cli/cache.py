@@ -1,4 +1,4 @@
-"""`tenfold cache`: the compiled kernels that are kept on disk.
+"""`tenfold cache`: lists, warms, verifies and clears the compiled kernels in the disk cache.
 
 Takes the name of a command; hands on lines on stdout. The directory and its limit are the settings
 `cache_dir` and `cache_limit`.

@@ -1,4 +1,5 @@
-"""`tenfold eval` and `tenfold explain`: formulas over files, computed or shown.
+"""`tenfold eval` and `tenfold explain`: compute formulas over files, or show how they would be
+computed.
 
 Takes: EXPR, `name=file` for each of its inputs, options. Hands on: a `.npy` file (one result), a
 `.npz` file (several, by name), or text on stdout.

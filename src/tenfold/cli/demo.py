@@ -1,6 +1,6 @@
-"""`tenfold demo`: the main job on a real photograph, beside plain NumPy.
+"""`tenfold demo`: develops a photograph with Tenfold and with plain NumPy, and compares them.
 
-Takes: nothing, the photograph ships with the package. Hands on: a PNG picture, and on stdout the
+Takes nothing: the photograph ships with the package. Hands on a PNG picture, and on stdout the
 expression, its steps, the time of both libraries and the largest difference of their results.
 
     tenfold demo -o astronaut.png

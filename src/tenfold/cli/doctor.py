@@ -1,6 +1,6 @@
-"""`tenfold doctor`: what this installation runs on, and where each setting came from.
+"""`tenfold doctor`: reports the installation, its machine, and the origin of each setting.
 
-Takes: nothing. Hands on: a report on stdout, as text or with `--json` as one JSON object whose keys
+Takes nothing. Hands on a report on stdout, as text or with `--json` as one JSON object. Its keys
 are `machine`, `limits`, `versions`, `settings`, `cache`, `memory` and `problems`.
 
     tenfold doctor --json

@@ -1,4 +1,5 @@
-"""The group of commands, and how each way of failing ends: one line on stderr and an exit code.
+"""Command dispatch: runs a command, and turns every failure into one line on stderr and an exit
+code.
 
 Takes: the words of a command line. Hands on: an exit code (listed in `tenfold.cli`).
 """

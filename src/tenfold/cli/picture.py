@@ -1,8 +1,8 @@
-"""The demonstration's formula: from a photograph to a better-looking one, in any array library.
+"""Photo development: the formula of `tenfold demo`, written for any array API namespace.
 
-Takes: a namespace of the array API standard (`tenfold`, `numpy`) and uint8 pixels (height, width,
-3). Hands on: the developed pixels, float32 in 0 to 1. Written once, so that what Tenfold computes
-can be compared with what NumPy computes.
+Takes a namespace of the array API standard (`tenfold`, `numpy`) and uint8 pixels (height, width,
+3). Hands on the developed pixels, float32 in 0 to 1. It is written once, so that the results of
+Tenfold and NumPy can be compared.
 
     developed = develop(tn, tn.asarray(pixels))      # nothing is computed yet
 """

@@ -1,7 +1,7 @@
-"""A line of progress on stderr for work that takes long, and nothing for work that does not.
+"""Progress bar: a line on stderr for work that takes long.
 
-Takes: what is being done, and bytes done of bytes in all. Hands on: a spinner or a bar, shown only
-when stderr is a terminal and only after half a second, and cleared when the work ends.
+Takes a description of the work, the bytes done and the bytes in all. Hands on a spinner or a bar,
+shown only when stderr is a terminal and only after half a second, and cleared when the work ends.
 
     with Progress() as progress:
         progress.stage("reading a.npz")

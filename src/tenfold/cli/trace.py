@@ -1,4 +1,4 @@
-"""`tenfold trace`: a page on what a timeline says.
+"""`tenfold trace`: summarises a saved timeline as tables.
 
 Takes a file that `with tn.profile() as p: ...` and `p.save("t.json")` wrote; hands on tables on
 stdout, or with `--json` one JSON object.

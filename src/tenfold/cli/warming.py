@@ -1,8 +1,8 @@
-"""Warming: the kernels that most programs need first.
+"""Cache warming: lists the kernels that most programs need first.
 
-Takes names of dtypes, hands on kernels, each once: those that the planner makes of one operation on
-contiguous operands, and the loops by which small graphs are computed that are seen for the first
-time. Nothing is compiled or computed.
+Takes names of dtypes, hands on kernels, each once. They are the planner's kernels of one operation
+on contiguous operands, and the loops by which the op interpreter runs cold graphs. Nothing is
+compiled or computed.
 
 >>> len(list(kernels(["float32"]))) > 50 < len(list(loops(["float32"])))
 True

@@ -1,3 +1,1 @@
-"""Code generation: from a Kernel to LLVM IR. The text depends on the Kernel and the target
-alone.
-"""
+"""Code generation: lowers a Kernel to LLVM IR that depends on the Kernel and the target alone."""

@@ -1,4 +1,4 @@
-"""Combine: how two partial results of a fold become one, in primitives, by the name of the fold.
+"""Reducers: combine two partial results of a fold into one, in primitives, by the fold's name.
 
 Each takes a Body and the parts of the left and of the right partial result (the left one is of
 lower index), hands on the parts of the combined one. The order in which they are combined is the

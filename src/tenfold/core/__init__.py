@@ -1,3 +1,1 @@
-"""The nouns of the library: operations, graphs, patterns, scalar IR and loop IR, shapes and
-symbols.
-"""
+"""Core: operations, graphs, patterns, scalar IR, loop IR, shape rules and symbolic shapes."""

@@ -1,6 +1,6 @@
-"""Bits: where two arrays are not the same to the last bit.
+"""Bitwise comparison: a mask of the elements in which two arrays differ to the last bit.
 
-Takes ndarrays of one shape and dtype, hands on a mask. -0.0 differs from 0.0, NaN from no NaN.
+Takes ndarrays of one shape and dtype, hands on a mask. -0.0 differs from 0.0; NaN equals NaN.
 
 >>> different(np.float32([0.0, np.nan]), np.float32([-0.0, np.nan])).tolist()
 [True, False]

@@ -1,8 +1,9 @@
-"""Cached: a property that is computed at the first look and then kept in the object.
+"""Cached property: a lock-free `cached_property` that computes its value once and stores it in the
+object.
 
-As functools.cached_property, which before Python 3.12 holds a lock while it computes: a child of a
-fork would wait for ever for one that another thread of its parent held. Two threads may compute the
-same value here; both find the one that was kept first.
+functools.cached_property holds a lock while it computes, before Python 3.12. A forked child would
+wait for ever for a lock that another thread of its parent held. Here two threads may compute the
+same value; both get the one that was stored first.
 
 >>> class Circle:
 ...     @cached

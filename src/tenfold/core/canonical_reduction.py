@@ -1,10 +1,11 @@
-"""The canonical tree in which reductions are folded: it depends on the length alone.
+"""Canonical reduction: folds by a tree that depends on the length alone, so results are
+reproducible.
 
-Takes an ndarray and a function that combines two, hands on the folded ndarray. Each reduced axis
-is folded by itself, the innermost first. Along an axis, element i stands in block i // 1024, in row
-i % 1024 // 32 and lane i % 32 of it. A lane is folded pairwise, neighbouring rows first; the lanes
-of a block are folded by halves (lane j with j + 16, then j + 8, ...); blocks are folded pairwise,
-neighbours first. What is missing at the end is skipped. Why this tree: docs/decisions/0001.
+Takes an ndarray and a function that combines two, hands on the folded ndarray. Each reduced axis is
+folded by itself, the innermost first. Along an axis, element i stands in block i // 1024, in row i
+% 1024 // 32 and lane i % 32 of it. A lane is folded pairwise, neighbouring rows first; the lanes of
+a block are folded by halves (lane j with j + 16, then j + 8, ...); blocks are folded pairwise,
+neighbours first. Elements missing at the end are skipped. Why this tree: docs/decisions/0001.
 
 >>> fold_axes(np.add, np.arange(6.0).reshape(2, 3), (0, 1), False, identity=0)
 array(15.)

@@ -1,4 +1,5 @@
-"""The dtype rules of elementwise operations: from operand Types to the dtypes of the computation.
+"""Dtype rules: the dtypes in which an elementwise operation computes, from the Types of its
+operands.
 
 Each hands on (the dtype of every operand, the result's dtype), as NumPy 2 has them, or raises
 DTypeError with the rule that is broken.

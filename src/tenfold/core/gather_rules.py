@@ -1,7 +1,7 @@
-"""Where an operation finds the element it returns, in words that its declaration can use.
+"""Gather rules: where an operation finds each element it returns, for use in its declaration.
 
-Takes the index of an element of the result, hands on what stands at indices of the inputs: the rule
-`element_at(k, at, *sources, *params)` of an operation says with them which input is read where, and
+Takes the index of an element of the result, hands on elements of the inputs. The rule
+`element_at(k, at, *sources, *params)` of an operation says which input is read at which index,
 under which condition. Numbers that follow from shapes are taken by `at.number`, so that a kernel
 does not depend on them.
 

@@ -1,4 +1,5 @@
-"""Graph: outputs, inputs and an order of nodes; what the passes hand on.
+"""Graph: an immutable DAG of nodes in topological order, with its outputs; passes take and return
+it.
 
 Takes nodes, hands on the nodes below them in the canonical order: inputs before users, the same for
 equal structures. Frozen; printing one gives its text form.

@@ -1,6 +1,6 @@
-"""Access: where an array is read while loops run over a space of axes.
+"""Index map: the affine map from loop axes to the index at which an array is read.
 
-An access has for each axis of the array (space axis or None, coefficient, start): its index is
+An index map has for each axis of the array (space axis or None, coefficient, start): its index is
 `start + coefficient * index of that space axis`, or `start` alone. Axes of length 1 have index 0.
 
 >>> seen_through(identity((4, 3)), ((1, 1, 0), (0, 2, 1)))

@@ -1,12 +1,12 @@
-"""Kernel: loops, loads, stores and folds around a body of primitive operations.
+"""Loop IR: a Kernel of loops, loads, stores and folds around a body of primitive operations.
 
-Takes what a plan has decided, hands on a frozen value that says all a renderer needs: equal kernels
-have equal programs. Lengths and strides are not part of it but given at the launch, in the order of
-`Kernel.sizes`, so a new shape of a known structure is no new kernel.
+Takes the decisions of a plan, hands on a frozen value that holds all that code generation needs:
+equal kernels have equal programs. Lengths and strides are given at the launch, in the order of
+`Kernel.sizes`. So a new shape of a known structure needs no new kernel.
 
-The loops run over axes. Packets of elements lie along the last one. In a kernel that folds, either
-the last axis is folded ("row": a unit of work is one index of the axes before it), or the one
-before it ("column": packets of columns, and the folded axis is a loop).
+The loops run over axes. Packets of elements lie along the last one. In a kernel of form "row" the
+last axis is folded: a unit of work is one index of the axes before it. In one of form "column" the
+axis before it is folded: packets of columns, and a loop over the folded axis.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.scalar_ir import Body

@@ -1,5 +1,4 @@
-"""Op: one declaration of an operation, with everything known about it; and the table of all of
-them.
+"""Op: the declaration of an operation with all facts about it, and the table of all operations.
 
 A declaration is a decorated function (`core/op_decorators.py` has the decorators). Its signature is
 the public one, its docstring the public one; its body binds the arguments of a call or gives the

@@ -1,4 +1,4 @@
-"""The decorators that declare operations: `elementwise`, `movement`, `reduction`, `operation`,
+"""Op decorators: declare operations by `elementwise`, `movement`, `reduction`, `operation` and
 `derived`.
 
 Each takes the facts of an operation and decorates a function that carries the public signature and

@@ -1,9 +1,8 @@
-"""Patterns: rules as algebra. An expression of variables, numbers and operations, to be matched.
+"""Patterns: match expressions of variables, numbers and operations, the left side of rewrite rules.
 
-Takes variables, Python's operators and the operations by name, hands on a Pattern, which says what
-it matches: a variable any operand (the same one wherever it stands), a number a Python scalar of
-that value and sign, an operation its node. `==` compares patterns; equality of elements is
-`pattern.equal(x, y)`.
+Takes variables, Python's operators and the operations by name, hands on a Pattern. A variable
+matches any operand (the same one at every occurrence), a number a Python scalar of that value and
+sign, an operation its node. `==` compares patterns; equality of elements is `pattern.equal(x, y)`.
 
 >>> import tenfold as tn
 >>> x, y = variables("x y")

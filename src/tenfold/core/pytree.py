@@ -1,4 +1,5 @@
-"""Trees of values: tuples, named tuples, lists, dicts, dataclasses and None, to any depth.
+"""Pytree: flattens nested tuples, lists, dicts, dataclasses and None into leaves, and rebuilds
+them.
 
 `flatten` takes a value and hands on its leaves in order and its TreeDef, which is hashable,
 comparable and printable; `TreeDef.unflatten` makes the same tree of other leaves. All else is a

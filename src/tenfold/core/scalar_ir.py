@@ -1,10 +1,9 @@
-"""Body: what a kernel does with the elements at one index, in primitive operations.
+"""Scalar IR: a Body of primitive operations on the elements at one index of a kernel.
 
 Takes calls of its methods and of the operators of Elements, hands on instructions in an order in
-which they can be run. Equal instructions are one, so what two formulas share is computed once.
-An element has one of the real dtypes of `tenfold.dtypes`; a complex one is a ComplexElement of two.
-Halves are moved, selected and converted, and nothing else: whoever computes with them goes by
-float32.
+which they can be run. Equal instructions are one, so shared parts of formulas are computed once. An
+element has one of the real dtypes of `tenfold.dtypes`; a complex one is a ComplexElement of two.
+Halves are only moved, selected and converted: arithmetic on them is done in float32.
 
 Integers wrap; a shift takes a distance below the width of its dtype; `convert` from a float to an
 integer truncates and expects a value that fits (NaN, too large: any value, never a trap).

@@ -1,7 +1,7 @@
-"""The size arithmetic of shapes: broadcasting, axes, reduction, reshape, caps.
+"""Shape rules: broadcasting, axes, reduction, reshape and size caps, computed on shapes.
 
-Takes shapes as tuples of ints, hands on shapes; raises ShapeError whose operation and operands are
-filled in by whoever called the rule. Shape rules use only what stands here.
+Takes shapes as tuples of ints, hands on shapes. Raises ShapeError; the caller fills in its
+operation and operands. Shape rules use only the functions of this module.
 
 >>> broadcast((2, 1, 3), (4, 1))
 (2, 4, 3)

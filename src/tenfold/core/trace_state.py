@@ -1,7 +1,7 @@
-"""Tracing: whether a function is being run to see what it is made of, and what it asked for.
+"""Trace state: whether a function is being traced, and whether it asked for a value.
 
-Whoever refuses to give the values of an array that has none yet says so here, so that the function
-can be run with values instead.
+Code that refuses to give the values of an array without values records it here, so that the
+function can be run with values instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Precision of elementary functions on the reference device: computed wider, rounded once.
+"""Upcasting: the reference device computes elementary functions in a wider dtype and rounds once.
 
-Takes a NumPy function, hands on one that computes float32 in float64 (so that the error is about
-half a unit in the last place on every CPU, whatever NumPy's loop for it does) and the half types
-in float32, rounded once to their dtype.
+Takes a NumPy function, hands on one that computes float32 in float64 and the half types in float32,
+rounded once to their dtype. So the error is about half a unit in the last place on every CPU.
 
 >>> widened(np.exp)(np.asarray([1.0], np.float32))
 array([2.7182817], dtype=float32)

@@ -1,1 +1,1 @@
-"""Engine: asynchronous execution of pushed operators, batched by signature."""
+"""Engine package: asynchronous execution of pushed operators, batched by signature."""

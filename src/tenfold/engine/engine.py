@@ -1,7 +1,7 @@
-"""Engine: operators are pushed and run when their inputs are there, many at once.
+"""Engine: runs pushed operators as soon as their inputs are ready, in batches of one signature.
 
-Takes operators and their inputs, hands on Handles of future values. What runs when is native
-(`native/engine/engine.h`); Python describes operators, runs users', and says errors.
+Takes operators and their inputs, hands on Handles of future values. The scheduling is native
+(`native/engine/engine.h`); Python describes operators, runs those of users, and raises errors.
 
 >>> import tenfold as tn
 >>> with tn.Engine(threads=2) as engine:

@@ -1,4 +1,4 @@
-"""Sizes: the limits of an engine as people write them.
+"""Engine limits: parses the thread, byte and time arguments of `tn.Engine`.
 
 Takes arguments of `tn.Engine`, hands on numbers, or an error that names the argument.
 

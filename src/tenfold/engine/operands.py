@@ -1,7 +1,7 @@
-"""Operands: what goes into operators and comes out of them, as the engine keeps it.
+"""Engine operands: converts the inputs and results of operators to values that the engine stores.
 
-Takes any Python value, hands on a computed Array, a number or the object itself. How an Array is
-made of a foreign one, and computed, is told from above (`surround`).
+Takes any Python value, hands on a computed Array, a number or the object itself. Higher layers
+register how to import and compute an Array (`surround`).
 
 >>> finished(3)
 3

@@ -1,6 +1,7 @@
-"""Describing: what the core needs to know of an operator, and what batches with what.
+"""Operator specification: what the native core knows of an operator, its batching signature
+included.
 
-Takes an operator, hands on a record for native code; errors of what is none.
+Takes an operator, hands on a record for native code. Raises an error for anything else.
 
 >>> from tenfold.ops.arithmetic import add
 >>> describe(add, None)[:3]

@@ -1,4 +1,4 @@
-"""What users derive from: operators that the engine runs, and objects that it keeps.
+"""Operator base classes: user-defined operators that the engine runs, and mutable engine objects.
 
 Takes nothing, hands on the classes. An operator is an instance: its attributes are its parameters.
 

@@ -1,7 +1,7 @@
-"""Running: what the engine's workers call, with the GIL, once per batch.
+"""Python operators: run batches of user-defined operators on the engine's workers, under the GIL.
 
-Takes an operator and the inputs of each member of a batch, hands on a result for each: a value, a
-tuple of None and a value that is a tuple itself, or a tuple of one exception.
+Takes an operator and the inputs of each member of a batch, hands on a result for each. A result is
+a value, a tuple of None and a value that is a tuple itself, or a tuple of one exception.
 
 >>> from tenfold.engine.operators import Operator
 >>> class Double(Operator):

@@ -1,1 +1,1 @@
-"""Looking inside: `explain`, the profiler, and what they print."""
+"""Inspection: `explain`, the profiler, and the text that they print."""

@@ -1,8 +1,7 @@
-"""Measured: a computation run and timed, each step beside what this machine can do.
+"""Analyze: runs and times a computation, and compares each step with this machine's limits.
 
-Takes arrays and what a Snapshot has said of them, computes them, hands on text. What a step moves
-in a second is taken of the bytes that it must move; the limits are what `tenfold bench` has
-measured.
+Takes arrays and their Snapshot, computes them, hands on text. A step's bandwidth counts the bytes
+that it must move; the limits are those measured by `tenfold bench`.
 
 >>> import tenfold as tn
 >>> text = (tn.asarray([1.0, 2.0]) + 1).explain(analyze=True)

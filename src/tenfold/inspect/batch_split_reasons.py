@@ -1,6 +1,6 @@
-"""Apart: why two batches of one operation or function were not one.
+"""Batch split reasons: why two batches of one operation or function were not one batch.
 
-Takes what two batches computed, hands on the reason in words.
+Takes the features of two batches, hands on the reason in words.
 
 >>> import numpy as np
 >>> one = BatchFeatures(None, (), ((np.dtype("f4"), (128,)),), (None,))

@@ -1,4 +1,4 @@
-"""Groups: which nodes of a large graph would be computed together, and why others would not.
+"""Batch report: which nodes of a large graph are batched, and why the others are not.
 
 Takes a Snapshot, hands on the text of the stage "groups".
 

@@ -1,6 +1,6 @@
-"""Explain: every stage of a computation as text or as a DOT graph. It reads, and never changes.
+"""Explain: shows every stage of a computation as text or as a DOT graph, without side effects.
 
-Takes Arrays, hands on text. `analyze=True` computes them and says what each step took.
+Takes Arrays, hands on text. `analyze=True` computes them and shows the time of each step.
 
 >>> import tenfold as tn
 >>> print(tn.explain(tn.asarray([1.0, 2.0]) + 1))

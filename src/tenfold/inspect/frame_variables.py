@@ -1,9 +1,9 @@
-"""Variables: what the calls that are running have names for.
+"""Frame variables: finds the names by which the running frames refer to objects.
 
-Takes kinds of objects, hands on those that the variables of the calls name, tenfold's own calls
-left out: local variables from the inside out and the globals beside them; then what these hold, one
-level deep: elements of lists, tuples and dicts, attributes of objects, what a view is a view of.
-Nothing is kept of it.
+Takes kinds of objects, hands on those that variables of the running frames name, tenfold's own
+frames left out. Local variables come first, from the inside out, then the globals beside them. Then
+come their parts, one level deep: elements of containers, attributes of objects, bases of views.
+Nothing is stored.
 
 >>> sides = {"left": 2.5}
 >>> print(*(found for found in variables(float) if found.held == 2.5))

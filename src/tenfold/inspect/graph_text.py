@@ -1,7 +1,7 @@
-"""Graphs as text: the nodes as written, what rules made of them, and the graph in DOT.
+"""Graph report: the nodes as written, the rewrites applied to them, and the graph in DOT.
 
-Takes a Snapshot, hands on the text of the stages "expression" and "optimised", and of what a device
-without plans runs.
+Takes a Snapshot, hands on the text of the stages "expression" and "optimised", and of the graph
+that a device without plans runs.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline

@@ -1,8 +1,8 @@
-"""Holders: who still sees the value of which an assignment replaces a part, so that it is copied.
+"""Live references: which objects still hold an updated array's old value, so that it is copied.
 
-Takes the look of arrays, hands on for each such assignment the sentence that names them: Arrays and
-ndarrays by the variables that have them, expressions that are not computed by operation, dtype and
-shape; the rest is counted. A plan knows none of this, and is the same whoever it is.
+Takes the Snapshot of arrays, hands on for each such assignment the sentence that names them. Arrays
+and ndarrays are named by their variables, pending expressions by operation, dtype and shape; the
+rest is counted. A plan holds none of this.
 
 >>> import tenfold as tn
 >>> x = tn.arange(4.0).wait()

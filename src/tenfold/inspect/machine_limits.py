@@ -1,8 +1,8 @@
-"""Limits: what this machine was measured to reach, kept from one process to the next.
+"""Machine limits: the measured peak rates of this machine, stored from one process to the next.
 
-Takes rates from `tenfold bench`, hands them on to who explains. They stand in a file of the user's
-cache, `tenfold/limits.json`, with the machine and the threads they were measured for; a file for
-another machine, or one in doubt, counts as none.
+Takes rates from `tenfold bench`, hands them on to `explain`. They are stored in a file of the
+user's cache, `tenfold/limits.json`, with the machine and the threads they were measured for. A file
+for another machine, or a damaged one, is ignored.
 
 >>> isinstance(known(), dict)
 True

@@ -1,8 +1,8 @@
-"""Traffic: the bytes that a kernel must move, and those that its loops do.
+"""Memory traffic: the bytes that a kernel must move, and those that its loops move.
 
 Takes a Launch, hands on bytes. A kernel *must* read every element that it needs once and write
-every result once. Its loops *do* more where an operand is read at two places or gone through in
-several passes; what is near in time comes from the cache then.
+every result once. Its loops move more where an operand is read at two places or in several passes;
+repeated reads that are near in time hit the cache.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline

@@ -1,4 +1,4 @@
-"""Products: how a product of a plan is to be computed, and why so.
+"""Product report: how a product of a plan will be computed, and why.
 
 Takes a Snapshot and a step that multiplies, hands on the ProductStep that the device would take:
 the same decision, from the shapes, strides and dtype of the operands that the plan foresees.

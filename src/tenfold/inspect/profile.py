@@ -1,4 +1,4 @@
-"""Profile: the counters and the timeline of a block.
+"""Profiler (`tn.profile`): the counters and the timeline of a block.
 
 Counters are totals of the process, raised where the work is done; a profile is their difference
 between the block's end (or now) and its beginning. `save` writes a timeline for Perfetto or

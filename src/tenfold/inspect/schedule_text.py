@@ -1,7 +1,7 @@
-"""Plans as text: the steps, why they are as they are, their source text, and how they would run.
+"""Schedule report: a plan's steps with their reasons, their source text and their launches.
 
-Takes a Snapshot at a graph whose device plans, hands on the text of the stages "planned",
-"rendered" and "executed". Numbers say what the counters of tn.profile() will say.
+Takes a Snapshot of a graph on a device that plans, hands on the text of the stages "planned",
+"rendered" and "executed". Its numbers are those that the counters of tn.profile() will show.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline

@@ -1,8 +1,8 @@
-"""Look: what there is to explain of some arrays; each part is made when it is asked for.
+"""Snapshot: the pipeline's stages for some arrays, each built when it is asked for.
 
-Takes a Graph as it was written, hands on what the pipeline makes of it. A look computes nothing and
-notes nothing: the next evaluation finds everything as it would have without it, once the look is
-gone. (Whoever holds a node counts as somebody who wants its value.)
+Takes a Graph as it was written, hands on its stages in the pipeline. A snapshot computes and
+records nothing: once it is gone, the next evaluation runs as if it had never been. (While it lives,
+its nodes count as live.)
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline

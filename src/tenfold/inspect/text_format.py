@@ -1,6 +1,6 @@
-"""Text: numbers in words, and of a long list of lines the beginning and the end.
+"""Text formatting: numbers with units, and long lists shortened to their beginning and end.
 
-Takes counts and positions, hands on what is shown of them.
+Takes counts and positions, hands on their text.
 
 >>> counted(1, "kernel"), counted(0, "temporary"), in_bytes(2000)
 ('1 kernel', '0 temporaries', '2,000 bytes')

@@ -1,1 +1,1 @@
-"""How tenfold meets others: import, NumPy's protocols, DLPack, pickle, and what is shown."""
+"""Interoperability: import, NumPy's protocols, DLPack, pickle and display."""

@@ -1,4 +1,4 @@
-"""`__array_function__`: NumPy's functions called on Arrays stay lazy and ours.
+"""`__array_function__`: dispatches NumPy functions on Arrays to lazy operations.
 
 Takes a NumPy function with its arguments, hands on the result of the operation that answers for it.
 Arguments are bound by NumPy's own signature and handed over by name, or else by position.

@@ -1,7 +1,7 @@
-"""`__array_ufunc__`: NumPy's universal functions and the operators of ndarrays meet Arrays.
+"""`__array_ufunc__`: dispatches NumPy ufuncs and ndarray operators on Arrays to lazy operations.
 
-Takes a ufunc, the method of it that was called, and its arguments; hands on an Array, lazily. Only
-what names an ndarray as its target, as `ndarray += x` does, computes at once, into that ndarray.
+Takes a ufunc, the method of it that was called, and its arguments; hands on an Array, lazily. A
+call with an ndarray as its target, as `ndarray += x`, computes at once, into that ndarray.
 
 >>> from tenfold.interop.asarray import asarray
 >>> np.add(np.float32(0.5), asarray([1, 2], dtype="float32")).dtype

@@ -1,7 +1,7 @@
-"""Import: from whatever Python has for an array or a number to an Array.
+"""Array import (`asarray`, `from_dlpack`): converts numbers, lists, ndarrays and buffers to Arrays.
 
-Takes numbers, nested lists (of Arrays too), ndarrays, buffers, DLPack; hands on Arrays. What is
-fresh is taken over, what somebody can still write to is copied, the rest is shared.
+Takes numbers, nested lists (of Arrays too), ndarrays, buffers, DLPack; hands on Arrays. Fresh
+memory is taken over, memory that is still writeable elsewhere is copied, the rest is shared.
 
 >>> asarray([[1, 2], [3, 4]]).shape
 (2, 2)

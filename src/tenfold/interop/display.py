@@ -1,4 +1,4 @@
-"""Display: what a reader is shown of an Array: `repr`, HTML, `str`, and formats.
+"""Display: the `repr`, HTML, `str` and `format` text of an Array.
 
 Takes an Array, hands on text. `repr` and HTML compute nothing, and cost the same for any depth of
 expression; `str` and formats show values, so they wait.

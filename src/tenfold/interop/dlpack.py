@@ -1,4 +1,4 @@
-"""DLPack both ways: memory lent to, and taken from, other array libraries on the CPU.
+"""DLPack: exchanges memory with other array libraries on the CPU, in both directions.
 
 Takes Arrays and objects with `__dlpack__`, hands on capsules and ndarrays. NumPy makes and reads
 the capsules; bfloat16, which it refuses, goes through it as uint16 with the dtype code set right.

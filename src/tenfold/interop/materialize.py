@@ -1,7 +1,7 @@
-"""Reading: have an Array computed, and hand on its values.
+"""Materialisation: computes an Array and returns its values.
 
-Takes an Array, hands on a read-only ndarray or Python numbers. What waits without being
-told to names itself, so that `tn.options(strict_sync=True)` can refuse it.
+Takes an Array, hands on a read-only ndarray or Python numbers. An implicit wait names its caller,
+so that `tn.options(strict_sync=True)` can refuse it.
 
 >>> from tenfold.interop.asarray import asarray
 >>> value_of(asarray([1, 2]) + 1)

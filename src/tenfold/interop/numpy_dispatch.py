@@ -1,4 +1,4 @@
-"""Which operation answers for which function of NumPy, and what to say when none does.
+"""NumPy dispatch: the operation that implements a NumPy function, and the error where none does.
 
 Takes a NumPy function, hands on the operation whose declaration names it in its `numpy` field.
 

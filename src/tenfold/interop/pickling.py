@@ -1,10 +1,9 @@
-"""Pickle and copy: an Array as a table of nodes, and back.
+"""Pickling: stores an Array as a table of nodes, and restores or copies it.
 
-Takes an Array, hands on columns: ops by name, their parameters, where each node's inputs
-stand, and the values of leaves. Everything is flat, so an expression of a million nodes takes
-linear time and no recursion. What is computed is written as its values; what is pending stays
-pending, and what it shares stays shared. Two Arrays in one pickle are written each with all that
-is below it.
+Takes an Array, hands on columns: ops by name, their parameters, where each node's inputs stand, and
+the values of leaves. Everything is flat, so an expression of a million nodes takes linear time and
+no recursion. Computed nodes are written as their values; pending nodes stay pending, and shared
+ones stay shared. Two Arrays in one pickle are written each with all that is below it.
 
 >>> import pickle
 >>> from tenfold.interop.asarray import asarray

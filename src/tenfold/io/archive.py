@@ -1,4 +1,4 @@
-"""From one member of a `.npz` archive to an array, never unpacking more than was promised.
+"""Archive reading: one member of a `.npz` file as an array, within its declared size.
 
 Takes: an open `.npz` file and a key. Hands on: an array in memory, its checksum compared.
 

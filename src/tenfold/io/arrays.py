@@ -1,13 +1,13 @@
-"""From a file's name to an array of NumPy, trusting nothing that the file says.
+"""Array files: reads `.npy` and `.npz` files safely, trusting nothing that they declare.
 
 Takes: `picture.npy`, `results.npz` (one array in it) or `results.npz:key`. Hands on: a read-only
 `numpy.ndarray`; that of a `.npy` file is a map of the file, so one larger than memory can be read.
 
     read_array("results.npz:heights")
 
-Refused, each with one line: pickles and object arrays (loading them would run the file's code),
-headers that promise more or less than the file holds, truncated and damaged files, archives that
-unpack to more than memory, and dtypes we do not compute with.
+Refused, each with one line: pickles and object arrays (loading them would run the file's code), and
+unsupported dtypes. So are headers that promise more or less than the file holds, truncated and
+damaged files, and archives that unpack to more than memory.
 """
 
 from __future__ import annotations

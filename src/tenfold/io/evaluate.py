@@ -1,7 +1,7 @@
-"""From a checked expression and its inputs to a lazy array: a small walker over the tree.
+"""Expression evaluation: turns a checked expression and its inputs into a lazy array.
 
-Takes: an `CheckedExpression`, arrays by name, a `Vocabulary` (what may be called), a limit in
-bytes. Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
+Takes: a `CheckedExpression`, arrays by name, a `Vocabulary` (the callable names), a limit in bytes.
+Hands on: the value, usually a `tenfold.Array` on which nothing has been computed yet.
 
     evaluate(parse("x * 2 + 1"), {"x": tn.asarray([1.0])}, vocabulary(), limit=10**9)
 

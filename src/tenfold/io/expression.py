@@ -1,6 +1,6 @@
-"""From the text of an expression to a checked tree: an allow-list, never `eval`.
+"""Expression parser: checks the text of a formula against an allow-list, without `eval`.
 
-Takes: text such as `sqrt(x**2 + y**2) / mean(x)`. Hands on: an `CheckedExpression`, Python's own
+Takes: text such as `sqrt(x**2 + y**2) / mean(x)`. Hands on: a `CheckedExpression`, Python's own
 syntax tree of that text of which every node is of a permitted type in a permitted place. Nothing is
 looked up or computed here; `evaluate.py` does that, over names which `vocabulary.py` permits.
 

@@ -1,6 +1,6 @@
-"""From arrays or bytes to a file which is either wholly new or wholly as it was.
+"""Atomic file writing: replaces an output file as a whole, or leaves the old one.
 
-Takes: a path and what to write. Hands on: nothing; the file is there, complete and on the disk.
+Takes: a path and the data. Hands on: nothing; the file is there, complete and on the disk.
 
     write_arrays("out.npz", {"sum": a + b, "difference": a - b})
 

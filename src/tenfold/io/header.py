@@ -1,4 +1,4 @@
-"""What a `.npy` header says, and whether it can be believed: asked before anything is allocated.
+"""`.npy` header: parses and validates a header before anything is allocated.
 
 Takes: the first bytes of a file or of an archive's member, and how many bytes there are in all.
 Hands on: a `Header`, or `InputError` with one line.

@@ -1,8 +1,8 @@
-r"""The ways a file or a line typed by a user can be wrong, and what they look like on a terminal.
+r"""Input errors: exceptions for bad files and command lines, each shown as one printable line.
 
 Takes: any message, however long or strange. Hands on: exceptions whose text is one printable line
-and whose class says how a program should exit. The library itself raises the six classes of
-`tenfold.errors`; these four are for what comes from outside of Python.
+and whose class gives the exit code. The library itself raises the classes of `tenfold.errors`;
+these four are for input from outside of Python.
 
     >>> InputError("a.npy: line one\nline two").exit_code
     3

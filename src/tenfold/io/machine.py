@@ -1,4 +1,4 @@
-"""How much memory and how many processors this process may use, as the system tells it.
+"""Machine resources: the memory and processors that this process may use, within its cgroup.
 
 Takes nothing. Hands on numbers: bytes and processors, within the limits of a container (cgroup).
 

@@ -1,4 +1,4 @@
-r"""From an array of bytes to a PNG picture: grey or RGB, eight bits a sample, and nothing more.
+r"""PNG encoder: writes grey or RGB pictures of eight bits a sample.
 
 Takes: uint8 of shape (height, width) or (height, width, 3). Hands on: the file's bytes.
 
@@ -6,8 +6,8 @@ Takes: uint8 of shape (height, width) or (height, width, 3). Hands on: the file'
     b'\x89PNG\r\n\x1a\n'
 
 Format: W3C PNG Specification (Third Edition), sections 5, 9 and 10: a signature, then chunks of
-(length, name, content, CRC-32); rows are filtered by "up" (the difference to the row above, which
-compresses smooth pictures well and is one subtraction), then deflated.
+(length, name, content, CRC-32). Rows are filtered by "up", the difference to the row above, and
+then deflated. That filter is one subtraction and compresses smooth pictures well.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Timelines read from files: what ran, where and when, as `tn.profile().save` writes it.
+"""Timeline file: reads the Chrome trace events that `tn.profile().save` writes.
 
 Takes the path of a file of Chrome trace events (JSON), hands on a frozen `TimelineFile`, times in
-microseconds. Complete events become slices, counter events levels, instant events of the category
-`ready` slices without a length: from then on an operator could run. What else a file may have is
-left alone. Of a slice's `args` these are read: `operators` (numbers of the pushed operators that it
-ran, or that it pushed), `batch` (how many those are, or nodes), `inputs` (operators whose results a
-push takes), `running` (it had not ended), and `apart` (why it was not one with an earlier batch).
-Raises InputError, one line, where a file is no timeline.
+microseconds. Complete events become slices, counter events levels. Instant events of the category
+`ready` become slices without a length: from then on an operator could run. Other events are
+ignored. These `args` of a slice are read: `operators` (numbers of the pushed operators that it ran
+or pushed), `batch` (their number, or that of nodes), and `inputs` (operators whose results a push
+takes). So are `running` (it had not ended) and `apart` (why it was not one with an earlier batch).
+Raises InputError, one line, for any other file.
 
     read_timeline("t.json").slices[0].name
 """

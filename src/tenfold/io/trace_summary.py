@@ -1,13 +1,13 @@
-"""What a timeline says in a page: busiest operators, idle shares, batches, the critical path.
+"""Trace summary: a timeline's busiest operators, idle shares, batches and critical path.
 
 Takes a `TimelineFile`, hands on a frozen `TraceSummary`, times in microseconds. Idle is a track's
-time between the first begin and the last end of the whole timeline in which nothing ran on it. What
-ran inside another piece of work on the same track, as the expressions of a user's operator do, is
-not counted for that one again. The critical path is the chain of operators, each needing the one
-before it, whose work takes longest; what needs what is known of pushed operators alone. One launch
-that ran several operators counts whole for each of them, and once where a chain goes through it
-twice. An operator waits for its inputs from its push to when they are there, and from then on for
-others of its batch or a thread until its launch begins.
+time between the first begin and the last end of the whole timeline in which nothing ran on it. Work
+nested in other work on the same track, as the expressions of a user's operator, is counted once.
+The critical path is the chain of operators, each needing the one before it, whose work takes
+longest; dependences are known of pushed operators alone. One launch that ran several operators
+counts whole for each of them, and once where a chain goes through it twice. An operator waits for
+its inputs from its push to when they are there, and from then on for others of its batch or a
+thread until its launch begins.
 
     summarise(read_timeline("t.json")).busiest[0].name
 """

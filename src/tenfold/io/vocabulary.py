@@ -1,4 +1,5 @@
-"""The words an expression may use: public operations, array methods, constants and dtypes.
+"""Vocabulary: the allow-list of names for expressions: operations, array methods, constants and
+dtypes.
 
 Takes: the op table and the dtypes. Hands on: a `Vocabulary`, the allow-list that `evaluate` looks
 names up in. Nothing is listed here by hand that the op table knows: a new operation can be used in

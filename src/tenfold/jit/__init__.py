@@ -1,1 +1,1 @@
-"""JIT compilation: programs, object images, the disk cache of kernels, the compile thread."""
+"""JIT compilation: programs, object images, the disk cache of kernels and the compile thread."""

@@ -1,8 +1,8 @@
-"""Files: written whole.
+"""Atomic write: puts a file into a directory as a whole, by a temporary file and a rename.
 
-Takes an open directory, a name and bytes, puts them there. A file is written in a directory beside
-and renamed when it is whole; who writes holds a lock on it, which the system takes back when the
-writer dies, so what dead ones have left is known from what lives.
+Takes an open directory, a name and bytes, writes the file. It is written in a directory beside and
+renamed when it is whole. The writer holds a lock on it, which the system releases when the writer
+dies. So files left by dead writers are told from live ones.
 
 >>> import os, tempfile
 >>> with tempfile.TemporaryDirectory() as name:

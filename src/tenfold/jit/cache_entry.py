@@ -1,8 +1,8 @@
-r"""Entry: one compiled kernel as the bytes of a file.
+r"""Cache entry: the file format of one compiled kernel in the disk cache.
 
-Takes machine code and what it was made of, hands on bytes. Native code reads them
-(native/jit/cache_entry.cpp): nothing in them is believed before the hash over all of them is right.
-The numbers are little-endian:
+Takes machine code and its key, hands on bytes. Native code reads them (native/jit/cache_entry.cpp):
+it believes nothing in them before the hash over all of them is right. The numbers are
+little-endian:
 
 | Bytes | What |
 |---|---|

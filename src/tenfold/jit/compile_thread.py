@@ -1,9 +1,10 @@
-"""Background: work in a thread of its own, so that whoever waits for it can be interrupted.
+"""Compile thread: runs uninterruptible work, such as LLVM, in a thread so that Ctrl-C ends the
+wait.
 
-Takes functions that no signal reaches, such as a compiler, hands on what they return or raise. One
-runs at a time; nobody need wait for it. Who presses Ctrl-C while waiting is free at once; the work
-goes on to its end, and who asks for the same meanwhile waits for that. A fork waits for it too: a
-child finds nothing half made. The interpreter does not end before.
+Takes functions that no signal reaches, such as a compiler, hands on their result or their
+exception. One runs at a time, and waiting for it is optional. Ctrl-C ends the wait at once. The
+work goes on to its end; a second request for the same work waits for that. A fork waits for it too:
+a child finds nothing half made. The interpreter does not end before.
 
 >>> background = CompileThread()
 >>> background.run("sum", lambda: 1 + 2)

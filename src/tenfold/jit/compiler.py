@@ -1,7 +1,7 @@
-r"""Compiling: the text of a kernel as machine code.
+r"""Compiler driver: compiles the LLVM IR of a kernel to an object image.
 
-Takes LLVM IR, the processor by its name in the settings and how much LLVM is to optimise, hands on
-an ObjectImage. LLVM is loaded when the first text is compiled, and by nobody else.
+Takes LLVM IR, the processor by its name in the settings and LLVM's optimisation level, hands on an
+ObjectImage. LLVM is loaded when the first text is compiled, not earlier.
 
 >>> text = "define i64 @kernel() {\n  ret i64 3\n}"
 >>> sorted(compiled(text, "native", 0).places)

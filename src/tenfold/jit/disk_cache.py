@@ -1,12 +1,13 @@
-r"""Store: compiled kernels on disk, for processes to come.
+r"""Disk cache: stores compiled kernels as files, for later processes.
 
-Takes entries, loads those of a key. One file each, named by its key, in a directory that nobody
-else can write to. A file is written elsewhere and renamed when it is whole, so others see the old
-one or the new one, and who writes the same at once does no harm. Whatever is not as we would have
-left it is a miss and one line in the log: no computation fails because of what is on disk.
+Takes entries, loads those of a key. There is one file for each, named by its key, in a directory
+that only its owner can write to. A file is written elsewhere and renamed when it is whole, so other
+processes see the old one or the new one, and concurrent writers do no harm. A file that is not as
+this cache would have left it is a miss and one line in the log: a bad file never fails a
+computation.
 
-What a writer that was killed has left is removed by the next process. A writer holds a lock on its
-file, which the system takes back when it dies, so nobody else's number of a process is trusted.
+The next process removes the files of a killed writer. A writer holds a lock on its file, which the
+system releases when it dies, so no foreign process number is trusted.
 
 >>> import tempfile
 >>> from pathlib import Path

@@ -1,7 +1,7 @@
-"""Forks: locks that are free in the child of a fork, whatever other threads were doing.
+"""Fork-safe lock: a lock that is free in the child of a fork, whatever other threads were doing.
 
-A fork waits for such a lock and so never finds what it protects half made. It takes the newest lock
-first; a thread that holds one takes only older ones, so that no two wait for each other.
+A fork waits for such a lock and so never finds its data half made. It takes the newest lock first;
+a thread that holds one takes only older ones, so that no two wait for each other.
 
 >>> with lock():
 ...     pass

@@ -1,8 +1,8 @@
-"""Kept: what earlier processes have compiled of a kernel, and what this one leaves.
+"""Kernel cache: looks a kernel up on disk before it is compiled, and stores it afterwards.
 
-Takes what tells a kernel from others, the processor it is compiled for, and the settings `cache`,
-`cache_dir` and `cache_limit`; hands on where kernels lie that were loaded from disk. Without a
-cache there is nothing, and nothing is left.
+Takes a kernel's identifying text, its target processor, and the settings `cache`, `cache_dir` and
+`cache_limit`; hands on the addresses of kernels that were loaded from disk. With the cache off it
+loads and stores nothing.
 
 >>> from tenfold.settings import options
 >>> with options(cache=False):

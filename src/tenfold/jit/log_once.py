@@ -1,4 +1,4 @@
-"""Complaints: lines in the log, of the logger "tenfold", about what is on disk.
+"""Logging: lines about the disk cache in the logger "tenfold", at most once where asked.
 
 Takes a sentence, hands on nothing. Python writes warnings to stderr where a program has not said
 otherwise. `logging` costs milliseconds and is imported when there is something to say.

@@ -1,9 +1,9 @@
-r"""Linking: an object file as machine code that runs wherever it is copied to.
+r"""Object image: links an ELF object into machine code that runs wherever it is copied to.
 
-Takes what LLVM makes of a kernel, a relocatable ELF object of 64 bits (System V ABI, chapter 4;
-its supplement for AMD64, chapter 4), hands on its code and constants side by side, with each
-distance between them filled in. A kernel calls nothing and holds no address, so nothing is left to
-do when it is loaded; an object that asks for more is refused.
+Takes LLVM's output for a kernel, a relocatable ELF object of 64 bits (System V ABI, chapter 4; its
+supplement for AMD64, chapter 4). Hands on its code and constants side by side, with each distance
+between them filled in. A kernel calls nothing and holds no address, so loading it needs no further
+work; an object that asks for more is refused.
 
 >>> ObjectImage(b"\xc3", {"kernel": 0}).places["kernel"]
 0

@@ -1,8 +1,8 @@
-"""Program: machine code of a kernel, and the cache of them.
+"""Program: the machine code of a kernel, and the in-memory cache of programs.
 
 Takes a kernel and the processor to compile for, hands on the addresses of its functions. Equal ones
-are compiled once, in the background: Ctrl-C gives the prompt back at once, and the program is kept.
-LLVM is loaded when the first one is.
+are compiled once, in the background: Ctrl-C gives the prompt back at once, and the program is
+cached. LLVM is loaded when the first one is.
 """
 
 from __future__ import annotations

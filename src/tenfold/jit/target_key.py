@@ -1,8 +1,8 @@
-"""Environment: what machine code depends on beside its text.
+"""Target key: a hash of everything besides the IR text that machine code depends on.
 
-Takes the processor that kernels are compiled for by its name in the settings, hands on a hash of
-our version and files, LLVM's version, how it is called, and of what this processor says of itself.
-llvmlite is not imported: what its version is, its files say.
+Takes the target processor by its name in the settings. Hands on a hash of our version and files,
+LLVM's version and options, and the features of this processor. llvmlite is not imported: its
+version is read from its files.
 
 >>> environment("native") == environment("native")
 True

@@ -1,1 +1,1 @@
-"""Rewriting of linear algebra: matrix polynomials, chain order, structure, solves."""
+"""Linear algebra rewriting: matrix polynomials, chain order, structure and solves."""

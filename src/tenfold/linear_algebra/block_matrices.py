@@ -1,7 +1,7 @@
-"""Blocks: of matrices that are written as blocks only those that are not 0. Class linear-algebra.
+"""Block matrix rules: products and solves compute only a matrix's nonzero blocks.
 
 Takes products and solves with a matrix that is joined of blocks, some of them zeros, hands on those
-of the blocks, joined. A 0 times a NaN is not computed.
+of the blocks, joined. A 0 times a NaN is not computed. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> x, zero = tn.ones((2, 2)), tn.zeros((2, 2))

@@ -1,14 +1,14 @@
-"""Chains: in which order a product of many matrices is computed. Pure numbers, no arrays.
+"""Matrix chain order: the cheapest order in which to multiply many matrices, from lengths alone.
 
 Takes the lengths of a chain, n + 1 for n matrices, hands on its multiply-adds and a tree of places:
-a number for a matrix, a pair for a product. Up to `EXACT` matrices the order is the best there is,
-by dynamic programming (Cormen, Leiserson, Rivest, Stein 2022, "Introduction to Algorithms", 4th
-edition, 14.2). Longer chains are products of three neighbouring lengths at a time: a length goes
-where a triangle with its neighbours and one with the smallest length cost no more than the two
-which join the smallest length with both (the condition of Chin 1978, "An O(n) algorithm for
-determining a near-optimal computation order of matrix chain products", CACM 21; Hu and Shing 1981,
-"An O(n) algorithm to find a near-optimum partition of a convex polygon", J. Algorithms 2, bound
-the result by 1.155 times the best).
+a number for a matrix, a pair for a product. Up to `EXACT` matrices the order is optimal, by dynamic
+programming (Cormen, Leiserson, Rivest, Stein 2022, "Introduction to Algorithms", 4th edition,
+14.2). Longer chains are products of three neighbouring lengths at a time. A length is removed where
+a triangle with its neighbours and one with the smallest length cost no more than the two triangles
+that join the smallest length with both. That is the condition of Chin 1978, "An O(n) algorithm for
+determining a near-optimal computation order of matrix chain products", CACM 21. Hu and Shing 1981,
+"An O(n) algorithm to find a near-optimum partition of a convex polygon", J. Algorithms 2, bound the
+result by 1.155 times the best.
 
 Where half of a product is known (`Halves`), it counts half; a part of a chain times its own
 transpose is made once, and its place in the tree is None.

@@ -1,9 +1,9 @@
-"""Factoring: a sum of products of matrices with the fewest multiply-adds. No arrays, no graph.
+"""Cost search: factors a sum of matrix products so that it takes the fewest multiply-adds.
 
-Takes words: a coefficient and the letters that are multiplied, each with its lengths. Hands on
-words of the same sum: words that begin or end alike are one word around a letter that is a sum
-itself, where that is cheaper. Small sums are searched as a whole, larger ones until `EFFORT`
-letters have been looked at; then what promises most of those is followed.
+Takes monomials: a coefficient and the factors that are multiplied, each with its lengths. Hands on
+monomials of the same sum. Monomials with a common beginning or end become one, around a factor that
+is a sum itself, where that is cheaper. Small sums are searched as a whole, larger ones until
+`EFFORT` factors have been examined, and greedily from there. It knows neither arrays nor graphs.
 
 >>> from tenfold.linear_algebra.matrix_polynomial import ONE
 >>> a, b, c = (MatrixFactor((number, "N"), 8, 8) for number in range(3))

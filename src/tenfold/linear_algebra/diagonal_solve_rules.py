@@ -1,8 +1,8 @@
-"""Solves with diagonal matrices are divisions. Class linear-algebra.
+"""Diagonal solve rules: a solve with a diagonal matrix becomes a division.
 
-Takes a substitution with a matrix that is seen, or was promised, to be diagonal
-(`linear_algebra/structure_inference.py`), hands on the division by its diagonal: the matrix is not
-made, and the division goes into the kernel around it.
+Takes a substitution with a matrix that is diagonal, by inference or by a promise
+(`linear_algebra/structure_inference.py`), hands on the division by its diagonal. The matrix is not
+made, and the division is fused into the kernel around it. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> x = tn.linalg.solve(tn.diag(tn.asarray([2.0, 4.0])), tn.asarray([1.0, 1.0]))

@@ -1,8 +1,9 @@
-"""Words: products of matrices with a coefficient, of which a sum is a tuple. No arrays, no graph.
+"""Matrix polynomial: a sum of monomials, each a coefficient times a product of matrix factors.
 
-A letter is known by its number and its form: "N" as it is, "T" transposed, "J" conjugated, "C"
-both; or it is a sum of words itself. Hands on words transposed and conjugated, and which of them
-are such of each other.
+A sum is a tuple of monomials. A factor is known by its number and its form: "N" plain, "T"
+transposed, "J" conjugated, "C" both; or it is a sum of monomials itself. Hands on monomials
+transposed and conjugated, and which of them are such of each other. It knows neither arrays nor
+graphs.
 
 >>> a = (Monomial(ONE, (MatrixFactor((0, "N"), 2, 3), MatrixFactor((1, "T"), 3, 4))),)
 >>> [letter[:3] for letter in turned(a, "T", real=True)[0].letters]

@@ -1,8 +1,8 @@
-"""Reading: the words of the expression of matrices that ends at a node.
+"""Normal form: reads the expression of matrices at a node as a matrix polynomial.
 
-Takes a NodeView of a graph that is rewritten, hands on its words: sums and products are multiplied
-out, as long as they are few; transposes, conjugates, scales and signs are with the letters and
-coefficients. A letter is known by its node and its form: "N" as it is, "T" transposed, "J"
+Takes a NodeView of a graph that is rewritten, hands on its monomials. Sums and products are
+multiplied out, as long as they are few; transposes, conjugates, scales and signs belong to the
+factors and coefficients. A factor is known by its node and its form: "N" plain, "T" transposed, "J"
 conjugated, "C" both. A vector is a column, and a row where it is "T". Stacks of matrices are read
 like one matrix, where all are stacks of the same lengths.
 

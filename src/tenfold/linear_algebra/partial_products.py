@@ -1,9 +1,9 @@
-"""Entries: of a product of matrices only those that are read. Class linear-algebra.
+"""Partial products: compute only those entries of a matrix product that are read.
 
-Takes an index, a diagonal, a trace or a sum of `A @ B` that nobody needs whole, hands on the
+Takes an index, a diagonal, a trace or a sum of an `A @ B` that is not needed whole. Hands on the
 product of those rows of `A` and columns of `B` that are read, or of their sums. An element is a
 product of two vectors, a diagonal a stack of such, a trace one contraction of all elements. Sums of
-a part of a product have another order than its library's, so bits may change.
+a part of a product have another order than its library's, so bits may change. Class linear-algebra.
 
 >>> print(ENTRIES[0])
 index-product: index(matmul(x, y)) => ... when part_of_a_product (linear-algebra)

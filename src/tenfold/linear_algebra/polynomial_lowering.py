@@ -1,10 +1,11 @@
-"""Making: the nodes of a sum of words, with as few operations as BLAS needs.
+"""Polynomial lowering: turns a matrix polynomial into nodes, with as few BLAS operations as
+possible.
 
-Takes words (`linear_algebra/cost_search.py`) whose letters name terms by number, hands on the node
-of their sum: products in the order that their chains say, each accumulated into what is there, the
-rest elementwise. A product with a scale, a sign, a conjugate or something added is a `gemm`;
-vectors are scaled and added elementwise. A matrix times its own transpose is a `syrk`, a product
-with a triangle a `trmm`; a product beside its own transpose is made once.
+Takes monomials (`linear_algebra/cost_search.py`) whose factors name terms by number, hands on the
+node of their sum. Products are made in the order of their chains, each accumulated into the sum so
+far; the rest is elementwise. A product with a scale, a sign, a conjugate or something added is a
+`gemm`; vectors are scaled and added elementwise. A matrix times its own transpose is a `syrk`, a
+product with a triangle a `trmm`; a product beside its own transpose is made once.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Products: sums of products of matrices with the fewest multiply-adds. Class linear-algebra.
+"""Product rules: rewrite sums of matrix products to the form with the fewest multiply-adds.
 
-Takes the largest expression around a node that is made of products, sums, scales, transposes and
-conjugates which nobody else needs, in one floating dtype; reads it as words
-(`linear_algebra/cost_search.py`), hands on the cheapest sum of them: chains in the best order, what
-is alike factored out, the rest distributed. Scales, signs, transposes and conjugates go into the
-flags of `gemm`, and what is added is where the next product is accumulated. Where half of a product
-is known, as of `x @ x.T` and `tril(x) @ y`, half is computed.
+Takes the largest expression around a node of products, sums, scales, transposes and conjugates, in
+one floating dtype, whose parts have no other readers. Reads it as monomials
+(`linear_algebra/cost_search.py`), hands on the cheapest sum of them: chains in the best order,
+common factors factored out, the rest distributed. Scales, signs, transposes and conjugates go into
+the flags of `gemm`; an addend is accumulated into by the next product. Where half of a product is
+known, as of `x @ x.T` and `tril(x) @ y`, half is computed. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> x, u = tn.ones((8, 8)), tn.ones((8,))

@@ -1,9 +1,9 @@
-"""Solves: no matrix is inverted to be multiplied with, none factored twice. Class linear-algebra.
+"""Solve rules: replace inverses by solves, and share one factorisation of each matrix.
 
-Takes products with inverses, solves, inverses and determinants, hands on solves; substitution where
-a triangle, a diagonal or a promise is visible (`linear_algebra/structure_inference.py`); and one
-factorisation, by Cholesky's way where the matrix is seen to be positive definite, for all that is
-asked of a matrix.
+Takes products with inverses, solves, inverses and determinants, hands on solves. They become
+substitutions where a triangle, a diagonal or a promise is visible
+(`linear_algebra/structure_inference.py`). All solves and determinants of a matrix share one
+factorisation, by Cholesky where the matrix is seen to be positive definite. Class linear-algebra.
 
 >>> print(SOLVES[0])
 inverse-times: matmul(x, y) => ... (linear-algebra)

@@ -1,8 +1,8 @@
-"""Matrices: what is visible of one, as the rules of solves ask it.
+"""Structure inference: whether a matrix is triangular, diagonal, symmetric or positive definite.
 
-Takes a term, hands on through which transposes it is seen, which triangle holds it, what was
-promised of it; and of a node, as it was written, whether it is positive definite. Asks structure
-alone, never a value, but for the sign of a number that is written there.
+Takes a term, hands on through which transposes it is seen, which triangle holds it, and which
+structure it was promised to have. Of a node as it was written it says whether it is positive
+definite. It uses structure alone, never a value, but for the sign of a literal number.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

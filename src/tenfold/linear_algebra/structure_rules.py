@@ -1,9 +1,10 @@
-"""Structure: matrices of which it is visible what they are: diagonal, identity, outer products.
+"""Structure rules: products with diagonal, identity and outer-product matrices become cheaper
+operations.
 
 Takes a product with such a matrix, or with sums and multiples of them, hands on scalings, products
-of vectors, or the other operand itself: the matrix is not made. "Diagonal" may be a promise; a
-diagonal beside the main one scales rows, or columns, that are moved. Class linear-algebra: a 0
-times a NaN, or the sign of a zero, is not computed.
+of vectors, or the other operand itself: the matrix is not made. "Diagonal" may be a promise; an
+off-main diagonal scales rows, or columns, that are moved. Class linear-algebra: a 0 times a NaN, or
+the sign of a zero, is not computed.
 
 >>> print(STRUCTURE[1])
 diagonal-times: matmul(diagonal_matrix(x), y) => ... when is_main (linear-algebra)

@@ -1,1 +1,1 @@
-"""The public functions, made from the op table."""
+"""Namespace: the public functions, generated from the op table."""

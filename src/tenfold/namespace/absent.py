@@ -1,4 +1,4 @@
-"""Names the public namespace and Array do not have: what the AttributeError says of them.
+"""Missing names: the AttributeError for names that the public namespace and Array lack.
 
 Takes the module's name and the name asked for, hands on the error: near names, and for a name of
 NumPy's the operation that answers for it, or how the same is written here. For an attribute of an

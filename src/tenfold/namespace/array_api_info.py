@@ -1,4 +1,4 @@
-"""What the array API standard asks of a namespace beside its operations: constants, dtypes, info.
+"""Array API inspection: the constants, dtypes and info functions that the standard requires.
 
 Takes dtypes and Arrays, hands on facts. The standard: https://data-apis.org/array-api/2025.12
 

@@ -1,4 +1,4 @@
-"""Calls with wrong arguments: what the TypeError says beside Python's own sentence.
+"""Call hints: the remedy that the TypeError of a wrong call adds to Python's message.
 
 Takes an operation and the arguments that do not fit its signature, hands on the error: how the
 argument is called here, or how the call is written.

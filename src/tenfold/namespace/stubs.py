@@ -1,7 +1,7 @@
-"""The stubs: .pyi files of what is made from the op table, for editors and type checkers.
+"""Stub generator: writes .pyi files from the op table, for editors and type checkers.
 
 `python -m tenfold.namespace.stubs DIRECTORY` writes `__init__.pyi`, `linalg.pyi`, `operators.pyi`
-and `_methods.pyi` (what Array has beside its native part) there. The files are committed; a
+and `_methods.pyi` (the methods of Array beside its native ones) there. The files are committed; a
 difference fails the build.
 
 >>> annotation_text("Shape | None"), annotation_text("Mystery")

@@ -1,5 +1,4 @@
-"""The public surface: a function for every operation, methods, `tn.operators`, made from the op
-table.
+"""Public surface: generates functions, methods and `tn.operators` from the op table.
 
 Takes the table, hands on plain functions with the declared signature and docstring.
 

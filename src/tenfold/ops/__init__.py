@@ -1,1 +1,1 @@
-"""The operations: declarations, nothing else. Importing a page declares its operations."""
+"""Operations: the declarations. Importing a page declares its operations."""

@@ -1,4 +1,4 @@
-"""Functions of neural networks: element rules in other operations, stable however large `x` is."""
+"""Activation functions: element rules of neural networks, stable however large `x` is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges: numbers at equal distances, and the grids made of them. Bit for bit NumPy's."""
+"""Ranges (`arange`, `linspace`, grids): evenly spaced numbers, bit for bit NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic on elements. Integers never trap: x//0 and x%0 are 0, INT_MIN//-1 is INT_MIN.
+"""Arithmetic: elementwise operations that never trap: x//0 and x%0 are 0, INT_MIN//-1 is INT_MIN.
 
 Integers wrap. Real floating results are rounded once, half types from float32; complex products and
 quotients are within 4 units in the last place of their modulus.

@@ -1,9 +1,10 @@
-"""Assignment: an array with some of its elements replaced. Lazy; the array itself stays as it is.
+"""Functional update (`set_at`, `put_at`): an array with some elements replaced; the input stays
+unchanged.
 
-What `x[key] = e` makes of the value that `x` names (`assignment/` says which name has it then):
-`set_at` where the key says a regular part, `put_at` where integer arrays say it. The part of
-`set_at` is told by an access (`core/index_map.py`): for each axis of `x` the axis of the part or
-None, a coefficient, a start.
+`x[key] = e` makes such a node of the value of `x` (package `array` rebinds it): `set_at` where the
+key selects a regular part, `put_at` where it has integer arrays. An index map (`core/index_map.py`)
+describes the part of `set_at`: for each axis of `x` the axis of the part or None, a coefficient, a
+start.
 
 >>> import tenfold as tn
 >>> tn.set_at(tn.arange(5), slice(None, None, 2), 9).tolist()

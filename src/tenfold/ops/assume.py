@@ -1,7 +1,7 @@
-"""Promises: what a matrix is, said by who knows it, for rules to use. The values stay as they are.
+"""Assumptions (`tn.assume`): promise a matrix's structure to the rewrite rules, values unchanged.
 
 Takes an array and the name of a structure, hands on an array of the same values; under
-`tn.options(verify=True)` one that is looked at before it is used.
+`tn.options(verify=True)` one that is checked before it is used.
 
 >>> import tenfold as tn
 >>> assume(tn.eye(2), "diagonal").tolist()

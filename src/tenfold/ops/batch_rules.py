@@ -1,7 +1,8 @@
-"""Members: the operands of one operation for many members at once, some with a batch axis in front.
+"""Batch rules: the operands of one operation for many members, some with a batch axis in front.
 
-What a batch rule takes (the field `batch` of an Op): it hands on the results of all members, with
-the batch axis in front, made of ordinary operations. Operands without the axis are shared.
+A batch rule (the field `batch` of an Op) takes such Members. It hands on the results of all
+members, with the batch axis in front, made of ordinary operations. Operands without the axis are
+shared.
 
 >>> import tenfold as tn
 >>> members = Members(tn.operators.add, 4, (tn.zeros((4, 3)), tn.ones((2, 3))), (True, False))

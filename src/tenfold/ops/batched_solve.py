@@ -1,4 +1,4 @@
-"""The batch rules of solves: many members as one call.
+"""Batched solves: the batch rules of solves, many members as one call.
 
 Takes matrices (n, n) and right sides, vectors (n,) or matrices (n, k), hands on the solutions.
 

@@ -1,4 +1,4 @@
-"""Operations on the bits of integers and bools. Shifts past the width give 0, or the sign for >>.
+"""Bitwise operations: on integers and bools; shifts past the width give 0, or the sign for >>.
 
 A negative shift count counts as past the width: its bits read unsigned are a huge number.
 """

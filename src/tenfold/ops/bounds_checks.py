@@ -1,5 +1,4 @@
-"""Bounds: the checks of positions along an axis, at the call where they are known, else at the
-wait.
+"""Bounds checks: validate indices along an axis, at the call where known, else at the wait.
 
 >>> counted(-1, 3)
 2

@@ -1,4 +1,4 @@
-"""Conversion between dtypes: the one place that says what a cast means.
+"""Casts: convert between dtypes, with one definition of each conversion.
 
 Float to integer saturates and NaN becomes 0; integers wrap; everything to bool asks "is it
 nonzero".

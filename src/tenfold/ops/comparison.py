@@ -1,4 +1,4 @@
-"""Comparisons of elements: bool results, exact between int64 and uint64, order for real numbers.
+"""Comparisons: elementwise, with bool results, exact between int64 and uint64.
 
 A Python integer beyond the other operand's dtype is compared by its value, never refused.
 """

@@ -1,4 +1,4 @@
-"""The parts of complex numbers. Real dtypes count as complex ones with an imaginary part of 0."""
+"""Complex numbers: conjugates, parts and views as real; real dtypes have an imaginary part of 0."""
 
 from __future__ import annotations
 

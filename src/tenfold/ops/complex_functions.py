@@ -1,8 +1,8 @@
-"""Kernel rules of elementary functions on complex elements, by functions of real ones.
+"""Complex elementary functions: kernel rules on complex elements, by functions of real ones.
 
 Takes a Body and a ComplexElement, hands on a ComplexElement. Errors are small beside the modulus of
 the result; a part that is tiny beside the other may have none of its bits right. Infinities and NaN
-follow C99, annex G.6, as NumPy does. Complex functions that are not here are computed by NumPy's.
+follow C99, annex G.6, as NumPy does. Complex functions without a rule here are computed by NumPy.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> k = Body()

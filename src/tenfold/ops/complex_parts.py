@@ -1,4 +1,4 @@
-"""Kernel rules of complex elements, by their parts, and what joins them to the rules of real ones.
+"""Complex parts: lift kernel rules of real elements to complex ones, part by part.
 
 Takes rules on elements, hands on rules on operands, which are elements or ComplexElements.
 

@@ -1,10 +1,9 @@
-"""Products that contract axes: matrices, vectors, tensors; and the outer ones, made of a product
-of elements.
+"""Contractions: products of matrices, vectors and tensors over contracted axes, and outer products.
 
-Integers wrap, bool is "any of and", halves are accumulated in float32 and rounded once. Floating
-products are library calls: their sums have no fixed order, so their error is bounded by the inner
-length in units in the last place of the sum of the moduli (Higham 2002, "Accuracy and Stability of
-Numerical Algorithms", section 3.5).
+Integers wrap, bool is "any of and", halves are accumulated in float32 and rounded once. Outer
+products are elementwise products. Floating products are library calls: their sums have no fixed
+order. So their error is bounded by the inner length, in units in the last place of the sum of the
+moduli (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 3.5).
 """
 
 from __future__ import annotations

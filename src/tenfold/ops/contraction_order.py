@@ -1,13 +1,13 @@
-"""Contraction order: which two terms of an einsum are multiplied first, which then.
+"""Contraction order: chooses which two terms of an einsum are multiplied first, and so on.
 
 Takes the labels of each term and of the result, and the length of each label, hands on pairs. A
 product of two terms costs the multiply-adds of a loop over all labels that either has. Up to 8
 terms all orders are weighed, by dynamic programming over the sets of terms (Pfeifer, Haegeman,
-Verstraete 2014, "Faster identification of optimal contraction sequences for tensor networks"); of
-orders that cost the same the one whose products have the fewest elements is taken. Of more terms
-those with the same labels are multiplied first, then always the two whose product is smallest
-against what it replaces (Smith and Gray 2018, "opt_einsum", JOSS 3), at last those that share no
-label, the smallest first.
+Verstraete 2014, "Faster identification of optimal contraction sequences for tensor networks"). Of
+orders with the same cost the one whose products have the fewest elements is taken. With more terms
+the search is greedy (Smith and Gray 2018, "opt_einsum", JOSS 3). Terms with the same labels come
+first, then the two whose product is smallest compared with its factors. Terms that share no label
+come last, the smallest first.
 
 >>> order_of(["ij", "jk", "kl"], "il", {"i": 9, "j": 2, "k": 9, "l": 2})
 ContractionOrder(pairs=((1, 2), (0, 3)), multiply_adds=72)

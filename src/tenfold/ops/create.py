@@ -1,4 +1,4 @@
-"""Creation: arrays made of their parameters alone. The last parameter is the device.
+"""Creation: arrays built from their parameters alone; the last parameter is the device.
 
 A node of creation has no input and kind VALUE; its values are made when they are asked for.
 """

@@ -1,4 +1,4 @@
-"""Scans: running sums and products along one axis, and differences.
+"""Cumulative operations: running sums and products along one axis, and differences.
 
 Within a block of 1,024 the scan is sequential, so the first 1,024 results have NumPy's bits. The
 carry into a block is the sequential sum of the totals of the blocks before; it is combined with

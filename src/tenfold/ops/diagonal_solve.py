@@ -1,8 +1,8 @@
-"""Solving with diagonal matrices: a division, element by element, that refuses 0.
+"""Diagonal solve: elementwise division by a matrix's diagonal, with an error for 0.
 
 Takes the right sides of equations and the diagonals, shaped to broadcast with them. Rules make it
 of solves with diagonal matrices (`linear_algebra/diagonal_solve_rules.py`), so that the matrix need
-not be made; nobody writes it.
+not be made. It is not public.
 
 >>> solve_diagonal.reference(np.asarray([2.0, 6.0]), np.asarray([1.0, 3.0]))
 array([2., 2.])

@@ -1,4 +1,6 @@
-"""Diagonals and triangles of matrices (..., m, n). Lazy; a diagonal is a view."""
+"""Diagonals and triangles (`diagonal`, `tril`, `triu`): of matrices (..., m, n); a diagonal is a
+view.
+"""
 
 from __future__ import annotations
 

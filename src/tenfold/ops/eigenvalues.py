@@ -1,5 +1,5 @@
-"""Eigenvalues of matrices that need not be Hermitian: complex, whatever the values. Library calls,
-in double precision; for Hermitian ones `linalg.eigh` is faster and more accurate.
+"""Eigenvalues: complex ones of general matrices, by library calls in double precision. For
+Hermitian matrices `linalg.eigh` is faster and more accurate.
 """
 
 from __future__ import annotations

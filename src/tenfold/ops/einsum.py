@@ -1,10 +1,9 @@
-"""einsum: sums of products written with letters, made of diagonals, sums, products and matrix
-products.
+"""Einsum: sums of products written with letters, made of diagonals, sums and products.
 
-Takes text such as "ij,jk->ik" and operands, hands on an Array. What depends on the text, the dtype
-and the shapes alone is found once (`recipe_of`): sums of what one operand has alone, then products
-of two terms at a time in their cheapest order (`contraction_order.py`), each of them one product of
-matrices or one map (`pairwise.py`). A call applies the recipe's operations to its operands.
+Takes text such as "ij,jk->ik" and operands, hands on an Array. Text, dtype and shapes determine a
+recipe, which is found once (`recipe_of`). First come sums over labels of one operand alone, then
+products of two terms in their cheapest order (`contraction_order.py`). Each is one matrix product
+or one map (`einsum_steps.py`). A call applies the recipe's operations to its operands.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> for step in recipe_of("ij,kj->ki", FLOAT64, ((2, 3), (4, 3))).steps:

@@ -1,8 +1,8 @@
-"""Subscripts: the text of an einsum, read.
+"""Einsum parser: reads the subscripts of an einsum as labels for each operand and the result.
 
 Takes text such as "ij,jk->ik" and the operands' numbers of axes, hands on one label for each axis
-of each operand and of the result; takes these and the operands' shapes, hands on the length of each
-label. What is wrong in them is refused, each mistake in words of its own.
+of each operand and of the result. Takes these and the operands' shapes, hands on the length of each
+label. Each kind of mistake has an error message of its own.
 
 >>> labelled("ij,jk", (2, 2))
 ([('i', 'j'), ('j', 'k')], ('i', 'k'))

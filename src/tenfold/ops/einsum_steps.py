@@ -1,10 +1,10 @@
-"""Pairwise: the operations that an einsum is made of, for one operand and for two at a time.
+"""Einsum steps: lowers an einsum to operations on one operand, or on two at a time.
 
-Takes terms, which are places of values whose axes have labels, hands on steps: each an operation,
-the places of its operands and its parameters. A product of two terms that sums over something is
-one product of matrices: what both keep is its stack, and of the axes that one of them has alone the
-longest that can be walked as one are its rows or columns, the others part of the stack. So nothing
-is copied to bring it into that form. A product that sums over nothing is a map.
+Takes terms, places of values whose axes have labels, hands on steps: each an operation, the places
+of its operands and its parameters. A product of two terms that sums over a label is one matrix
+product. Labels of both terms and the result are its stack. Of the labels of one term alone, the
+longest run that coalesces is its rows or columns; the others are part of the stack. So no operand
+is copied into that form. A product without a sum is a map.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> writer = PathBuilder(FLOAT64, 2, {"b": 4, "i": 5, "j": 6, "k": 7})

@@ -1,4 +1,4 @@
-"""The complementary error function of float64 in NumPy, within 2.5 units in the last place.
+"""Complementary error function: float64 in NumPy, within 2.5 units in the last place.
 
 Takes an ndarray, hands on 1 - erf(x), subnormal results as well. The trapezoidal rule for the
 integral

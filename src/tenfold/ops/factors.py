@@ -1,18 +1,17 @@
-"""Factors: a matrix factored once, in one array, and what is cheap to compute of it.
+"""Matrix factors: a matrix factored once, in one array, and cheap operations on the factors.
 
-`factors` takes matrices (..., n, n), hands on (..., n + 1, n) in double precision: n rows that hold
-the factors by columns, as LAPACK leaves them, and the pivots in one more row, counted from 1. Where
-the matrix was promised or seen to be positive definite, and Cholesky's factorisation went, the
-lower factor stands there, above it what nobody reads, and the pivots are 0. Nothing is refused: a
-zero on the diagonal says singular.
+`factors` takes matrices (..., n, n), hands on (..., n + 1, n) in double precision. n rows hold the
+factors by columns, as LAPACK leaves them; one more row holds the pivots, counted from 1. Where the
+matrix was promised or inferred to be positive definite, and Cholesky succeeded, the lower triangle
+holds its factor and the pivots are 0; the upper triangle is not read. Nothing is refused: a zero on
+the diagonal says singular.
 
-A matrix that was promised to be symmetric is factored by Cholesky's way, too, if it is real and
-that goes, or else by that of Bunch and Kaufman ("Some stable methods for calculating inertia and
-solving symmetric linear systems", Mathematics of Computation 31, 1977), which needs as many
-multiply-adds: it is P L D L^T P^T. L stands below the diagonal, which is that of D, the exchanges
-of rows are negative pivots, and one row more has what D has beside its diagonal; the last number
-there is not 0 where another way had failed before. What is singular or not finite is left to
-Gauss's elimination.
+A matrix that was promised to be symmetric is factored by Cholesky, too, if it is real and that
+succeeds. Else it is factored by Bunch and Kaufman, with as many multiply-adds ("Some stable methods
+for calculating inertia and solving symmetric linear systems", Mathematics of Computation 31, 1977).
+It is P L D L^T P^T. L stands below the diagonal, which is that of D; the exchanges of rows are
+negative pivots. One row more has the off-diagonal elements of D; its last number is not 0 where
+another method had failed before. Singular and non-finite matrices are left to Gaussian elimination.
 
 >>> import tenfold as tn
 >>> packed = factors(tn.asarray([[0.0, 2.0], [4.0, 0.0]]), way="gauss")

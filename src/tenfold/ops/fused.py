@@ -1,12 +1,12 @@
-"""Fused multiply-add with one rounding, in arithmetic that rounds after every step.
+"""Fused multiply-add: one rounding, emulated in arithmetic that rounds after every step.
 
-float32 and the half types: the product of two is exact in float64; the sum is rounded there to
-odd (to the neighbour whose last bit is 1, if it is not exact), after which rounding to a format
-at least two bits shorter is as good as rounding once. float64: the product and the sums are split
-into a rounded value and its exact error, added by way of one rounding to odd; elements whose
-exponents are too near the ends for that are computed in rational numbers. Boldo, Melquiond 2008,
-"Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE
-Transactions on Computers 57(4).
+float32 and the half types: the product of two is exact in float64. The sum is rounded there to odd
+(to the neighbour whose last bit is 1, if it is not exact). Rounding that to a format at least two
+bits shorter is as good as rounding once. float64: the product and the sums are split into a rounded
+value and its exact error, added by way of one rounding to odd. Elements with exponents too near the
+ends for that are computed in rational numbers. Boldo, Melquiond 2008, "Emulation of FMA and
+correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers
+57(4).
 
 >>> one = np.asarray(1 + 2.0**-30)
 >>> print(fused_multiply_add(one, one, np.asarray(-1 - 2.0**-29)) == 2.0**-60)

@@ -1,4 +1,4 @@
-"""Gathering: elements picked by integer arrays. Lazy; no view of its input."""
+"""Gather: picks elements by integer arrays; its result is lazy and a copy."""
 
 from __future__ import annotations
 

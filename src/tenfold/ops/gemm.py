@@ -1,9 +1,9 @@
-"""gemm: `alpha * op(x1) @ op(x2) + beta * x3` of matrices or stacks of them, one library call.
+"""GEMM: `alpha * op(x1) @ op(x2) + beta * x3` of matrices or stacks, one library call.
 
-What BLAS computes under that name (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic
-linear algebra subprograms", ACM TOMS 16, 1990). Rules make it of sums, products, scales, transposes
-and conjugates (`linear_algebra/product_rules.py`); nobody writes it. The scalars are operands, so
-that a plan is good for all of them; only their signs are parameters.
+BLAS defines it (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic linear algebra
+subprograms", ACM TOMS 16, 1990). Rules make it of sums, products, scales, transposes and conjugates
+(`linear_algebra/product_rules.py`); it is not public. The scalars are operands, so that a plan is
+good for all of them; only their signs are parameters.
 
 >>> x = np.asarray([[1.0, 2.0]])
 >>> gemm.reference(x, x, np.asarray(2), np.float64(1), "N", "T", -1, 1, 1)

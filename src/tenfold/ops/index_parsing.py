@@ -1,4 +1,4 @@
-"""Keys: from what stands between the brackets of `x[...]` to picks, new axes and index arrays.
+"""Index parsing: turns the key of `x[...]` into picks, new axes and index arrays.
 
 >>> import tenfold as tn
 >>> key = parse(tn.zeros((4, 5)), (slice(1, None), None, -1), "getitem")

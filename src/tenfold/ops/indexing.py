@@ -1,7 +1,7 @@
-"""Indexing: `x[key]` for every key NumPy knows.
+"""Indexing: `x[key]` for every key that NumPy accepts.
 
 A key of ints, slices, `...` and None is one node of `index`, a view. Integer arrays and masks add
-one node of `gather` (`ops/gathering.py`) to it, whose result is no view. Takes an Array and a key,
+one node of `gather` (`ops/gathering.py`) to it, whose result is a copy. Takes an Array and a key,
 hands on an Array.
 
 >>> import tenfold as tn

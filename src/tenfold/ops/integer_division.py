@@ -1,4 +1,4 @@
-"""Kernel rules of division that rounds down, of its remainder, and of powers of integers.
+"""Integer division: kernel rules of floor division, its remainder, and integer powers.
 
 Takes elements of one real dtype, hands on the element of the result, with no trap and no branch:
 processors divide packets of floats, not of integers.

@@ -1,8 +1,7 @@
-"""Joining and parting: several arrays as one, one as several. Lazy; the parts are views, a whole is
-not.
+"""Joining and splitting (`concat`, `stack`, `split`): arrays as one, one as several views; lazy.
 
-A join reads the values its inputs have when it is written. What `concat` returns knows besides
-which names they had, so that it can be assigned to: `parts_of`.
+A join reads the values its inputs have when it is written; its result is a copy. The result of
+`concat` also knows the Arrays it was joined from, so that it can be assigned to: `parts_of`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Linear algebra on stacks of matrices: library calls, in the floating dtype that holds the
-operands.
+"""Linear algebra: LAPACK and BLAS operations on stacks of matrices, in a floating dtype.
 
-The last two axes (m, n) are the matrices, the others the stack. Integers and bool are computed in
-float64; the half types are refused, since LAPACK has none. A matrix for which there is no answer
-raises `numpy.linalg.LinAlgError` where somebody waits.
+The dtype holds that of the operands. The last two axes (m, n) are the matrices, the others the
+stack. Integers and bool are computed in float64; the half types are refused, since LAPACK has none.
+A matrix without an answer raises `numpy.linalg.LinAlgError` at the wait.
 
 Counts of multiply-adds are half the floating-point operations of Golub and Van Loan 2013, "Matrix
 Computations", 4th edition: 3.2.9 (LU), 4.2.5 (Cholesky), 5.2.2 and 5.2.3 (QR), table 8.6.1 (SVD),

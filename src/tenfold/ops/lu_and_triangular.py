@@ -1,4 +1,5 @@
-"""Triangular matrices: equations with them, and the factors that Gauss's elimination finds.
+"""LU and triangular solves: factors by Gaussian elimination, and equations with triangular
+matrices.
 
 Takes stacks of matrices, hands on solutions and factors: library calls as in `ops/linalg.py`.
 """

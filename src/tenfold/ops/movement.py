@@ -1,6 +1,5 @@
-"""Movement: the same elements along other axes: in another order, backwards, with axes of length 1
-put in or taken out. Lazy; views of their input. Another spelling of a movement makes that
-movement's node.
+"""Movement: views with permuted, reversed, added or removed axes of length 1. They are lazy and
+have the elements of their input. Another spelling of a movement makes that movement's node.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))

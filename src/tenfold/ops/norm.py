@@ -1,4 +1,4 @@
-"""What is measured of matrices and vectors: norms and traces.
+"""Norms: norms of matrices and vectors, and traces.
 
 Takes stacks in any dtype, hands on numbers. Norms are library calls, in float32 for the half types
 and rounded once; a trace is the sum of a diagonal.

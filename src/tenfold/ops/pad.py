@@ -1,6 +1,4 @@
-"""Padding and cropping: more elements around an array, or fewer. `crop` takes off what `pad` puts
-on.
-"""
+"""Padding and cropping: `pad` adds elements around an array, `crop` removes them."""
 
 from __future__ import annotations
 

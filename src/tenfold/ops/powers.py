@@ -1,4 +1,4 @@
-"""Powers of matrices and the cross product of vectors, made of other operations. Lazy."""
+"""Matrix powers and cross products: lazy, made of other operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about elements, and logic on truth values: bool results."""
+"""Predicates: elementwise tests and logic, with bool results."""
 
 from __future__ import annotations
 

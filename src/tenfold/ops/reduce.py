@@ -1,8 +1,7 @@
-"""Reductions over axes: sums and products by the canonical tree (`core/canonical_reduction.py`),
-the rest exactly.
+"""Reductions: sums and products over axes by the canonical tree, the rest exactly.
 
-A maximum, a truth value or a position is the same for every order of folding, so those are computed
-in any order.
+The tree is that of `core/canonical_reduction.py`. A maximum, a truth value or a position is the
+same for every order of folding, so those are computed in any order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reshaping and broadcasting: the same elements read in another shape. Lazy; views of their input.
+"""Reshape and broadcast: lazy views of the same elements in another shape.
 
-A reshape is a view where NumPy's would be: where strides can read the elements. What is a view of
-an array in row-major order is known by its chain of movements, without looking at memory.
+A reshape is a view where NumPy's would be: where strides can read the elements. Views of arrays in
+row-major order are recognised by their chain of movements, not by memory.
 
 >>> import tenfold as tn
 >>> x = tn.zeros((2, 3))

@@ -1,4 +1,4 @@
-"""Rounding of elements to whole numbers, in the dtype of the operand: integers stay as they are."""
+"""Rounding: elements to whole numbers in the operand's dtype; integers stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums by index: the rows of one segment, and scatter-add. Duplicates are added in row order.
+"""Segment sum and scatter-add: sums rows by index, duplicates in row order.
 
 The additions of one result are sequential, first row first, so the result depends on the indices
 alone. Indices depend on values: one out of range is an IndexError at the wait.

@@ -1,4 +1,4 @@
-"""Choosing between elements: where, maximum, minimum, clip."""
+"""Selection: `where`, `maximum`, `minimum` and `clip`, elementwise."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Sets: the different values of an array, and where values are. All but `isin` compute at the call,
-since the shapes of their results depend on the values.
+"""Set operations: the unique values of an array, and where values are.
 
-NaNs are no equals: each counts as a value of its own. -0.0 equals 0.0; the first that occurs stands
-for both. Values come in rising order, NaNs last.
+All but `isin` compute at the call, since the shapes of their results depend on the values. NaNs are
+not equal: each counts as a value of its own. -0.0 equals 0.0; the first that occurs stands for
+both. Values come in rising order, NaNs last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sorting along an axis and searching in sorted arrays. Every sort is stable, with NaN last."""
+"""Sorting: sorts along an axis, and searches in sorted arrays; always stable, NaN last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics over axes: means and variances, exponentials made stable. All made of canonical sums.
+"""Statistics: means, variances and log-sum-exp over axes, all made of canonical sums.
 
 Integers and booleans are computed in float64; half types in float32 throughout, rounded once at the
 end. A variance takes one pass over the data (`ops/variance.py`); a logarithm of a sum of

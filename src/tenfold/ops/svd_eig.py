@@ -1,8 +1,8 @@
-"""What eigenvalues and singular values say of matrices: the values alone, rank, condition, the
-inverse and the solution that exist without being exact.
+"""Singular values and eigenvalues: the values alone, rank, condition, pseudoinverse and least
+squares.
 
-Takes stacks of matrices in any dtype but the halves. The values are library calls, the rest is
-made of them.
+Takes stacks of matrices in any dtype but the halves. The values are library calls, the rest is made
+of them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""syrk and trmm: products of which half is known, with what `gemm` has about a product.
+"""SYRK and TRMM: matrix products with a symmetric result or a triangular operand.
 
-What BLAS computes under those names (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic
-linear algebra subprograms", ACM TOMS 16, 1990), but that the result of syrk is whole. Rules make
-them (`linear_algebra/polynomial_lowering.py`). Their params are those of gemm with the half in
-between: a matrix times its own transpose is "symmetric", times its adjoint "hermitian"; else the
-half says which operand is triangular and where, in its form, it may be other than 0: "first lower",
-"second upper", "first either" where only the values tell. What lies on the other side is not used.
+BLAS defines them (Dongarra, Du Croz, Hammarling, Duff: "A set of level 3 basic linear algebra
+subprograms", ACM TOMS 16, 1990), but that the result of syrk is whole. Rules make them
+(`linear_algebra/polynomial_lowering.py`). Their params are those of gemm with the half in between.
+A matrix times its own transpose is "symmetric", times its adjoint "hermitian". Else the half says
+which operand is triangular and which triangle of it, in its form, may be nonzero: "first lower",
+"second upper", or "first either" where only the values tell. The other triangle is not used.
 
 Multiply-adds are counted as the textbook does: n (n + 1) / 2 elements, or steps of a row.
 

@@ -1,4 +1,4 @@
-"""Repetition and rotation: elements read more than once, or further on. Lazy; no views."""
+"""Tile, repeat and roll: repeated or rotated elements; lazy copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deviations: the sum of squared distances from the mean, in one pass over the data.
+"""Variance: the sum of squared distances from the mean, in one pass over the data.
 
 Takes float Arrays, hands on float Arrays, for the variances of `ops/statistics.py`. Partial results
 of some elements are their count, the first of them, how far their mean is from that first one, and

@@ -1,9 +1,9 @@
-"""Equal: which nodes of a graph compute the same, so that one of them is enough.
+"""Common subexpression elimination (CSE): equal nodes of a graph are computed once.
 
 Takes the columns of a graph (`rewrite/rewrite_graph.py`), hands on pairs of nodes: the second has
-the value of the first. Two nodes are equal if their operation, parameters and inputs are; Python
-scalars if they are one node, or numbers that keys of plans tell from all others. What has an
-effect, writes to a part of an array or is a Python function of a user is equal to nothing else.
+the value of the first. Two nodes are equal if their operation, parameters and inputs are. Python
+scalars are equal if they are one node, or numbers that keys of plans tell from all others. An
+operation with an effect, an update of a part and a user's Python function equal nothing else.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph

@@ -1,10 +1,9 @@
-"""The rewriter: a graph to a fixed point of named rewrites.
+"""Rewrite driver: applies named rules to a graph until a fixed point.
 
 `rewrite` takes a Graph and a RuleSet (`rewrite/rule.py`) and hands on the Graph that is left with a
-Report: which rule fired where, and where the values of the nodes that are gone stand now. What is
-equal is computed once (`rewrite/cse.py`): products and solves that are written twice become one
-before the rules look or after they are done, whichever takes fewer multiply-adds, all else
-afterwards.
+Report: which rule fired where, and where the values of removed nodes now come from. CSE
+(`rewrite/cse.py`) merges equal nodes. Products and solves that are written twice are merged before
+the rules run or after, whichever takes fewer multiply-adds, all else after.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph

@@ -1,7 +1,7 @@
-"""Inlining: calls of traced functions become the operations they are made of.
+"""Inlining: replaces calls of traced functions by the operations of their bodies.
 
-Takes the columns of a graph that rules are done with, changes them in place: no rule of class
-linear-algebra has looked across the boundary of a call, nor will one.
+Takes the columns of a graph after its rewriting, changes them in place. So rules of class
+linear-algebra do not cross the boundary of a call.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Term: a node of a graph that is being rewritten, as guards and replacements of rules see it.
+"""Node view: a node of a graph that is rewritten, as guards and replacements of rules see it.
 
-Takes the columns of a graph (`rewrite/rewrite_graph.py`) and a position, hands on what is to be
-known there.
+Takes the columns of a graph (`rewrite/rewrite_graph.py`) and a position, hands on the facts known
+of the node there.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph

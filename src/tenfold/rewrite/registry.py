@@ -1,7 +1,7 @@
-"""The rules in force: the built-in families, what users add, and what options switch off.
+"""Rule registry: the built-in families, rules that users add, and those that options switch off.
 
 `add` and `remove` hold for the process, `using` for a block of one thread or task. Takes rules,
-hands on the RuleSet in force, whose version is part of every key under which a plan is kept.
+hands on the RuleSet in force, whose version is part of every key of the plan cache.
 
 >>> import tenfold as tn
 >>> (x,) = tn.rules.variables("x")

@@ -1,4 +1,4 @@
-"""Rewriting: the columns of a graph while nodes of it are replaced.
+"""Rewrite graph: the mutable columns of a graph while its nodes are replaced.
 
 Takes a Graph, hands on the Graph that is left. A node is known by its position; new ones are put
 behind the last. A node whose inputs are replaced by others of the same Types stays the node it is:

@@ -1,4 +1,4 @@
-"""Rules: what may take the place of what, under which guard, and how exactly; and sets of them.
+"""Rewrite rule: a pattern, a guard, a replacement and an exactness class; and sets of rules.
 
 Takes patterns (`core/pattern.py`), a guard and a replacement, hands on a Rule; of several a
 RuleSet, which finds the rules that may fit a node by the operations there.

@@ -1,1 +1,1 @@
-"""Devices and executables: what computes. Each device is a file that declares itself."""
+"""Runtime: the devices and their executables; each device is a file that declares itself."""

@@ -1,7 +1,7 @@
-"""The cpu device: plans, compiled kernels, and the calls that the reference or a library answers.
+"""CPU device: runs graphs by cached plans, compiled kernels, and reference or library calls.
 
-Takes a Graph, publishes the value of every output and of every node that somebody can see. Python
-thinks once for each structure: plans are cached by it.
+Takes a Graph, publishes the value of every output and of every live node. Plans are cached by
+structure, so Python plans once for each structure.
 
 >>> import tenfold as tn
 >>> with tn.options(device="cpu"):

@@ -1,4 +1,4 @@
-"""Device: what the pipeline asks of whatever computes, and the table of them.
+"""Device: the interface between the pipeline and a backend, and the table of devices.
 
 Takes a Graph, publishes each value in its node, and hands on the first failure, if any.
 

@@ -1,9 +1,9 @@
-"""Bind: a plan becomes instructions that native code replays.
+"""Executable binding: turns a plan into instructions that native code replays without Python.
 
 Takes the graph as it was written, the graph that is computed in its stead and its plan, hands on
-whether that went: the bound plan is kept in the core under the structure of what was written. This
-and each further evaluation of it, with other values, is a walk, a look-up and launches.
-What fails in a replay is computed anew, step by step, by what knows how to say so.
+whether that succeeded. The executable is cached in the core under the structure of the written
+graph. This and each further evaluation of it, with other values, is a walk, a look-up and launches.
+A failed replay is computed anew, step by step, so that the error names its cause.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0])

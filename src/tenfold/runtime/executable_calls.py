@@ -1,6 +1,6 @@
-"""Calls of Python in a replay: what no kernel computes, from the values that native code has.
+"""Executable calls: the Python functions that a replay calls for steps without a kernel.
 
-Takes what is computed and how, hands on a function of Values and numbers, for `Executable.call`.
+Takes a step and its caller, hands on a function of Values and numbers, for `Executable.call`.
 
     plan.call(calling(called, caller, temporary), inputs, outputs, name)
 """

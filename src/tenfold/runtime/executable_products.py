@@ -1,9 +1,9 @@
-"""Bound products: what a replay is given so that it launches a product without Python.
+"""Executable products: the record by which a replay launches a matrix product without Python.
 
-Takes what is multiplied and how its operands lie, hands on a BoundProduct; None where a replay
-calls Python: for operands that are converted or copied first, for a triangle whose side the values
-tell, for library calls to whose product something is added, and for scalars that native code does
-not multiply as NumPy does.
+Takes the operands of a product and their layouts, hands on a BoundProduct. It hands on None where a
+replay calls Python: for operands that are converted or copied first, and for a triangle whose side
+the values tell. The same holds for library calls with an addend, and for scalars that native code
+does not multiply as NumPy does.
 
 >>> from tenfold._native import Type
 >>> from tenfold.dtypes import FLOAT64

@@ -1,7 +1,7 @@
-"""The scalars of a launch: as bytes, or as native code casts them at each replay.
+"""Executable scalars: the scalars of a launch, as bytes or as casts at each replay.
 
-Takes a node that is a Python scalar, or an array of one number everywhere, and what a kernel asks
-for, hands on the 8 bytes that the launch gives.
+Takes a node that is a Python scalar, or an array of one number everywhere, and a kernel's scalar
+parameter; hands on the 8 bytes that the launch passes.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -1,7 +1,7 @@
-"""Pieces: a long graph as a row of short ones, so that equal pieces share a plan.
+"""Graph chunks: splits a long graph into short ones, so that equal chunks share a plan.
 
-Takes a Graph and the values that earlier pieces have made, hands on the Graph of the next piece:
-what it reads of earlier ones are leaves of it. Values that no later piece reads are let go.
+Takes a Graph and the values that earlier chunks have made, hands on the Graph of the next chunk:
+its inputs from earlier ones are leaves of it. Values that no later chunk reads are freed.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -1,8 +1,8 @@
 """Interruptible calls: Ctrl-C ends the wait for a long call of LAPACK or NumPy.
 
-Input: a function that no signal reaches, and its work in multiply-adds. Output: what it returns.
-On the main thread a long one runs in a daemon thread, and the main thread waits. After Ctrl-C the
-call ends in its thread, which owns its memory, or between two matrices of a stack; its result is
+Input: a function that no signal reaches, and its work in multiply-adds. Output: its result. On the
+main thread a long one runs in a daemon thread, and the main thread waits. After Ctrl-C the call
+ends in its thread, which owns its memory, or between two matrices of a stack; its result is
 dropped. The interpreter does not wait for it.
 
 >>> call(lambda interrupted: 1 + 2, multiply_adds=LONG)

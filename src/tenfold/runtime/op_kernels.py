@@ -1,8 +1,8 @@
-"""Loops: operations on elements by themselves, compiled once for any shape.
+"""Op kernels: compile one elementwise operation by itself, once for any shape.
 
-Takes what native code has found of a node, an operation, its parameters, dtypes and how its array
-operands lie, hands on what it needs to launch the loop of all such nodes, or to make the view that
-a movement is (`native/exec/op_interpreter.cpp`).
+Takes an operation, its parameters, dtypes and the layouts of its array operands, as native code
+found them. Hands on the launch of the loop of all such nodes, or the view of a movement
+(`native/exec/op_interpreter.cpp`).
 
 >>> sizes("1s")
 [(0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0), (1, 1, 1), (1, 2, 0), (2, 0, 0), (3, 0, 0)]

@@ -1,7 +1,7 @@
-"""Fold loops: reductions along one axis by themselves, compiled once for any shape and layout.
+"""Reduction kernels: compile one reduction along one axis, once for any shape and layout.
 
-Takes what native code has found of a node, an operation, dtypes and how the operand lies, hands on
-what it needs to launch the loop of all such nodes (`native/exec/reduction_kernels.cpp`).
+Takes an operation, dtypes and the layout of its operand, as native code found them. Hands on the
+launch of the loop of all such nodes (`native/exec/reduction_kernels.cpp`).
 
     kernel, made, lanes, parts = fold_loop(sum, x.dtype, x.dtype, x.dtype, True, False, True, True)
 """

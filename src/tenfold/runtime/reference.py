@@ -1,7 +1,7 @@
-"""The reference device: NumPy, one operation at a time, at once. The living meaning of every op.
+"""Reference device: runs one operation at a time by NumPy, and so defines every operation's result.
 
-Takes a Graph, publishes the value of every output and of every node that somebody can see. Values
-that nobody needs any more are dropped as soon as their last reader ran.
+Takes a Graph, publishes the value of every output and of every live node. Dead values are dropped
+as soon as their last reader ran.
 
 >>> import tenfold as tn
 >>> node = _native.node_of(tn.asarray([1.0, 2.0]) + 1)

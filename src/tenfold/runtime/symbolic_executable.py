@@ -1,10 +1,10 @@
-"""Generalise: a bound plan becomes the template of plans for other lengths.
+"""Symbolic executable: turns an executable into one of formulas, valid for other lengths.
 
-Takes what binds a plan for the lengths of an example, once its structure has come with others, and
-plans the graph again with Sizes for lengths (`core/symbolic/sym_int.py`). Where that leads to the
-same instructions, every number among them is a formula, and what was decided on the way is a guard:
-native code computes both for new lengths, and replays (`native/exec/symbolic_executable.h`). What
-cannot be done so is planned anew for all lengths, as before.
+Takes the bound plan of an example's lengths, once its structure has come with others, and plans the
+graph again with SymInts for lengths (`core/symbolic/sym_int.py`). Where that leads to the same
+instructions, every number among them is a formula, and every decision on the way is a guard. Native
+code computes both for new lengths, and replays (`native/exec/symbolic_executable.h`). Other graphs
+are planned anew for all lengths.
 
 >>> import numpy as np
 >>> import tenfold as tn

@@ -1,4 +1,4 @@
-"""The timeline: what ran, where and when, while somebody records.
+"""Timeline: records what ran, where and when, while a recorder is open.
 
 Takes one call per piece of work, hands the events to every recorder that is open.
 

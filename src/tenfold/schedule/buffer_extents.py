@@ -1,8 +1,8 @@
-"""Extents: which bytes of memory exist around each item of a plan.
+"""Buffer extents: the bytes of memory that exist around each item of a plan.
 
-Takes a Graph and its Schedule, hands on for each item in memory an BufferExtent: the buffer that it
-is part of, where in that buffer its element at index 0 lies, and the first byte that exists and the
-one after the last, counted from the buffer's origin. Of a leaf what its strides reach exists.
+Takes a Graph and its Schedule, hands on a BufferExtent for each item in memory. It names the item's
+buffer, the offset of its element at index 0, the first byte that exists and the one after the last,
+counted from the buffer's origin. The extent of a leaf is the range that its strides reach.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -1,9 +1,10 @@
-"""Memory: which results may be written over an operand that nobody needs any more.
+"""In-place buffer reuse: liveness decides which results overwrite an operand that is dead after the
+kernel.
 
-Takes the steps of a plan and what dies after each, hands on pairs (made, dying): the
-kernel reads an element of the dying one only where, and before, it writes the same element of the
-made one. Only memory that a kernel of the plan has made, or that nobody else can see, is written
-over, and only if no other look at it exists.
+Takes the steps of a plan and the items that die after each, hands on pairs (made, dying). The
+kernel reads an element of the dying one only where it writes the same element of the made one, and
+before. Only memory that a kernel of the plan has made, or that has no other reader, is overwritten,
+and only if no other view of it exists.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Alias: in which order may loops write a target that they also read?
+"""Alias and dependence analysis: the safe loop orders of a kernel that reads its own target.
 
-Takes the target and the reads of a map, StridedRegions of one shape: at each index the kernel
-writes `target[index]` and needs of every read the value that `read[index]` had before. Hands on an
+Takes the target and the reads of a map, StridedRegions of one shape. At each index the kernel
+writes `target[index]` and needs of every read the value that `read[index]` had before. Hands on a
 LoopOrder: for each axis the direction in which its loop may run, or that none will do; then
-`temporary` tells the least that is to be set aside. (To ask of each loop by itself whether its
-earlier and its later indices meet is how compilers test dependences: D. Maydan, J. Hennessy, M.
-Lam, "Efficient and exact data dependence analysis", PLDI 1991, p. 1.)
+`temporary` gives the least that must be staged. (Compilers test dependences in this way, one loop
+at a time: D. Maydan, J. Hennessy, M. Lam, "Efficient and exact data dependence analysis", PLDI
+1991, p. 1.)
 
 >>> numbers = lambda address: StridedRegion(address, (9,), (8,), 8)
 >>> print(order(numbers(8), [numbers(0)]))

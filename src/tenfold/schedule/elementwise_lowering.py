@@ -1,9 +1,9 @@
-"""The value of an elementwise operation at an index, in primitives.
+"""Elementwise lowering: expresses an elementwise operation at one index in primitives of the scalar
+IR.
 
 Takes an operation and its operands as elements of the dtypes that its dtype rule names, hands on
-the element of its result: by its kernel rule, by the elementary function of its name, or by its
-element rule. Half types are computed in float32 and rounded, where the operation does not say that
-it takes their bits.
+the element of its result. It uses the kernel rule, the elementary function of that name, or the
+element rule. Half types are computed in float32 and rounded, unless the operation takes their bits.
 
 >>> from tenfold.dtypes import FLOAT16
 >>> from tenfold.ops.arithmetic import add

@@ -1,10 +1,10 @@
-"""Fuse: which items are computed in memory of their own, and which of those one kernel computes.
+"""Fusion: which items get memory of their own, and which of those one kernel computes.
 
 Takes items, hands on groups in an order in which they can run. A *root* is an item that must be in
 memory, or a fold, around which a kernel is built; everything else is computed where it is read. A
-root joins a group whose loops go over the same space: what it reads of the group's other roots
-must be at the very index where they are made. A fold and what is read back along its axis share
-their loops, one pass after another.
+root joins a group whose loops go over the same space. It must read the group's other roots at the
+very index where they are made. A fold and the reads of its result along its axis share their loops,
+one pass after another.
 
 A map that is read at several places, or repeated by broadcasting, is computed anew at each, unless
 keeping it is cheaper: Eigen's inequality, with costs in additions per element.

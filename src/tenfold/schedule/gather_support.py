@@ -1,7 +1,7 @@
-"""Whether an operation that reads its inputs at computed indices has a rule for a kernel.
+"""Gather support: whether an operation with computed read indices has a rule for kernels.
 
 Takes a node and the shapes of its inputs, hands on a bool: its rule is run on a body that is thrown
-away. What has none takes a call.
+away. An operation without a rule takes a call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loop: one operation on elements by itself, whatever the shapes and layouts of its operands.
+"""Generic elementwise kernel: one operation by itself, for any shapes and layouts of its operands.
 
 Takes an operation, its parameters and dtypes, and how array operands lie along the inner axis,
 hands on its kernel of two axes, which native code launches for any node of that kind

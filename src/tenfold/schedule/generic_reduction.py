@@ -1,4 +1,4 @@
-"""Fold loop: one reduction along one axis by itself, whatever the shape and layout of its operand.
+"""Generic reduction kernel: one reduction along one axis, for any shape and layout of its operand.
 
 Takes the operation, dtypes, whether elements enter and results leave, and how the operand lies,
 hands on its kernel of two outer axes, which native code launches for any node of that kind

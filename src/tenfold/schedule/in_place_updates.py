@@ -1,8 +1,8 @@
-"""In place: where a part of an array is replaced in the array's own memory, and where it cannot be.
+"""In-place updates: which replaced parts of an array are written in its own memory.
 
 Takes the nodes of a graph that replace a part (`Op.writes`), and the launch that computes it, hands
-on whether the loops may write there: nothing may be read after it was written over. What stays in
-memory of its own says why.
+on whether the loops may write there: nothing may be read after it was overwritten. An update that
+needs memory of its own says why.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

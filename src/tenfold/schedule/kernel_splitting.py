@@ -1,10 +1,11 @@
-"""Cut: how long the body of a kernel would become, and what to keep where it would be too long.
+"""Kernel splitting: limits the length of a kernel's body by storing values where it would be too
+long.
 
-Takes items, in order, and which of them are kept in memory; hands on the length and the cost of
-what each is computed from, where what is shared counts once, and the values that cross a cut. A
-cut keeps all that is read after it: no part of the expression is computed on both sides.
+Takes items, in order, and which of them are stored in memory. Hands on the length and the cost of
+the body of each, where shared parts count once, and the values that cross a cut. A cut stores all
+values that are read after it: no part of the expression is computed on both sides.
 
-    bodies = Bodies(items, users, cost)
+    bodies = BodySizes(items, users, cost)
     for number in range(len(items)):
         if bodies.measure(number, kept) > LARGEST_BODY:
             kept.update(bodies.crossing(number))

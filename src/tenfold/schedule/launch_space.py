@@ -1,4 +1,4 @@
-"""Loop space: a launch as its kernel sees it, found again from the memory that it is to go through.
+"""Launch space: recomputes a launch's loop lengths and strides from its operands, for the verifier.
 
 Takes a Launch, hands on the lengths of the loops and the strides that the kernel steps with. They
 are recomputed from the space and the strides of the operands, and must be those that the sizes and

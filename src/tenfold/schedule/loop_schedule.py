@@ -1,8 +1,8 @@
-"""Traverse: how the loops of a kernel go through memory, and how they are cut into units of work.
+"""Loop schedule: the order, tiling, vectorisation and threading of a kernel's loops.
 
-Takes a Lowering, hands on a Launch: the Kernel with its axes in order, the sizes that this launch
-gives it, how many units of work there are and how much scratch memory each thread needs. Nothing
-here changes a result: the tree of a fold depends on lengths alone, whatever the form.
+Takes a Lowering, hands on a Launch: the Kernel with its axes in order, the sizes of this launch,
+the number of units of work and the scratch memory of each thread. Nothing here changes a result:
+the tree of a fold depends on lengths alone, whatever the form.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Lower: from a group of roots to a kernel and what it is launched with.
+"""Lowering: turns a group of fused roots into a kernel and its launch parameters.
 
-Takes a Fusion, a group and where everything in memory lies, hands on a Lowered: the Kernel, which
+Takes a Fusion, a group and where everything in memory lies, hands on a Lowering: the Kernel, which
 knows no lengths, and the memory, the sizes and the ranges of this launch. Loop axes are ordered by
-how memory lies, those that can be gone through as one are merged.
+their strides; contiguous ones are coalesced.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Scattered: vectors that are views and are copied before a matrix is multiplied with them.
+"""View materialisation: copies strided vectors before a matrix is multiplied with them.
 
-Takes the items of a graph and who reads them, hands on whether one lies scattered in memory, as a
-column of a matrix does, and is read by a product with something far larger: its rows are multiplied
-by packets of what lies side by side, so that one copy of the vector costs less than it spares.
+Takes the items of a graph and their readers, hands on whether an item is copied first. Such an item
+is strided in memory, as a column of a matrix, and is read by a product with something far larger.
+The rows of that are multiplied by packets of contiguous elements, so that one copy of the vector
+costs less than it saves.
 
 >>> import numpy as np
 >>> import tenfold as tn

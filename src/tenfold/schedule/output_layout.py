@@ -1,8 +1,8 @@
-"""Layout: in which order the axes of a fresh result lie in memory.
+"""Output layout: the axis order in which a fresh result is stored.
 
-Takes a Fusion, a group and where what it reads lies, hands on strides. As in NumPy a result lies in
-row-major order unless everything it is computed from agrees on another one: then it is gone through
-as one, and nothing is read across.
+Takes a Fusion, a group and the layouts of its inputs, hands on strides. As in NumPy a result lies
+in row-major order unless everything it is computed from agrees on another one: then it is gone
+through as one, and nothing is read across.
 
 >>> laid_out((2, 3), (1, 0), 8)
 (8, 16)

@@ -1,7 +1,7 @@
-"""Plan: the steps that compute a graph, each with what it reads, what it makes, and why.
+"""Schedule: the steps that compute a graph, each with its reads, its writes and its reasons.
 
-Takes a Graph and how the values that are there lie in memory, hands on a Schedule: frozen,
-printable, good for every graph of the same structure and lengths. Scalars are no part of it.
+Takes a Graph and the layouts of its computed values, hands on a Schedule: frozen, printable, good
+for every graph of the same structure and lengths. Scalars are not part of it.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

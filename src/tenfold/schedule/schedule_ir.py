@@ -1,8 +1,8 @@
-"""Items: a graph in the words of a planner.
+"""Schedule IR: a graph as the items that the planner schedules.
 
-Takes a Graph, hands on a list of items, inputs before users: each node as what a plan does with it.
-A reduction becomes folds, one axis each, the innermost first, then what follows from them, then the
-view without the axes.
+Takes a Graph, hands on a list of items, inputs before users: each node as its role in a plan. A
+reduction becomes folds, one axis each, the innermost first, then its final map, then the view
+without the axes.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

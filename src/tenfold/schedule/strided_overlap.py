@@ -1,10 +1,10 @@
-"""Overlap: do two strided regions of memory share a byte?
+"""Strided overlap: decides whether two strided regions of memory share a byte.
 
 Takes two StridedRegions, hands on an Overlap: a verdict and why, in words. Two cells share a byte
-where their addresses differ by less than an itemsize, so the question is whether an equation
+where their addresses differ by less than an itemsize. So the question is whether an equation
 `sum(coefficient * x) = total` has a solution in integers `0 <= x <= bound`. In general that is
-NP-hard; a depth-first search that follows ranges and greatest common divisors answers it at once
-for memory that people use (P. Ramachandran, "Use of extended Euclidean algorithm in solving a
+NP-hard. A depth-first search by ranges and greatest common divisors answers it at once for the
+layouts that occur in practice (P. Ramachandran, "Use of extended Euclidean algorithm in solving a
 system of linear Diophantine equations with bounded variables", ANTS-VII, LNCS 4076, 2006, p. 182).
 The search is bounded; where it gives up the verdict is UNKNOWN, to be taken as an overlap.
 

@@ -1,9 +1,8 @@
-"""Sized: a graph whose lengths are formulas, so that a plan of it is good for other lengths too.
+"""Symbolic graph: a graph with symbolic lengths, so that its plan holds for other lengths too.
 
-Takes a Graph and the Sizes of the lengths of its leaves, hands on a Graph that a planner reads as
-any other. The Types of what is computed are inferred anew, by the rules of the operations, which
-compute shapes with what stands in `core/shape_rules.py` alone. Raises NotSymbolic for what has no
-formulas.
+Takes a Graph and the SymInts of the lengths of its leaves, hands on a Graph that a planner reads as
+any other. The Types of results are inferred anew, by the rules of the operations; these compute
+shapes only with `core/shape_rules.py`. Raises NotSymbolic for operations without formulas.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -1,9 +1,9 @@
-"""Runs: parts of one array that are replaced one upon the other, and written together.
+"""Update coalescing: writes successive updates of one array's parts in a single kernel.
 
-Takes a Graph and which of its updates are done in place, hands on the UpdateRuns: updates of which
-each replaces a part of what the one before has made, and of which nothing else is read than parts.
-Such a part lies apart from all that were replaced, and is read of the array below; or it is one of
-them, and is that value. Then the arrays between need not exist: the parts of a recurrence over rows
+Takes a Graph and which of its updates are done in place, hands on the UpdateRuns. In a run each
+update replaces a part of the result of the one before, and only parts of that result are read. Such
+a part is disjoint from all that were replaced, and is read of the array below; or it is one of
+them, and is that value. Then the arrays between need not exist. The parts of a recurrence over rows
 are values of one kernel, which reads the array below and stores all of them into its memory.
 
 >>> import tenfold as tn

@@ -1,10 +1,10 @@
-"""Value ranges: between which numbers the elements of a kernel's body lie.
+"""Value range analysis: bounds the elements of a kernel's body by interval arithmetic.
 
 Takes instructions, the lengths of the loops and the numbers given at the launch, hands on the least
-and the greatest value of an element, under conditions that are known to hold or not to hold
-(interval arithmetic: R. Moore, "Interval Analysis", 1966, chapter 2; conditions narrow intervals as
-in P. Cousot and R. Cousot, POPL 1977, section 9.2). It is how the index of a gather is shown to lie
-in its array: the mask of the gather is such a condition, and so is that the launch has not failed.
+and the greatest value of an element, under conditions of known truth. Interval arithmetic is that
+of R. Moore, "Interval Analysis", 1966, chapter 2. Conditions narrow intervals as in P. Cousot and
+R. Cousot, POPL 1977, section 9.2. It shows that the index of a gather lies in its array: the mask
+of the gather is such a condition, and so is that the launch has not failed.
 
 >>> from tenfold.dtypes import INT64
 >>> from tenfold.core.scalar_ir import Body

@@ -1,7 +1,7 @@
-"""Packets: what of a body is needed, what it weighs, and how many elements a packet has.
+"""Vector width: how many elements a packet has, from the cost of a kernel's body.
 
-Takes the instructions of a kernel's body and what is stored, hands on those that are needed, and
-numbers.
+Takes the instructions of a kernel's body and its stores, hands on the live instructions, their cost
+and the number of lanes.
 
 >>> lanes_of_map(SHORT_BODY, 8), lanes_of_map(SHORT_BODY + 1, 8)
 (32, 16)

@@ -1,4 +1,4 @@
-"""Verify: launches are shown to be right before their kernels are compiled.
+"""Kernel verification: proves launches correct before their kernels are compiled.
 
 Takes a Graph and its Schedule, or a Launch and the BufferExtents of its operands; raises
 VerifyError, which names the kernel and the rule that it breaks. Nothing is run, and it takes as
@@ -7,19 +7,18 @@ long for ten elements as for ten million. The rules, each in a file of its own:
 - the loops and the strides are those of the memory (`schedule/launch_space.py`);
 - units cover the loops once, in whole packets; scratch memory and tables of partial results are as
   large as the renderer uses them (`schedule/verify_units.py`);
-- every access, gathers too, is within its buffer; no two indices write one cell; what is read and
-  written in place is read first (`schedule/verify_accesses.py`);
+- every access, gathers too, is within its buffer; no two indices write one cell; in-place
+  operands are read before they are written (`schedule/verify_accesses.py`);
 - the parts of a kernel fit together (`schedule/verify_kernel.py`).
 
 More alignment than that of an element is claimed where an address is tested at run time alone, and
 of memory of a kernel's own (`codegen/llvm/verify_alignment.py`).
 
 It is done under `tn.options(verify=True)`, and in tests (`verify_kernels`), when a graph is
-planned: what replays a plan, and a plan from the cache, has been verified. It takes about 75
-microseconds a launch (50 to 150; `bench/verify_kernels.py`), a fifth of what planning takes and
-less than a hundredth of what compiling does. Of launches that native code makes the kernels alone
-are verified: loops of single operations, and templates filled in for other lengths, which
-`verify=True` does without.
+planned: replays and cached plans have been verified. It takes about 75 microseconds a launch (50 to
+150; `bench/verify_kernels.py`), a fifth of the planning time and less than a hundredth of the
+compile time. Of launches that native code makes the kernels alone are verified: loops of single
+operations, and symbolic executables for other lengths, which `verify=True` does without.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

@@ -1,11 +1,12 @@
-"""Access rules: a launch touches only memory that exists, writes no byte twice, and reads no cell
-after another index has written it.
+"""Access verification: a launch stays within its memory, writes no byte twice, and reads before it
+overwrites.
 
 Takes a LaunchSpace and the BufferExtents of its operands, raises VerifyError. All is decided on
-strides and lengths, never on elements: the lowest and the highest byte of an operand follow from
-them; cells are apart where each stride steps over all that smaller ones reach (a mixed radix);
-where operands share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A
-gather's offset is bounded by its mask, and by what has not failed (`schedule/value_ranges.py`).
+strides and lengths, never on elements. The lowest and the highest byte of an operand follow from
+them. Cells are disjoint where each stride steps over all that smaller ones reach (a mixed radix).
+Where operands share a buffer `schedule/strided_overlap.py` and `schedule/dependence.py` decide. A
+gather's offset is bounded by its mask, and by checks that have not failed
+(`schedule/value_ranges.py`).
 
     refuse_accesses(loop_space(launch), extents)
 """

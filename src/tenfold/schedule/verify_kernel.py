@@ -1,8 +1,8 @@
-"""Kernel rules: what a kernel must keep whatever it is launched with.
+"""Kernel IR verification: a kernel's operands, instructions, stores, lanes and form fit together.
 
-Takes a Kernel, raises VerifyError. Operands, instructions, stores, the lanes of packets and the
-form must fit together: instructions read earlier ones, loads read what is not written, each operand
-that is written has one store of its dtype, and a step is one that the renderer has for its axis.
+Takes a Kernel, raises VerifyError. Instructions read earlier ones, loads read operands that are not
+written, and each written operand has one store of its dtype. A step is one that the code generator
+has for its axis.
 
 >>> from tenfold.core.scalar_ir import Body
 >>> from tenfold.dtypes import FLOAT32

@@ -1,9 +1,9 @@
-"""Unit rules: the units of work of a launch cover its loops once, in whole packets, and the memory
-of a kernel's own is as large as the renderer uses it.
+"""Unit verification: the units of a launch cover its loops once, within its scratch memory.
 
-Takes a LaunchSpace, raises VerifyError. Each form is cut as its writer in render/ cuts it: a unit
-is a part of the packet axis (maps, columns), a row, some rows side by side, blocks of a row, a
-tile. All but the last part of a row must be whole packets, so that masks are needed at ends alone.
+Takes a LaunchSpace, raises VerifyError. Scratch memory must be as large as the code generator uses
+it. Each form is cut as its emitter in codegen/ cuts it: a unit is a part of the packet axis (maps,
+columns), a row, some rows side by side, blocks of a row, a tile. All but the last part of a row
+must be whole packets, so that masks are needed at ends alone.
 
     refuse_units(loop_space(launch))
 """

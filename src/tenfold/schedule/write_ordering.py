@@ -1,13 +1,13 @@
-"""Taken: arrays whose memory others take over, to write parts of it; what must come before that.
+"""Write ordering: anti-dependences, so that all reads of an array come before it is overwritten.
 
-Takes the items of a graph and their groups, hands on in which order steps may go: all that reads
-such an array comes before what writes over it. A launch that does both goes through its loops in an
-order that allows it (`schedule/in_place_updates.py`); where there is none, NotInPlace says which
-updates cannot be done so.
+Takes the items of a graph and their groups, hands on the order of steps: all that reads an array
+comes before the step that overwrites it. A launch that does both runs its loops in an order that
+allows it (`schedule/in_place_updates.py`). Where there is none, NotInPlace says which updates
+cannot be done in place.
 
-    taken = Taken(graph, items, fusion)
-    readers = taken.readers(units, inputs_of)
-    ready = inputs_of(unit) | taken.before(unit, readers) <= done
+    order = WriteOrder(graph, items, fusion)
+    readers = order.readers(units, inputs_of)
+    ready = inputs_of(unit) | order.before(unit, readers) <= done
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The storage kinds: how a value's elements lie in its buffers. Dense is the one there is."""
+"""Storage kinds: how a value's elements are stored in its buffers; dense is the only one."""

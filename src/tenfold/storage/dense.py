@@ -1,9 +1,9 @@
-"""Dense storage: one buffer, every element in it, any strides. Between ndarrays and native Values.
+"""Dense storage: one buffer with any strides; converts between ndarrays and native Values.
 
-Takes ndarrays, hands on Values, and back. An ndarray that somebody can still write to is copied (so
-that a later change of it can never be seen half), any other or a memory map is shared; every export
-is read-only, and cannot be made writeable. Memory that a window (`tn.wrap`) writes to is computed
-from as it lies, and copied for whoever gets to see it.
+Takes ndarrays, hands on Values, and back. An ndarray that is still writeable elsewhere is copied,
+so that a later change of it is never seen. Any other one, or a memory map, is shared. Every export
+is read-only, and cannot be made writeable. The memory of an external buffer (`tn.wrap`) is read in
+place, and copied for every other reader.
 
 >>> value = import_values(np.arange(3), "reference")
 >>> export(value)

@@ -1,7 +1,8 @@
-"""The gate to memory that its user can write to: who reads it goes in together, who writes alone.
+"""Read-write lock: orders computations and assignments to external buffers; readers share, a writer
+is alone.
 
-Every computation goes through it once there is a window (`tn.wrap`); an assignment to a window
-waits until no other thread is computing, unless nobody but the window can see the old value.
+Every computation takes it for reading once there is an external buffer (`tn.wrap`). An assignment
+to one waits until no other thread is computing, unless the old value has no other reader.
 
 >>> gate = RwLock()
 >>> with gate.reading():

@@ -1,1 +1,1 @@
-"""Function transforms: tracing, batching (vmap), control flow, custom operations, callbacks."""
+"""Function transforms: tracing, batching (vmap), control flow, custom operations and callbacks."""

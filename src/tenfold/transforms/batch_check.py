@@ -1,11 +1,11 @@
-"""Verifying: what a group makes is what its members are one by one.
+"""Batch verification: compares a batch's results with those of its members, one by one.
 
-Takes an operation and what its members read side by side, under `tn.options(verify=True)`; hands on
-the results side by side, and the error where one differs. All is compared bit for bit but for
-products, and other calls that have multiply-adds: each is made once more of what it has read in the
-group, and must be within the bound of a reordered sum (Higham 2002, "Accuracy and Stability of
-Numerical Algorithms", section 3.5), a solve within that of its condition; what reads it reads the
-group's.
+Takes an operation and its members' stacked operands, under `tn.options(verify=True)`; hands on the
+stacked results, and the error where one differs. All results are compared bit for bit but those of
+calls that have multiply-adds, such as products. Each of these is computed once more from its inputs
+in the batch. A product must be within the bound of a reordered sum (Higham 2002, "Accuracy and
+Stability of Numerical Algorithms", section 3.5), a solve within that of its condition. Readers of
+such a result read that of the batch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Groups: nodes of a large graph that do the same are computed together, as one expression.
+"""Batch compiler: computes equal nodes of a large graph together, as one batched expression.
 
-Takes an operation, or a call of a traced function, with what its members read side by side, as
-native code has put it there (`native/exec/dynamic_batching.h`), hands on their results side by
-side. The expression is made once for equal groups, by the batch rules; then its nodes are made anew
-for each.
+Takes an operation, or a call of a traced function, with its members' operands as native code has
+stacked them (`native/exec/dynamic_batching.h`), hands on their stacked results. The expression is
+made once for equal batches, by the batch rules; then its nodes are made anew for each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Batching: an expression for one member becomes that for all, with the batch axis in front.
+"""Batch interpreter: rewrites one member's expression for all members, with a batch axis in front.
 
-Takes nodes that were written on placeholders, and for each placeholder what stands in for it: an
-Array with the batch axis in front, or one that all members share. Hands on ordinary lazy nodes,
-made op by op by the batch rules; what reads nothing batched stays as it is and is computed once.
+Takes nodes that were written on placeholders, and for each placeholder its replacement: an Array
+with the batch axis in front, or one that all members share. Hands on ordinary lazy nodes, made op
+by op by the batch rules; a node without batched inputs stays as it is and is computed once.
 
 A batch rule follows from what an op declares: its `shapes`, axes that it folds or scans, its
 `batch_params` or `batch`. An op with none of these is called for each member by itself.

@@ -1,9 +1,9 @@
-"""Calls: the op of a traced function, by which a call of it is one node.
+"""Call operation: makes a call of a traced function one node of the graph.
 
-Takes what a function is made of, hands on an Op: its inputs are the arrays among the arguments and
-what was captured, its results those of the function. A call alone, and small graphs that come
-often, are computed with what it is made of in its place (`rewrite/inline.py`), others in groups of
-equal calls (`transforms/batch_compiler.py`).
+Takes the traced body of a function, hands on an Op. Its inputs are the arrays among the arguments
+and the captured ones, its results those of the function. A call alone, and small graphs that come
+often, are inlined (`rewrite/inline.py`); others are computed in batches of equal calls
+(`transforms/batch_compiler.py`).
 """
 
 from __future__ import annotations

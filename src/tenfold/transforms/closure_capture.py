@@ -1,8 +1,8 @@
-"""Bindings: what the names of a Python function stand for, down to what has no parts.
+"""Closure capture: lists every object that a Python function reads by name.
 
-Takes a function, hands on the objects that it could read: what its names are bound to, what stands
-in containers and attributes of these, and what functions of theirs read. While all of them are the
-same objects, a trace of it is what it would be if it was traced anew.
+Takes a function, hands on the objects that it could read: those its names are bound to, their
+elements and attributes, and those that functions among them read. While all of them are the same
+objects, a new trace would equal the old one.
 
 >>> rates = {"slow": 0.25}
 >>> def decay(h): return h * rates["slow"]

@@ -1,8 +1,7 @@
-"""tn.scan, tn.while_loop, tn.cond: loops and branches on values that are one node each.
+"""Control flow (`tn.scan`, `tn.while_loop`, `tn.cond`): lazy loops and branches, each one node.
 
-Takes Python functions and trees of arrays, hands on trees of lazy arrays: what the functions are
-made of is traced, and checked, when the loop is written; `transforms/control_flow_ops.py` computes
-it.
+Takes Python functions and trees of arrays, hands on trees of lazy arrays. The functions are traced,
+and checked, when the loop is written; `transforms/control_flow_ops.py` computes it.
 
 >>> import tenfold as tn
 >>> total, sums = scan(lambda carry, x: (carry + x, carry + x), 0.0, tn.asarray([1.0, 2.0, 3.0]))

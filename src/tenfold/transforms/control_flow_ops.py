@@ -1,13 +1,13 @@
-"""Loops and branches as operations: what they compute, and what they are for many members.
+"""Control flow operations: compute loops and branches, and their batch rules.
 
 Takes the operands of `tn.scan`, `tn.while_loop` and `tn.cond` (`transforms/control_flow.py`) with
 the Subgraphs of their functions as parameters, hands on their results. A step is a call of its
-Expression: planned once, replayed by native code (`native/python/scan_loop.cpp`) as often as
-there are steps. The batch rules write the Subgraph for all members.
+Subgraph: planned once, replayed by native code (`native/python/scan_loop.cpp`) as often as there
+are steps. The batch rules write the Subgraph for all members.
 
-Operands are in this order: of a scan the carry, then what it has a row of for each step; of a
-while_loop whether there is a first step, then the carry; of a cond what it chooses by, then the
-operands of its functions; and at last what the functions captured.
+The operands of a scan are the carry, then the arrays with a row for each step. Those of a
+while_loop are whether there is a first step, then the carry. Those of a cond are its condition,
+then the operands of its functions. In all three the captured arrays come last.
 """
 
 from __future__ import annotations

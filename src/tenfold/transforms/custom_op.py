@@ -1,4 +1,4 @@
-"""tn.op: the declaration by which users make operations of their own.
+"""Custom operations (`tn.op`): turn a user's Python function into a declared operation.
 
 Takes a function, hands on an Op that is called like any other, fused and batched like any other
 when it has an element rule. It enters no table unless `public=True` is said, so that a notebook

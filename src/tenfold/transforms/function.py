@@ -1,4 +1,4 @@
-"""@tn.function: a Python function of arrays that is traced once and called as one operation.
+"""Traced functions (`@tn.function`): trace a Python function once and call it as one operation.
 
 Takes a function, hands on a Function. A call makes one node; equal calls of a large graph are
 computed together, by the fused kernels of the whole function.

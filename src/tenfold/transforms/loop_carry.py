@@ -1,7 +1,7 @@
-"""What a loop or branch is given and hands on: trees of arrays, and what must be alike in them.
+"""Loop carry: checks that a loop's or branch's array trees keep their structure and Types.
 
-Takes what the user gave and what was traced, hands on arrays, or the error that says which leaf
-differs, from what to what, and what to write instead.
+Takes the user's values and the traced ones, hands on arrays, or an error with the leaf that
+differs, both of its Types, and a remedy.
 
 >>> import tenfold as tn
 >>> leaves, form = arrays("tn.scan", "init", {"h": 0.0, "n": (1, None)})

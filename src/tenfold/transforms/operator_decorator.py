@@ -1,7 +1,7 @@
-"""@tn.operator: an opaque Python function of Arrays as one node.
+"""Opaque operators (`@tn.operator`): make a call of any Python function one lazy node.
 
-Takes a function, hands on an Op whose calls are lazy. The function runs where somebody waits, at
-most once in an evaluation, however often its result is used.
+Takes a function, hands on an Op whose calls are lazy. The function runs at the wait, at most once
+in an evaluation, however often its result is used.
 
 >>> import numpy as np, tenfold as tn
 >>> @tn.operator

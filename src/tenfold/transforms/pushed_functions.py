@@ -1,8 +1,8 @@
-"""Pushed: traced functions on an engine, what native code asks of Python for them.
+"""Pushed functions: traces of functions that are pushed to an engine, for native replay.
 
-Takes a Function and what was given to `engine.push` with it, Handles in the place of Arrays, hands
-on a trace for these (`native/python/pushed_calls.cpp` replays it), or what calls the function
-when its inputs are there.
+Takes a Function and its arguments in `engine.push`, Handles in the place of Arrays. Hands on a
+trace for these, which native code replays (`native/python/pushed_calls.cpp`), or else a call of the
+function when its inputs are ready.
 
 >>> import tenfold as tn
 >>> @tn.function

@@ -1,10 +1,10 @@
-"""Operations whose values a user's Python function computes: binding, what was said, what came out.
+"""Python callback: an operation whose values are computed by a user's Python function.
 
-Takes a function and what its declaration says of the result, hands on an Op that is one node.
-Positional parameters are arrays; keyword-only ones are parameters: numbers, text, dtypes, tuples
-of them, or anything else with a hash. The result's shape and dtype are constants, or functions of
-the inputs' Types (which have `shape`, `dtype`, `ndim`, `size`) and the parameters by name. Whatever
-the function raises surfaces as a RunError, raised from the original, where somebody waits.
+Takes a function and the declared Type of its result, hands on an Op that is one node. Positional
+parameters are arrays; keyword-only ones are parameters: numbers, text, dtypes, tuples of them, or
+anything else with a hash. The result's shape and dtype are constants, or functions of the inputs'
+Types (which have `shape`, `dtype`, `ndim`, `size`) and the parameters by name. An exception of the
+function becomes a RunError at the wait, raised from the original.
 
 >>> import numpy as np, tenfold as tn
 >>> @tn.op(shape=lambda x: x.shape[:1], reference=lambda x: np.median(x, axis=1))

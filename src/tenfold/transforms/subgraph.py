@@ -1,8 +1,8 @@
-"""Expressions: what a loop computes at each step, and what a branch is, as one operation.
+"""Subgraph: the traced body of a loop or branch, as one hashable operation.
 
-Takes nodes that were written on placeholders, hands on an Subgraph, which can be a parameter of
-an operation. Those of the same operations, written in the same lines, are one object, so that what
-is planned for one serves all that are traced anew.
+Takes nodes that were written on placeholders, hands on a Subgraph, which can be a parameter of an
+operation. Subgraphs of the same operations, written in the same lines, are one object, so that a
+new trace reuses its plan.
 
 >>> import tenfold as tn
 >>> x = tn._native.placeholder(tn._native.Type((2,), tn.float64, "cpu"))

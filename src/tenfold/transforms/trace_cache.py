@@ -1,9 +1,9 @@
-"""Traces that are kept: what a Python function is made of, for arguments of some Types.
+"""Trace cache: stores the traces of Python functions by the Types of their arguments.
 
-Takes a function and its arguments, hands on what was CachedTrace. A plain function is traced once
-for each signature, and again where an array that it reads has changed in a way that matters, or
-something that it could read has become another (`transforms/closure_capture.py`). Any other
-callable, and one that reads an array in a way that cannot be seen, is traced each time.
+Takes a function and its arguments, hands on a CachedTrace. A plain function is traced once for each
+signature. It is traced again where an array that it reads has changed in a way that matters, or
+another object that it could read was rebound (`transforms/closure_capture.py`). Any other callable,
+and one that reads an array in a way that cannot be seen, is traced each time.
 
 >>> import tenfold as tn
 >>> runs = []

@@ -1,8 +1,8 @@
-"""Traced: a Python function of arrays becomes the operations it is made of.
+"""Tracer: runs a Python function on placeholders and records its operations as nodes.
 
 Takes a function and arguments, hands on a TracedFunction: the nodes of its results, written on
-placeholders for the arrays among its arguments, and what it captured. What depends on no argument
-is captured as a whole, so it is computed once and shared by all calls.
+placeholders for the arrays among its arguments, and the captured arrays. A part that depends on no
+argument is captured as a whole, so it is computed once and shared by all calls.
 
 >>> import tenfold as tn
 >>> w = tn.asarray([1.0, 2.0])

@@ -1,8 +1,8 @@
-"""Tracing: a user's function runs once on arrays that have no values yet.
+"""Tracing scope: a block in which a user's function runs on arrays without values.
 
-Takes the name of who traces, hands on a block in which nothing is computed for being deep, and in
-which it is an error to ask for a value, or to change an array that was not made in the block.
-However the block ends, every Array is what it was before it; no window is written to.
+Takes the name of the transform, hands on a block in which deep expressions are not computed early.
+Inside it is an error to ask for a value, or to change an array from outside the block. However the
+block ends, every Array is what it was before it; no external buffer is written to.
 
 >>> import tenfold as tn
 >>> from tenfold import _native

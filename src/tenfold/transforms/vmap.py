@@ -1,8 +1,8 @@
-"""tn.vmap: a function of one member as a function of many, along axes that are named.
+"""Vectorising map (`tn.vmap`): maps a function of one member over the named axes of many.
 
 Takes a function and axes, hands on a function. A call runs the given one once, on arrays without
-values of one member's shapes, and makes the expression for all members of what it wrote
-(`transforms/batch_interpreter.py`); nothing is computed.
+values of one member's shapes, and batches the recorded expression
+(`transforms/batch_interpreter.py`). Nothing is computed.
 
 >>> import tenfold as tn
 >>> tn.vmap(lambda x, y: tn.sum(x * y))(tn.ones((3, 2)), tn.ones((3, 2))).tolist()

@@ -1,1 +1,3 @@
-"""LLVM IR of matrix products: packing, register tiles, blocks; and calls of BLAS."""
+"""GEMM code generation: LLVM IR of matrix products (packing, register tiles, blocks), and BLAS
+calls.
+"""

@@ -1,9 +1,9 @@
-"""Matrix products by BLAS, as kernels with the ABI of all others.
+"""BLAS calls: matrix products by gemm, as kernels with the common kernel ABI.
 
-A unit of work is a panel of rows of one product of the stack, one call of gemm (Dongarra, Du Croz,
-Hammarling, Duff: "A set of level 3 basic linear algebra subprograms", ACM TOMS 16, 1990). The
-function's address is the fourth buffer. gemm takes matrices by columns, and a matrix by rows is its
-transpose by columns: so it is asked for x2.T @ x1.T, which by columns is x1 @ x2 by rows.
+A unit of work is a panel of rows of one product of the stack: one call of gemm (Dongarra et al., "A
+set of level 3 basic linear algebra subprograms", ACM TOMS 16, 1990). The function's address is the
+fourth buffer. gemm takes matrices by columns, and a matrix by rows is its transpose by columns. So
+the kernel asks for x2.T @ x1.T, which by columns is x1 @ x2 by rows.
 
 >>> print(BlasGemm(FLOAT64, ("row", "column"), axes=0))
 library product x1 @ x2 of float64 by dgemm, stack of 0 axes

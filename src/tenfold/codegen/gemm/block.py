@@ -1,6 +1,6 @@
-"""Units: the names that the text of a product has for a block, and for a slab of it.
+"""GEMM block records: names the LLVM values of a unit, a packed slab and a register tile.
 
-Takes nothing, hands on three records that `blocked_product.py` fills and `half_product.py` changes.
+Takes nothing, hands on three records that `blocked.py` fills and `syrk_trmm.py` changes.
 
 >>> TileOperands("%row", "%start", "%depth", "%corner", "%panel", "%step").depth
 '%depth'

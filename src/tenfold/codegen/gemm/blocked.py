@@ -1,12 +1,12 @@
-"""Packet code for products of any size, (m, k) @ (k, n), and stacks of them.
+"""Blocked GEMM: SIMD code for products of any size, (m, k) @ (k, n), and stacks of them.
 
-A unit of work is a block of rows by a panel of columns. The panel of the second operand is copied,
-widened, to the scratch memory of the thread, a slab of k at a time, and read once for each tile of
-rows; sums of a tile stay in registers through a slab. Where a block is only a tile or two high and
-rows of the second operand can be read as packets, they are read where they lie. The last tile of
-rows is moved up to end with the last row, so some sums may be made twice; a panel that is cut by
-the last column is copied with zeros beside it. Where several axes are contracted that cannot be
-walked as one, a slab has the innermost for some indices of the others, or a part of it for one.
+A unit of work is a block of rows by a panel of columns. The panel of the second operand is widened
+and copied to the thread's scratch memory, a slab of k at a time, and read once for each tile of
+rows. The sums of a tile stay in registers through a slab. Where a block is only a tile or two high,
+and rows of the second operand can be read as packets, they are not copied. The last tile of rows
+ends with the last row, so some sums may be computed twice. A panel that is cut by the last column
+is padded with zeros. Contracted axes that do not coalesce are walked by slabs: a slab has the
+innermost axis for some indices of the others, or a part of it for one.
 
 Any strides will do. The text depends on dtype, processor and tile, not on lengths.
 

@@ -1,10 +1,10 @@
-"""Packet code for products of vectors, (k,) and (k,) to one number, and stacks of them.
+"""Dot product: SIMD code for (k,) @ (k,) to one number, and stacks of them.
 
-A unit of work is one number. Where the elements of both vectors lie beside each other, 256 bytes of
-wide scalars are accumulated at a time, then 8 scalars at a time, at last one by one; the
-accumulators are added by halves. So the bits depend on no width of packet and no thread count; of
-layouts they may depend, as those of every product. A matrix times a vector is a stack of such
-products, one for each row. Products along further axes that are contracted are added one by one.
+A unit of work is one number. Where both vectors are contiguous, 256 bytes of wide scalars are
+accumulated at a time, then 8 scalars at a time, at last one by one. The accumulators are added by
+halves. So the bits depend neither on the vector width nor on the thread count; they may depend on
+layouts, as those of every product. A matrix times a vector is a stack of dot products, one a row.
+Products along further contracted axes are added one by one.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> print(DotProduct(Arithmetic(FLOAT32, 64), beside=(True, True), axes=1))

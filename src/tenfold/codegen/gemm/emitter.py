@@ -1,13 +1,13 @@
-"""What the packet code of every product shares: its arithmetic, its loops, its place in a stack.
+"""GEMM emitter: the arithmetic, loops and stack addressing that all SIMD product code shares.
 
 Takes an element type and the bytes of a vector register, hands on pieces of LLVM text. Products
 accumulate in a *wide* dtype: halves in float32, 8-bit integers in 16 bits (their sum is the same
-modulo 256), a bool as a byte of 0 or 1 with `and` and `or`. A complex number is two scalars that
-lie beside each other: a packet of them is multiplied by the real part of the other factor and by
-its imaginary part, in two accumulators that are put together at the end.
+modulo 256), a bool as a byte of 0 or 1 with `and` and `or`. A complex number is two adjacent
+scalars. A packet of them is multiplied by the real and by the imaginary part of the other factor,
+in two accumulators that are combined at the end.
 
-Every sum over k runs in rising order in one accumulator, so its bits depend on no blocking, no
-thread count and no width of packet.
+Every sum over k runs in rising order in one accumulator. So its bits depend neither on blocking,
+nor on the thread count, nor on the vector width.
 
 >>> arithmetic = Arithmetic(FLOAT32, 64)
 >>> text = SimdEmitter()

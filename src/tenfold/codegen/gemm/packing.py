@@ -1,8 +1,8 @@
-"""Panel: a slab of columns of the second operand of a product, copied and widened.
+"""Packing: copies and widens a slab of columns of a product's second operand into scratch memory.
 
-Takes where a slab lies and where it is to lie, hands on the LLVM text that copies it: row by row as
-packets where elements of a row lie beside each other, else one by one, along the axis with the
-shorter stride, beside zeros.
+Takes the addresses of a slab and of its copy, hands on the LLVM text that copies it. Rows of
+contiguous elements are copied as packets. Others are copied one by one, along the axis with the
+shorter stride, and padded with zeros.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> panel = PackedPanel(SimdEmitter(), RegisterTile.of(FLOAT64, 32, rows=100, columns=100))

@@ -1,7 +1,7 @@
-"""Tile: the block of sums of a product that is kept in registers, chosen by what there is room for.
+"""Register tile: chooses the block of a product's sums that fits into vector registers.
 
-Takes a dtype, the bytes of a vector register and the lengths of a product, hands on how many rows
-by how many packets are summed at once, and what follows: the lengths of slabs and blocks.
+Takes a dtype, the bytes of a vector register and the lengths of a product. Hands on how many rows
+by how many packets are summed at once, and the lengths of slabs and blocks that follow.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> tile = RegisterTile.of(FLOAT64, 32, rows=100, columns=100)

@@ -1,8 +1,8 @@
-"""Packet code for small products, (m, k) @ (k, n) of fixed lengths, and stacks of them.
+"""Small GEMM: unrolled SIMD code for products (m, k) @ (k, n) of fixed lengths, and stacks.
 
-A unit of work is one product: its sums stay in registers and its loops are written out. A packet
-that is cut by the last column is masked. Lengths are part of the text, strides are given at the
-launch, save that of an axis along which elements lie beside each other.
+A unit of work is one product: its sums stay in registers and its loops are unrolled. A packet that
+is cut by the last column is masked. Lengths are part of the text. Strides are given at the launch,
+save that of a contiguous axis.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> kernel = SmallGemm(Arithmetic(FLOAT32, 64), (8, 8, 8), ("row", "row"), axes=1)

@@ -1,10 +1,10 @@
-"""Packet code for products of which half is known: symmetric results, triangular operands.
+"""SYRK and TRMM: SIMD code for symmetric products and triangular operands, at half the work.
 
-Takes what a BlockedGemm takes and which half is enough, hands on a kernel with the same buffers
-and sizes. Of a symmetric (n, k) @ (k, n) tiles that lie above the diagonal are left out, and a unit
-copies what it has made below the diagonal to the other side: each element is written by one thread,
-and the result is symmetric bit for bit. Of a product with a triangular matrix each tile goes
-through those k alone where the matrix need not be 0; what lies on the other side is not used.
+Takes what a BlockedGemm takes and which half is enough, hands on a kernel with the same buffers and
+sizes. Of a symmetric (n, k) @ (k, n), tiles above the diagonal are left out; a unit copies its
+results below the diagonal to the other side. Each element is written by one thread, and the result
+is symmetric bit for bit. Of a product with a triangular matrix each tile goes only through those k
+where the matrix may be nonzero; the other half is not used.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.codegen.gemm.register_tile import RegisterTile

@@ -1,1 +1,1 @@
-"""LLVM IR around LAPACK drivers: copies of matrices, diagonals, determinants."""
+"""LAPACK code generation: LLVM IR around LAPACK drivers, for copies, diagonals and determinants."""

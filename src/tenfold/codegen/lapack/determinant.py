@@ -1,7 +1,7 @@
-"""The determinant of what was factored, or its sign, or the logarithm of its modulus.
+"""Determinant: the value, the sign or the log-modulus, from a matrix's factors and pivots.
 
 Takes the factors and the pivots by their words (`Routine` says which there are), hands on LLVM text
-that multiplies the diagonal, and counts powers of two apart.
+that multiplies the diagonal, and counts powers of two separately.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> Determinant("w0", "w1", "n1", (FLOAT64, FLOAT64), "m1").part

@@ -1,8 +1,7 @@
-"""What is asked of matrices between the routines of a library call.
+"""Diagonal steps: tests on matrices between the LAPACK routines of a call.
 
-Takes a factor of float64 or complex128 by its word, hands on LLVM text: whether Cholesky's way is
-to be tried, whether it has met NaN, whether a triangle is singular, and which triangle holds a
-matrix.
+Takes a factor of float64 or complex128 by its word, hands on LLVM text. The tests: whether to try
+Cholesky, whether it has met NaN, whether a triangle is singular, and which triangle holds a matrix.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> Finite("w0", "n1", FLOAT64).order

@@ -1,9 +1,9 @@
-"""Routines of LAPACK on each matrix of a stack, as kernels with the ABI of all others.
+"""LAPACK driver calls: routines on each matrix of a stack, as kernels with the common kernel ABI.
 
-A unit of work is one matrix: the steps are taken one after the other on its memory. Routines take
-every argument by pointer: a character, a 32-bit number, 0, memory of the matrix, memory to work in,
-and where they report. What a routine reports is not 0 for a matrix without an answer; the kernel
-then returns 1 + its index. Between routines, `codegen/lapack/matrix_copies.py` copies and looks.
+A unit of work is one matrix: the steps run one after the other on its memory. Routines take every
+argument by pointer: a character, a 32-bit number, 0, memory of the matrix, workspace, and their
+info. A routine's info is not 0 for a matrix without an answer; the kernel then returns 1 + its
+index. Between routines, `codegen/lapack/matrix_copies.py` copies and tests.
 
 >>> factor = Routine("dpotrf", "'U n0 m0 n0 report", fails=True)
 >>> print(LapackCall((factor,), buffers=1))

@@ -1,4 +1,4 @@
-"""What stands between the routines of a library call: copies of matrices.
+"""Matrix copies: converts and transposes matrices between the LAPACK routines of a call.
 
 Takes places of a matrix by their words (`Routine` says which there are), lengths and strides in
 bytes as numbers of the launch, hands on LLVM text. A copy converts, and transposes where one

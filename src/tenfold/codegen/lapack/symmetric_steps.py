@@ -1,11 +1,12 @@
-"""What stands between the routines that factor a symmetric matrix and solve with its factors.
+"""Bunch-Kaufman steps: work between the LAPACK routines that factor a symmetric matrix and solve
+with it.
 
-Such a matrix is P L D L^T P^T, where P exchanges rows, L is a triangle with ones on its diagonal,
-and D has blocks of 1 or 2 rows on its: J. R. Bunch and L. Kaufman, "Some stable methods for
-calculating inertia and solving symmetric linear systems", Mathematics of Computation 31, 1977.
-Takes matrices of float64 or complex128 (symmetric, not Hermitian) by the words of `Routine`: L by
-columns with the diagonal of D on its own, and the elements beside that diagonal in a row of their
-own, 0 where a block has one row; hands on LLVM text.
+Such a matrix is P L D L^T P^T: J. R. Bunch and L. Kaufman, "Some stable methods for calculating
+inertia and solving symmetric linear systems", Mathematics of Computation 31, 1977. P exchanges
+rows, L is a unit lower triangle, and D has blocks of 1 or 2 rows on its diagonal. Takes matrices of
+float64 or complex128 (symmetric, not Hermitian) by the words of `Routine`, hands on LLVM text. L is
+stored by columns, with the diagonal of D on its own. D's off-diagonal elements are a row of their
+own, 0 where a block has one row.
 
 >>> Negative("w0", "w1").target
 'w1'

@@ -1,1 +1,1 @@
-"""LLVM IR of loops: SIMD packets, loads and stores, reductions, scans, searches, transposes."""
+"""LLVM code generation: IR of loops, SIMD packets, memory access, reductions and scans."""

@@ -1,12 +1,14 @@
-"""Scans of long rows: blocks of 1,024 side by side, lane i of a packet an element of the i-th.
+"""Blocked scan: scans long rows in blocks of 1,024, one block per SIMD lane.
 
-Takes a FunctionEmitter of a kernel that scans, hands on lines. Blocks are scanned in scratch memory
-as rows are (`scan.py`), but read where they lie if they need not be computed. When the prefix of
-each is known, it is added and the block is stored.
+Takes a FunctionEmitter of a kernel that scans, hands on lines. Lane i of a packet is an element of
+the i-th block. Blocks are scanned in scratch memory as rows are (`scan.py`); elements that need not
+be computed are read in place. When the prefix of each is known, it is added and the block is
+stored.
 
 The function `kernel` does this for one group of blocks after the other: a unit of work is a row.
-Others, where a kernel has them, are for many threads, one after the other: `totals` of parts of
-rows, `carries` of rows, which make of totals what comes before, and `parts`, which scan again.
+Some kernels have three more functions, for many threads, called one after the other. `totals` sums
+parts of rows, `carries` turns the totals of a row into the carry of each part, and `parts` scans
+again.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.scalar_ir import Body

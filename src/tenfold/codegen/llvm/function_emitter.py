@@ -1,5 +1,5 @@
-"""Frame: what is known while a kernel's function is written: sizes, pointers, and the values of
-instructions at the place that has been reached.
+"""Function emitter: emits one kernel function, and tracks its sizes, pointers, indices and known
+values.
 
 Takes a Kernel whose functions are formulas already, hands on the packets of its instructions.
 """

@@ -1,6 +1,6 @@
-"""Lanes: the fold of a block's 32 lanes by halves: lane j with j + 16, then with j + 8, ...
+"""Horizontal reduction: folds a block's 32 SIMD lanes by halves, lane j with j + 16, then j + 8.
 
-Takes the packets of a fold and how many lanes are there, hands on scalars. It is written once as a
+Takes the packets of a fold and how many lanes are valid, hands on scalars. It is written once as a
 function of the program, for each kind of fold and its dtypes.
 """
 

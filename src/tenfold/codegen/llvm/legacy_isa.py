@@ -1,7 +1,8 @@
-"""Baseline: what processors without SSE4.1 and F16C have no instruction for, in other primitives.
+"""Legacy ISA lowering: replaces instructions that processors without SSE4.1 and F16C lack.
 
-Takes a Body and the elements that a primitive is applied to, hands on the element of its result:
-rounding to whole floats, and conversion from and to float16. LLVM would call a library for these.
+Takes a Body and the elements that a primitive is applied to, hands on the element of its result.
+The primitives are rounding to whole floats, and conversion from and to float16. LLVM would call a
+library for these.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> body = Body()

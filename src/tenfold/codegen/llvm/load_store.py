@@ -1,9 +1,9 @@
-"""Memory: LLVM text for the loads and stores of packets, by how an operand is stepped through.
+"""Loads and stores: LLVM text that moves packets to and from memory, by an operand's step.
 
 Takes an operand, the pointer to its element at position 0 of the packet axis, a position on that
-axis and, for a packet that is not whole, a mask; hands on lines in a SimdEmitter. Contiguous
-elements are loaded as they lie, backwards ones turned round, every second to fourth picked out of
-what lies there, any others gathered; a lane that the mask leaves out touches no memory.
+axis and, for a partial packet, a mask; hands on lines in a SimdEmitter. Contiguous elements are
+loaded directly, backwards ones reversed, every second to fourth shuffled out of contiguous loads,
+all others gathered. A lane that the mask leaves out touches no memory.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> text = SimdEmitter()

@@ -1,10 +1,9 @@
-"""Loops: LLVM text of counted loops, branches and the binary counter in which partial results of a
-fold wait for their partners.
+"""Loop emitter: LLVM text of counted loops, branches and the pairwise reduction's binary counter.
 
-Takes a SimdEmitter and Python functions that add what stands inside a loop, hands on lines. The
-counter is how a tree of neighbours is folded while its leaves come one by one: slot k holds 2**k of
-them. When `count` leaves have come, the slots in use are the bits that `count` has; what is left at
-the end is folded from the lowest upwards, so that an odd one out moves up as it is.
+Takes a SimdEmitter and Python functions that add a loop's body, hands on lines. The counter folds a
+tree of neighbours while its leaves come one by one: slot k holds the fold of 2**k of them. After
+`count` leaves, the slots in use are the bits of `count`. At the end the rest is folded from the
+lowest slot upwards, so that an odd one out moves up as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Masks: memory that some lanes of a packet touch, where the processor has no instruction for it.
+"""Masked access: loads and stores of some lanes, where the processor has no masked instruction.
 
 Takes the type in memory, addresses and a mask, hands on a call of a function of the module. LLVM
-itself would write a branch and an instruction for each lane at each place: seconds of compiling for
-a long body. The functions go over the lanes in a loop, and at once over neighbours that are whole.
+itself would write a branch and an instruction for each lane: seconds of compiling for a long body.
+The functions loop over the lanes; a full mask of neighbours takes one access.
 
 >>> text = SimdEmitter()
 >>> load(text, "i8", 16, "%p", "%mask")

@@ -1,9 +1,9 @@
-"""LLVM: the text of a kernel's program.
+"""Module emitter: the LLVM IR text of a kernel's whole program.
 
 Takes a Kernel, hands on LLVM IR with one function of the kernel ABI, `kernel` (and, for split rows,
-`finish`): `int64 kernel(void** buffers, const int64* sizes, const double* scalars, void* scratch,
-int64 begin, int64 end)` runs the units of work from begin to end and returns 0, or 1 + the number
-of the first element that failed. The text depends on the kernel alone.
+`finish`). Its signature is `int64 kernel(void** buffers, const int64* sizes, const double* scalars,
+void* scratch, int64 begin, int64 end)`. It runs the units of work from begin to end, and returns 0,
+or 1 + the number of the first element that failed. The text depends on the kernel alone.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.loop_ir import KernelOperand

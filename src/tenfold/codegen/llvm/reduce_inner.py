@@ -1,8 +1,8 @@
-"""Rows: passes over the packet axis, with folds along it in the canonical tree.
+"""Inner reduction: passes over the packet axis, with folds along it in the canonical tree.
 
 Takes a FunctionEmitter that stands at a row, hands on lines. A pass computes, stores and folds the
-elements; what follows from the folds alone is computed once when the pass has ended, for the next
-pass and for stores of one element a row. A fold takes 32 lanes of a block at a time; a lane's
+elements. Values that follow from the folds alone are computed once when the pass has ended, for the
+next pass and for stores of one element a row. A fold takes 32 lanes of a block at a time. A lane's
 partial results wait in a counter on the stack, those of blocks in one for scalars.
 """
 

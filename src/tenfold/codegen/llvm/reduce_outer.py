@@ -1,9 +1,9 @@
-"""Columns: packets lie along an axis that stays, and the folded axis is a loop around them.
+"""Outer reduction: folds along an axis outside the packet axis, with packets along a kept axis.
 
 Takes a FunctionEmitter, hands on lines. A unit of work is a part of the columns at one index of the
-outer axes. The tree is that of a row: for each of the 32 lanes of a block the rows of that lane are
-folded for one packet of columns after the other; what the lanes have come to stands in scratch
-memory, 32 rows of it, and is folded by halves; blocks wait in a counter there.
+outer axes. The tree is that of a row. For each of the 32 lanes of a block, the rows of that lane
+are folded for one packet of columns after the other. The 32 results are rows of scratch memory and
+are folded by halves; blocks wait in a counter there.
 """
 
 from __future__ import annotations

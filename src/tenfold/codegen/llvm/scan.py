@@ -1,11 +1,11 @@
-"""Scans: running sums and products along an axis, sequential in blocks of 1,024.
+"""Scan: running sums and products along an axis, sequential in blocks of 1,024.
 
 Takes a FunctionEmitter of a kernel that scans, hands on lines. Each result of a block is combined
 with the carry into the block, the sequential total of the blocks before. In a "scan" a unit of work
-is some rows side by side: elements are computed as they lie into scratch memory, turned there in
-registers so that a packet has one element of each, scanned, and turned back. Long rows, of which
-blocks are side by side, are in codegen/llvm/blocked_scan.py. In "scan columns" packets lie along
-another axis, and the scanned one is a loop around them.
+is some rows side by side. Elements are computed into scratch memory, transposed in registers so
+that a packet has one element of each row, scanned, and transposed back. Long rows, with blocks side
+by side, are in codegen/llvm/blocked_scan.py. In "scan columns" packets lie along another axis, and
+the scanned axis is a loop around them.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> from tenfold.core.loop_ir import Kernel, KernelOperand, KernelStore

@@ -1,12 +1,12 @@
-"""Searches: the position of the first largest or smallest element of a row.
+"""Argmax search: the position of the first largest or smallest element of a row.
 
-Takes a FunctionEmitter of a kernel that does nothing but that, hands on lines. A row is gone
-through by chunks of some packets: the extreme of a chunk is compared with the best one so far,
-which costs less than a position for each lane. A chunk that beats it is remembered, and the first
-element that is equal to the best is looked for where the last remembered chunk begins. Nothing
-beats NaN, true, or the end of the range of an integer dtype: there the search ends early. A unit of
-work is a row ("search"), or a part of one ("search parts"), whose value and position stand in
-tables until `finish` compares them, in order.
+Takes a FunctionEmitter of a kernel with that one task, hands on lines. A row is searched by chunks
+of some packets. The extreme of a chunk is compared with the best one so far, which costs less than
+a position for each lane. A chunk that beats it is remembered; the search for the first element
+equal to the best begins at the last remembered chunk. Nothing beats NaN, true, or the end of the
+range of an integer dtype: there the search ends early. A unit of work is a row ("search"), or a
+part of one ("search parts"). The parts' values and positions are stored in tables, and `finish`
+compares them in order.
 
 >>> from tenfold.dtypes import FLOAT32, INT64
 >>> worst(FLOAT32, larger=True), worst(INT64, larger=True)

@@ -1,9 +1,9 @@
-"""Packets: LLVM text for the instructions of a body, a vector of `lanes` elements at a time.
+"""SIMD emitter: LLVM text for the instructions of a body, a vector of `lanes` elements at a time.
 
 Takes instructions, hands on lines of LLVM IR. A packet may be wider than a register: LLVM splits
-it, and so interleaves what is independent. What is the same for every element of a packet (a
-parameter, a fold that has ended) is kept as a scalar and spread where a packet needs it. A bool is
-i1 in registers and a byte in memory; halves are their bits, i16.
+it, and so interleaves independent instructions. A value that is the same for every element of a
+packet (a parameter, a fold that has ended) stays a scalar and is broadcast where a packet needs it.
+A bool is i1 in registers and a byte in memory; halves are their bits, i16.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> from tenfold.core.scalar_ir import Body

@@ -1,9 +1,10 @@
-"""Strides: packets of every second, third or fourth element, as they lie in memory.
+"""Strided loads: packets of every second, third or fourth element, by contiguous loads and
+shuffles.
 
 Takes the type in memory, a pointer to the first lane and a step known to the kernel, hands on
-lines. Such a packet is loaded as registers that lie side by side, and its elements are picked out
-of them: the last register ends with the last element, so nothing past it is read. What is between
-them is read and left alone; it is not stored to, as a constant mask leaves it out.
+lines. Such a packet is loaded as adjacent registers, and its elements are shuffled out of them. The
+last register ends with the last element, so nothing past it is read. The elements between are read
+and not used; a constant mask leaves them out of stores.
 
 >>> text = SimdEmitter(masks=1)
 >>> load(text, "double", 8, "%p", 2)

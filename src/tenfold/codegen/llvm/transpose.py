@@ -1,13 +1,13 @@
-"""Tiles: maps in which an operand lies across, contiguous along the axis before the packet axis.
+"""Tiled transpose: maps whose operand is contiguous along the axis before the packet axis.
 
 Takes a FunctionEmitter, hands on lines. A unit of work is a tile: some rows and columns at one
-index of the outer axes. What lies across is loaded as packets along the rows, 8 x 8 or 16 x 16
-elements at a time, turned in registers and put into scratch memory of the size of the tile, which
-stays in the cache; then the body runs along the columns as it does in any map, reading it from
-there.
+index of the outer axes. The transposed operand is loaded as packets along the rows, 8 x 8 or 16 x
+16 elements at a time, transposed in registers and stored in scratch memory. That memory has the
+size of the tile, which stays in the cache. Then the body runs along the columns as in any map,
+reading it from there.
 
-At an edge a block begins earlier, so that it is whole: some elements are turned twice, and none is
-masked. Both axes are at least a block long, which the plan has seen to.
+At an edge a block begins earlier, so that it is whole: some elements are transposed twice, and none
+is masked. Both axes are at least a block long, which the plan guarantees.
 
 >>> text = SimdEmitter()
 >>> turned(text, ["%a", "%b"], "i32", 1)

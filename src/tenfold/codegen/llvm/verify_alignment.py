@@ -1,10 +1,11 @@
-r"""Alignment: more of it than an element's is claimed only where it is proved or tested.
+r"""Alignment verification: proves that LLVM loads and stores claim no more alignment than they
+have.
 
-Takes the text of a program, raises VerifyError for a load or a store whose address is not shown to
-be a multiple of what it claims. Scratch memory and what stands on the stack begin at multiples of
-64 bytes; multiples are followed through the integers and pointers of a function to a fixed point
-(P. Granger, "Static analysis of arithmetical congruences", 1989). A store past the cache must
-stand where a branch on the low bits of its very address has led.
+Takes the text of a program. Raises VerifyError for a load or a store whose address is not proved to
+be a multiple of its claimed alignment. Scratch memory and stack slots begin at multiples of 64
+bytes; multiples are followed through the integers and pointers of a function to a fixed point (P.
+Granger, "Static analysis of arithmetical congruences", 1989). A non-temporal store must follow a
+branch on the low bits of its own address.
 
 >>> text = '''define i64 @kernel(ptr %scratch, i64 %n) {
 ...   %a = mul i64 %n, 32

@@ -1,8 +1,8 @@
-"""Elementary functions as primitives, for float32 and float64; one formula for every CPU with FMA.
+"""Vector math: elementary functions as primitives, for float32 and float64 on every CPU with FMA.
 
-Takes a Body and its elements, hands on the element of the result. A formula is a function of that
-name in one of the files here; it calls others as the Python functions they are. `expanded` puts the
-formulas into a body.
+Takes a Body and its elements, hands on the element of the result. There is one formula for every
+CPU. A formula is a function of that name in one of the files here; it calls others as the Python
+functions they are. `expanded` puts the formulas into a body.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reduction of angles: x = quadrant * pi / 2 + remainder, for sines, cosines and tangents.
+"""Argument reduction: x = quadrant * pi / 2 + remainder, for sines, cosines and tangents.
 
-Takes an element of radians, hands on the remainder, in [-pi / 4, pi / 4] but for its last bits, and
-the number of the quadrant, an integer of which the two lowest bits hold.
+Takes an element of radians. Hands on the remainder, in [-pi / 4, pi / 4] but for its last bits, and
+the number of the quadrant, an integer whose two lowest bits are valid.
 
 Two ways. Up to `LIMITS` three parts of pi / 2 are taken off one after the other (W. J. Cody and
 W. Waite, Software Manual for the Elementary Functions, 1980, chapter 8). With fma the first

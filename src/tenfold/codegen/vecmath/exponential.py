@@ -1,4 +1,4 @@
-"""Powers of e and 2 as packets: exp, exp2, expm1.
+"""Exponentials: exp, exp2 and expm1 of packets.
 
 Takes a Body and an element of float32 or float64, hands on the element of the result.
 

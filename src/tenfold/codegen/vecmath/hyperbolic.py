@@ -1,8 +1,8 @@
-"""Hyperbolic functions and their inverses, as packets of float32 and float64.
+"""Hyperbolic functions: sinh, cosh, tanh and their inverses, as packets of float32 and float64.
 
-Takes a Body and its element, hands on the element of the result. The first three are made of an
-exponential whose argument may be a sum of two elements, the inverses of a logarithm of such a sum;
-sums of two are kept where one rounding would cost the result more than half a unit.
+Takes a Body and its element, hands on the element of the result. The first three use an exponential
+whose argument may be a sum of two elements, the inverses a logarithm of such a sum. A sum of two
+stays unrounded where rounding would cost the result more than half a unit.
 
 >>> from tenfold.dtypes import FLOAT32
 >>> k = Body()

@@ -1,14 +1,14 @@
-"""Logarithms as packets: log, log2, log10, log1p, logaddexp.
+"""Logarithms: log, log2, log10, log1p and logaddexp of packets.
 
 Takes a Body and elements of float32 or float64, hands on the element of the result.
 
     x = 2**e * (1 + f),  log(x) = e * log(2) + log(1 + f)
 
-float32 has f in [-1/3, 1/3] and a polynomial in it. float64 has 1 + f in [sqrt(1/2), sqrt(2)] and
-s = f / (2 + f), log(1 + f) = 2 * atanh(s) = f + s * (R(s**2) - f) with R(s**2) = 2 / 3 * s**2 +
-2 / 5 * s**4 + ...: f is exact, and the rest small (the idea of log in FDLIBM, Sun Microsystems,
-1993, e_log.c). The polynomials are minimax
-ones, fitted by `tools/coefficients/exponential.py`, which prints the lines quoted below.
+float32 has f in [-1/3, 1/3] and a polynomial in it. float64 has 1 + f in [sqrt(1/2), sqrt(2)] and s
+= f / (2 + f). Then log(1 + f) = 2 * atanh(s) = f + s * (R(s**2) - f), with R(s**2) = 2 / 3 * s**2 +
+2 / 5 * s**4 + ... Here f is exact, and the rest small (the idea of log in FDLIBM, Sun Microsystems,
+1993, e_log.c). The polynomials are minimax ones, fitted by `tools/coefficients/exponential.py`,
+which prints the lines quoted below.
 
 Largest errors seen, in units in the last place, over all numbers of float32 and over two million
 in each of ten regimes of float64:

@@ -1,4 +1,4 @@
-"""The power `x ** y` as packets.
+"""Power: `x ** y` of packets.
 
 Takes a Body and two elements of float32 or float64, hands on the element of the result.
 
@@ -6,11 +6,11 @@ Takes a Body and two elements of float32 or float64, hands on the element of the
     s = (m - 1) / (m + 1),  m in [sqrt(1/2), sqrt(2)]
 
 An error of the exponent is an error of the power up to 1,024 times as large. So float32 goes by
-float64, and float64 has the logarithm as an unevaluated sum of two, to about 2^-62 (T. J. Dekker,
-A floating-point technique for extending the available precision, Numerische Mathematik 18, 1971;
-products by fma). Negative bases, zeros, infinities, NaN and what is far from 1 are put right in a
-function that is called for the packets which have them. The polynomials are minimax ones, fitted
-by `tools/coefficients/exponential.py`, which prints the lines quoted below.
+float64, and float64 has the logarithm as an unevaluated sum of two, to about 2^-62 (T. J. Dekker, A
+floating-point technique for extending the available precision, Numerische Mathematik 18, 1971;
+products by fma). Negative bases, zeros, infinities, NaN and results far from 1 are corrected by a
+function that is called only for packets with such elements. The polynomials are minimax ones,
+fitted by `tools/coefficients/exponential.py`, which prints the lines quoted below.
 
 Largest errors seen, in units in the last place, over two million pairs in each of eight regimes:
 float32 0.506, float64 1.46.

@@ -1,4 +1,4 @@
-"""erf, erfc, cbrt and hypot, as packets of float32 and float64.
+"""Special functions: erf, erfc, cbrt and hypot, as packets of float32 and float64.
 
 Takes a Body and its elements, hands on the element of the result.
 
@@ -7,11 +7,11 @@ Takes a Body and its elements, hands on the element of the result.
 >>> hypot(k, k.load(0, FLOAT64), k.load(1, FLOAT64)).dtype
 dtype('float64')
 
-The largest errors stand in the docstrings, in units in the last place of the exact result: float32
-of all numbers against float64 (hypot: of eight million pairs), float64 of eight million numbers
-against 80-bit arithmetic.
-The coefficients are Remez' best approximations, made by `tools/coefficients/special.py`; beside
-each table stands the largest error as a share of the function it is for.
+The largest errors stand in the docstrings, in units in the last place of the exact result. float32
+was compared over all numbers with float64 (hypot: eight million pairs), float64 over eight million
+numbers with 80-bit arithmetic. The coefficients are Remez' best approximations, made by
+`tools/coefficients/special.py`; beside each table stands the largest error relative to its
+function.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Sine, cosine and tangent of packets.
+"""Trigonometric functions: sin, cos and tan of packets.
 
 Takes a Body and an element of radians, hands on the element of the result. Both polynomials are
 computed for every element and one of them is chosen by the quadrant: no lane waits for another, and
 the sine and the cosine of one angle share all but the choice.
 
-Largest errors seen, in units in the last place, for float32 over all 2^32 inputs against NumPy's
-float64, for float64 over 3 million each of small, large, huge and tiny angles and of those next to
-multiples of pi / 2, against NumPy's long double:
+Largest errors seen, in units in the last place. float32 was compared over all 2^32 inputs with
+NumPy's float64. float64 was compared with NumPy's long double over 3 million each of small, large,
+huge and tiny angles and of those next to multiples of pi / 2:
 
     float32: sin 1.49, cos 1.49, tan 3.23
     float64: sin 1.50, cos 1.49, tan 3.08

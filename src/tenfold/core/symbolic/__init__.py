@@ -1,1 +1,1 @@
-"""Symbolic shapes: lengths as formulas, the guards that were decided on, and size programs."""
+"""Symbolic shapes: lengths as formulas, their guards, and size programs."""

@@ -1,9 +1,8 @@
-"""Measure: the lengths of an example as SymInts, what they are made of, and what was decided by
-them.
+"""Shape environment: the symbolic dimensions of an example, and the guards decided on them.
 
-Takes lengths of 2 or more, hands on a SymInt for each, and the guards: what must hold for other
-lengths, so that the same is decided for them. What holds for all lengths is no guard, and of alike
-ones the strongest is left.
+Takes lengths of 2 or more, hands on a SymInt for each, and the guards: the conditions under which
+other lengths lead to the same decisions. A condition that holds for all lengths is not a guard; of
+similar ones the strongest remains.
 
 >>> measure = ShapeEnv((6, 100))
 >>> rows, columns = measure.lengths

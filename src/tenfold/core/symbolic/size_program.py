@@ -1,8 +1,8 @@
-"""Formulas: Sizes as rows of operations on numbered registers, which native code computes.
+"""Size program: SymInts as rows of operations on numbered registers, evaluated by native code.
 
 Takes a ShapeEnv and SymInts made of it, hands on the constants and the rows (operation, left,
-right): the registers are first the lengths, then the constants, then the result of each row. What
-is needed twice is computed once.
+right): the registers are first the lengths, then the constants, then the result of each row. Shared
+subexpressions are computed once.
 
 >>> from functools import partial, reduce
 

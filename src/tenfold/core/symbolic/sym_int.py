@@ -1,10 +1,10 @@
-"""Size: a number that follows from lengths of axes, known as a formula and for one example.
+"""Symbolic integer: a number computed from axis lengths, known as a formula and for one example.
 
-Takes the lengths of an example, hands on SymInts with which a planner computes as it does with
-ints: sums and products stay formulas, and what is decided by comparing them is noted as a *guard*.
-Other lengths for which all guards hold lead to the same decisions, so that the formulas hold for
-them. Lengths of 0 and 1 are no SymInts, and different SymInts of single axes are different lengths:
-who asks for other lengths must make sure of that. What would lose a formula raises NotSymbolic.
+Takes the lengths of an example, hands on SymInts with which a planner computes as with ints. Sums
+and products stay formulas; a decision made by comparing them is recorded as a *guard*. Other
+lengths for which all guards hold lead to the same decisions, so that the formulas hold for them.
+Lengths of 0 and 1 are not SymInts, and different SymInts of single axes are different lengths. The
+caller must check that for other lengths. An operation that would lose a formula raises NotSymbolic.
 
 >>> from tenfold.core.symbolic.shape_env import ShapeEnv
 >>> measure = ShapeEnv((6, 100))

@@ -1,1 +1,1 @@
-"""Rewrite rules on elements, views and reductions, one family a file."""
+"""Rule families: rewrite rules on elements, views and reductions, one family a file."""

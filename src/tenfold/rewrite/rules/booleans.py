@@ -1,8 +1,8 @@
-"""Booleans: conditions that say the same with less. Class bitwise.
+"""Boolean simplification: choices, comparisons and truth values with fewer operations.
 
-Takes choices, comparisons and combinations of truth values and bits, hands on fewer of them. What a
-comparison with NaN says is kept: `x == x` is true of integers alone, `not (x < y)` is no `x >= y`
-of floats. What is left out must neither fail nor have an effect.
+Takes choices, comparisons and combinations of truth values and bits, hands on fewer of them.
+Comparisons with NaN keep their results: `x == x` is true of integers alone, and of floats `not (x <
+y)` differs from `x >= y`. A removed operand must neither fail nor have an effect. Class bitwise.
 
 >>> print(BOOLEANS[0])
 where-not: where(logical_not(c), x, y) => where(c, y, x) (bitwise)

@@ -1,8 +1,8 @@
-"""Constants: what numbers make of operations, without a changed bit. Class bitwise.
+"""Constant folding: simplifies operations with known numbers, without a changed bit.
 
-Takes patterns with 0 and 1, casts, choices by a known condition and arrays that hold one value
-everywhere; each rule hands on what is left of them. `x + 0` is not `x` for -0.0, nor `0 - x` the
-negative of it; complex products with 1 are not `x` where a part is infinite.
+Takes patterns with 0 and 1, casts, choices by a known condition and arrays of one value; each rule
+hands on a simpler expression. `x + 0` is not `x` for -0.0, nor `0 - x` the negative of it; complex
+products with 1 are not `x` where a part is infinite. Class bitwise.
 
 >>> print(CONSTANTS[0])
 multiply-one: multiply(x, 1) => x when keeps_real (bitwise)

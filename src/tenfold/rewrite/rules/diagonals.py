@@ -1,7 +1,7 @@
-"""Diagonals and triangles of what is computed, or of each other. Class bitwise.
+"""Diagonal rules: diagonals and triangles move below maps, and merge with each other.
 
-Takes diagonals of maps, permutations, triangles and diagonal matrices, and triangles of triangles,
-hands on the map of diagonals, or one where there were two.
+Takes diagonals of maps, permutations, triangles and diagonal matrices, and triangles of triangles.
+Hands on the map of diagonals, or one where there were two. Class bitwise.
 
 >>> print(DIAGONALS[0])
 diagonal-map: diagonal(x) => ... when of_a_map (bitwise)

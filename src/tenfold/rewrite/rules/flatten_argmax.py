@@ -1,7 +1,7 @@
-"""Positions: a position in the flattened array is found along the one axis of that array.
+"""Argmax flattening: a position over several axes becomes a position along one flattened axis.
 
 Takes a reduction to a position over several axes, hands on the same along one axis, which a kernel
-folds: the elements are read in the same row-major order, so the first of equals stays the first.
+folds. The elements are read in the same row-major order, so the first of equals stays the first.
 
 >>> print(POSITIONS[0].name)
 argmax-flat

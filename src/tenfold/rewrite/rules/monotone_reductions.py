@@ -1,7 +1,7 @@
-"""Orders: the largest, the smallest, the first of them, and whether any, of what keeps an order.
+"""Monotone reductions: max, min, argmax, any and all move below maps that preserve order.
 
-Takes reductions that compare, of maps that keep the order of all elements or turn it over, hands on
-the map of what is left. Class bitwise: zeros of both signs are told apart, and NaN stays NaN.
+Takes reductions that compare, of maps that keep or reverse the order of all elements, hands on the
+map of the reduced elements. Class bitwise: zeros of both signs are told apart, and NaN stays NaN.
 
 >>> print(ORDERS[0])
 max-floor: max(floor(x)) => ... when folds_fewer (bitwise)

@@ -1,9 +1,9 @@
-"""Norms are sums and maxima of moduli, in the kernel around them. Class linear-algebra.
+"""Norm lowering: norms become sums and maxima of moduli, fused into the kernel around them.
 
 Takes a norm of vectors of order 1, 2 or infinity, or Frobenius' norm of matrices, hands on the
 reduction that it is by definition (Golub and Van Loan 2013, 2.2.1 and 2.3.1). As in NumPy nothing
 is scaled first: squares that are too large for the dtype make the norm infinite. Other norms, and
-those of integers and half types, are library calls.
+those of integers and half types, are library calls. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> norm = tn.linalg.norm(tn.asarray([3.0, 4.0]))

@@ -1,8 +1,8 @@
-"""Partial reads: a part of an elementwise expression is the expression of the parts.
+"""Partial expressions: a slice of an elementwise expression becomes the expression of the slices.
 
 Takes the node of a part (`index` of a pending node), hands on a node of the same value that
-computes that part only; or None when the node is no such part, or its base has been read in part
-before: the second partial read computes the base whole.
+computes that part only. It hands on None when the node is not such a part, or its base has been
+read in part before: the second partial read computes the base whole.
 
 >>> import tenfold as tn
 >>> x = tn.asarray([1.0, 2.0, 3.0]) * 2

@@ -1,8 +1,8 @@
-"""Partial reads: the first read of a part of what somebody holds computes that part only.
+"""Partial reads: the first read of a part of a live pending array computes only that part.
 
-Takes the columns of a graph, hands on the nodes that rules may take apart although they are held:
-those below a part that is asked for, when nothing else needs them. The second partial read computes
-the whole, which its holders then have.
+Takes the columns of a graph, hands on the live nodes that rules may still split: those below a part
+that is asked for, when nothing else needs them. The second partial read computes the whole, which
+its holders then have.
 
 >>> import tenfold as tn
 >>> from tenfold.core.graph import Graph

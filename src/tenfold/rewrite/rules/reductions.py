@@ -1,8 +1,8 @@
-"""Reductions: folds of what need not be made, or not folded. Bitwise where exact.
+"""Reduction rules: merge reductions, and skip elements that need not be made or folded.
 
-Takes reductions of reductions, of broadcasts, and of products of what is repeated along an axis,
-hands on fewer elements, one fold for two, or a product of matrices. Where sums of floats come in
-another order, or before a factor, the rule is of class fast.
+Takes reductions of reductions, of broadcasts, and of products of elements repeated along an axis.
+Hands on fewer elements, one fold for two, or a product of matrices. Exact rules are of class
+bitwise. Where sums of floats come in another order, or before a factor, the rule is of class fast.
 
 >>> print(REDUCTIONS[0].name)
 sum-sum

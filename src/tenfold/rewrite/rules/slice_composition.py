@@ -1,4 +1,4 @@
-"""Picks: what an index takes of each axis, composed, carried through other movements.
+"""Slice composition: composes the slices of each axis, and carries them through other movements.
 
 Takes and hands on picks (`core/shape_rules.py`): for each axis one position, or (start, length,
 step).

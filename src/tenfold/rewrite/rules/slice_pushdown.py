@@ -1,8 +1,8 @@
-"""Parts: what takes fewer elements computes fewer. Class bitwise.
+"""Slice pushdown: moves an index below the operation it reads, so that fewer elements are computed.
 
-Takes an index of something that is computed (elementwise operations, reductions, joins, padding),
-hands on that computation of the parts; and a permutation of an elementwise expression, where that
-takes others back. What is read or seen elsewhere too stays whole, so nothing is computed twice.
+Takes an index of a pending result (elementwise operations, reductions, joins, padding), hands on
+that computation of the parts. Takes a permutation of an elementwise expression, where it cancels
+others. A node with other readers stays whole, so nothing is computed twice. Class bitwise.
 
 >>> print(PARTS[0])
 index-map: index(x) => ... when of_a_map (bitwise)

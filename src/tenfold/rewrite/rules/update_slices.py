@@ -1,9 +1,9 @@
-"""Replaced: what is read of an array of which a part has been replaced. Class bitwise.
+"""Update slice rules: forward reads of an updated array to its base or to the written value.
 
-Takes the access of a part that is read and of one that is replaced (`core/index_map.py` says what
-an access is), hands on whether they are apart, or where in the one the other stands. The rules let
-an index of an `update` that nobody else needs read the array below, or the value; and drop a value
-that is replaced again before anybody reads it.
+Takes the index maps of a part that is read and of one that is replaced (`core/index_map.py`), hands
+on whether they are disjoint, or where in the one the other lies. An index of an `update` without
+other readers reads the array below, or the value. An update that is replaced again before any read
+is dropped. Class bitwise.
 
 >>> row, rest = ((None, 0, 2), (0, 1, 0)), ((0, 1, 3), (1, 1, 0))
 >>> apart(row, (4,), rest, (2, 4)), inside(row, (4,), ((0, 1, 1), (1, 1, 0)), (2, 4))

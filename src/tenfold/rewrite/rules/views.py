@@ -1,8 +1,8 @@
-"""Movement: views of views in one step, and views that move nothing. Class bitwise.
+"""View composition: merges views of views into one, and drops views that move nothing.
 
 Takes indexings, permutations, reshapes and broadcasts of each other, hands on one where there were
-two, with an indexing below the other where it takes fewer elements: so that it reaches what is
-computed there (`rewrite/rules/slice_pushdown.py`).
+two. An indexing moves below the other where it takes fewer elements, so that it reaches the
+computation there (`rewrite/rules/slice_pushdown.py`). Class bitwise.
 
 >>> print(MOVEMENT[0])
 index-whole: index(x) => x when takes_all (bitwise)

@@ -1,9 +1,8 @@
-"""Accumulate: `alpha * op(x1) @ op(x2) + beta * x3` of matrices, from their arrays to its value.
+"""GEMM execution: computes `alpha * op(x1) @ op(x2) + beta * x3` of operand arrays.
 
-Takes the node of a `gemm` and its operands, hands on the Value, or adds to the memory of x3. What
-is decided is kept by the shapes, strides and dtype of the operands, the program by its kernel;
-nothing is copied but an x3 whose rows have elements apart, and one that BLAS is to write over
-though somebody needs it.
+Takes the node of a `gemm` and its operands, hands on the Value, or adds to the memory of x3. The
+decision is cached by the shapes, strides and dtype of the operands, the program by its kernel.
+Nothing is copied but an x3 whose rows are not contiguous, or a live x3 that BLAS is to write over.
 
 >>> from tenfold.storage import dense
 >>> from tenfold.runtime.reference import ReferenceCall

@@ -1,8 +1,8 @@
-"""Multiply: a product of two dense operands, from their arrays to its value.
+"""Product execution: computes the product of two dense operands from their arrays.
 
 Takes the declaration of an operation that contracts, its parameters, two ndarrays of any strides
-and the Type of the result, hands on the Value. What is decided for a product (`products.py`) is
-kept by the shapes, strides and dtype of its operands, its program by its kernel.
+and the Type of the result, hands on the Value. The decision for a product (`product_dispatch.py`)
+is cached by the shapes, strides and dtype of its operands, its program by its kernel.
 
 >>> from tenfold.storage import dense
 >>> from tenfold.ops.contract import matmul

@@ -1,10 +1,10 @@
-"""Products: how those of two dense operands are computed.
+"""Product dispatch: chooses a compiled kernel or BLAS for a product of two dense operands.
 
-Takes what an operation contracts and the operands' shapes, strides and dtype, hands on a
-ProductStep: which kernel, launched with which sizes. All are brought to one form, a stack of
-(m, k) @ (k, n). Stacks of small ones, integers, halves and products of a vector are always packet
-code; large products of floating dtypes are a library call where BLAS was measured to be faster and
-a flag of BLAS expresses the strides.
+Takes the contracted axes of an operation and the operands' shapes, strides and dtype, hands on a
+ProductStep: which kernel, launched with which sizes. All are brought to one form, a stack of (m, k)
+@ (k, n). Stacks of small ones, integers, halves and products of a vector are always packet code.
+Large products of floating dtypes are a library call where BLAS was measured to be faster and a flag
+of BLAS expresses the strides.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x = ProductOperand((512, 512), (4096, 8), FLOAT64)

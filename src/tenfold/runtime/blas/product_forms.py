@@ -1,9 +1,8 @@
-"""The common form of products: a stack of (m, k) @ (k, n), or of sums of such.
+"""Product forms: bring any product to a stack of (m, k) @ (k, n), or of their sums.
 
 Takes which axes of two operands a product contracts and keeps, and the operands' shapes and
-strides, hands on a ProductForm: axes that can be walked as one are one, and a stack that shares its
-second operand is one tall matrix. Contracted axes that cannot be walked as one are walked one in
-another.
+strides, hands on a ProductForm. Adjacent axes are coalesced where strides allow it; a stack that
+shares its second operand is one tall matrix. Contracted axes that do not coalesce are nested loops.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x1 = ProductOperand((10, 3, 4), (96, 32, 8), FLOAT64)

@@ -1,11 +1,11 @@
-"""BLAS: addresses of its routines, and its threads.
+"""BLAS routines: their addresses, and the limit on the threads of their library.
 
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_blas`): C
 functions that take every argument by pointer, 32-bit integers, matrices by columns, and need no
-GIL. SciPy is imported at the first use. A routine that starts threads of its own would compete with
-our pool, so while library calls run its library is held to one thread: by `with held():` in Python,
-and by the core in a replay (`native/threads/blas_threads.h`), which count their holders together.
-NumPy has a copy of its own.
+GIL. SciPy is imported at the first use. A routine with threads of its own would compete with our
+pool. So while library calls run its library is held to one thread: by `with held():` in Python, and
+by the core in a replay (`native/threads/blas_threads.h`). Both count their holders together. NumPy
+has a copy of its own.
 
 >>> address_of("dgemm") != 0
 True

@@ -1,8 +1,8 @@
-"""Product rules: a product reads within its operands, writes all of its result, and is cut into
-units that cover it once.
+"""Product verification: a launch reads within its operands, writes its whole result, and covers it
+once.
 
 Takes a ProductStep and how the operands lie, raises VerifyError. Lengths and strides are read from
-the sizes of the launch, as the kernel does; what they reach must be what the operands have.
+the sizes of the launch, as the kernel does; they must reach exactly the operands' memory.
 
 >>> from dataclasses import replace
 >>> from tenfold.runtime.blas.product_dispatch import product_step

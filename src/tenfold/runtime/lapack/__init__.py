@@ -1,1 +1,1 @@
-"""Linear algebra on the cpu device: LAPACK drivers as programs of calls."""
+"""LAPACK runtime: linear algebra on the cpu device, as programs of LAPACK driver calls."""

@@ -1,4 +1,4 @@
-"""Factorise: operations of linear algebra by LAPACK, and by NumPy where that has no answer.
+"""LAPACK dispatch: computes linear algebra by LAPACK, and by NumPy where that has no answer.
 
 Takes an operation with its operands, hands on its results. NumPy's functions call LAPACK too, on
 one thread, but keep the GIL where results are small. Here a kernel goes through a stack, on our

@@ -1,9 +1,9 @@
-"""LAPACK: its routines on stacks of matrices, with the threads of the options.
+"""LAPACK drivers: the addresses of its routines, and their launches on stacks of matrices.
 
 The routines are those SciPy hands to other extension modules (`scipy.linalg.cython_lapack`); they
 take matrices by columns and run without the GIL. The matrices of a stack are shared out to our
 pool, with BLAS held to one thread in each; a single matrix is left to BLAS and its threads. No
-signal reaches a routine: long ones are interruptible calls (`interruptible.py`).
+signal reaches a routine: long ones are interruptible calls (`runtime/interruptible.py`).
 
 >>> address_of("dpotrf") != 0
 True

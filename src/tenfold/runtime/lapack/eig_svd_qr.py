@@ -1,4 +1,4 @@
-"""Decomposing: how LAPACK finds eigenvalues, singular values and orthogonal bases, as recipes.
+"""Eigenvalues, SVD and QR: the LAPACK programs that compute them.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
 on a DriverLaunch for each operation in `RECIPES`. The lengths of work memory that no routine tells

@@ -1,4 +1,4 @@
-"""Solving: how LAPACK factors matrices and solves equations, as recipes.
+"""Factorisation and solve: the LAPACK programs that factor matrices and solve equations.
 
 Takes the layouts of operands and the Types of results, with the parameters of an operation, hands
 on a DriverLaunch for each operation in `RECIPES`.

@@ -1,6 +1,6 @@
-"""Recipe: a library call written down step by step, for operands of known layout.
+"""LAPACK program: a library call as a list of copies and routines, for operands of known layout.
 
-Takes lengths, strides and dtypes, hands on a DriverLaunch (`lapack.py`): copies into memory of the
+Takes lengths, strides and dtypes, hands on a DriverLaunch (`drivers.py`): copies into memory of the
 thread, by columns and in double precision, routines of LAPACK, and copies of the results to where
 they belong. Nothing of it depends on values.
 

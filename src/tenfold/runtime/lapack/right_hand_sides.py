@@ -1,4 +1,4 @@
-"""Right sides: where the right sides of equations lie while LAPACK solves them, as recipes.
+"""Right-hand sides: copy them in and out, and solve in place, as steps of LAPACK programs.
 
 Takes a recipe, the layout of right sides and the Type of the result, hands on the steps that copy
 them, solve in place, and copy the solutions to where they belong. By rows, as results lie, no copy

@@ -1,10 +1,9 @@
-"""Symmetric: how LAPACK factors symmetric matrices and solves with the factors, as recipes.
+"""Symmetric solve: the LAPACK programs that factor symmetric matrices and solve with their factors.
 
 Takes the layouts of operands and the Types of results, hands on a DriverLaunch. A matrix that
-Cholesky's way does not take is factored by that of Bunch and Kaufman
-(`codegen/lapack/symmetric_steps.py`), at half the multiply-adds of Gauss's elimination; one that is
-singular or not finite by the latter, so that its solutions are what they are without the promise.
-`ops/factors.py` says where everything lies.
+Cholesky refuses is factored by Bunch and Kaufman (`codegen/lapack/symmetric_steps.py`), at half the
+multiply-adds of Gaussian elimination. A singular or non-finite matrix is factored by the latter, so
+that its solutions are those without the promise. `ops/factors.py` documents the layout.
 
 >>> from tenfold.dtypes import FLOAT64
 >>> x = StackedLayout((3, 3), (24, 8), FLOAT64)

@@ -1,4 +1,4 @@
-"""Triangular: how BLAS and LAPACK solve equations with triangles and diagonals, as recipes.
+"""Triangular solve: the BLAS and LAPACK programs for triangular and diagonal equations.
 
 Takes the layouts of a matrix and of right sides, the Type of the result, which side holds the
 matrix, and whether ones are taken for its diagonal; hands on a DriverLaunch.
