@@ -29,7 +29,7 @@ struct Expression {
     std::vector<Ref<Type>> types;
     bool taken = false;
 };
-using Kept = std::shared_ptr<Expression>; // by who computes by it, too
+using Kept = std::shared_ptr<Expression>; // threads that compute by it own it too
 
 // The expression of a batch, null without one, and the number of times that it had no plan.
 struct KnownBatches {

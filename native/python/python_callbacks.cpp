@@ -132,7 +132,7 @@ PyObject* input_to_python(const Future& input) {
     return Py_NewRef(static_cast<PyObject*>(input.object));
 }
 
-// The first input of an in-place operator: the object itself without other references.
+// The first input of an in-place operator: the object itself if that has no other references.
 PyObject* own_to_python(Engine& engine, Future& input) {
     Answer taken = engine.take(input);
     if (taken.value) return value_to_python(input.operation.get(), std::move(taken.value));

@@ -74,7 +74,7 @@ struct Workers {
     std::atomic<bool> busy{false}; // acquire, release: hands over the plain members
     Launch* launch = nullptr;
     Scratch
-        scratch[MOST_THREADS]; // by seat: which worker comes first must not decide who allocates
+        scratch[MOST_THREADS]; // by seat: which worker allocates must not depend on arrival
     int started = 0;
     pthread_t threads[MOST_THREADS];
     cpu_set_t home;   // the processors of the thread that started them; none where unknown

@@ -26,7 +26,7 @@ from tenfold.jit import fork_safe_lock
 from tenfold.storage.rw_lock import GATE
 
 MOST = 64
-"""Submissions that may wait; who comes with one more computes it himself."""
+"""Submissions that may wait; the caller of one more computes it itself."""
 
 
 def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
@@ -133,7 +133,7 @@ class SubmissionQueue:
 
 
 def settle() -> None:
-    """Wait until all that was submitted has ended: for who counts what runs."""
+    """Wait until all submissions have ended, for a caller that counts running work."""
     _queue.settle()
 
 

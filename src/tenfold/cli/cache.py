@@ -110,11 +110,11 @@ def warm_command(dtypes: Sequence[str]) -> None:
     """Compile beforehand what most programs need first.
 
     For contiguous arrays that fit into the processor's cache it compiles constant fills, each
-    elementwise operation (on two arrays, and on an array and a number), each conversion between
-    dtypes, and each reduction over all elements, rows and columns. For small arrays of any strides
-    it compiles the strided kernels of the op interpreter, also for float64 mixed with float32 or
-    int64. Longer formulas are compiled when they are hot, and cached as well. It takes some fifty
-    seconds, and a few when all entries exist.
+    elementwise operation (on two arrays, and on an array and a number) and each conversion between
+    dtypes. It also compiles each reduction over all elements, rows and columns. For small arrays of
+    any strides it compiles the strided kernels of the op interpreter, also for float64 mixed with
+    float32 or int64. Longer formulas are compiled when they are hot, and cached as well. It takes
+    some fifty seconds, and a few when all entries exist.
     """
     for name in dtypes:
         if name not in DTYPES:

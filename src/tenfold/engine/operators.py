@@ -57,7 +57,7 @@ class Operator:
 class InPlaceOperator(Operator):
     """An operator that changes its first input: `run(self, target, *inputs)`.
 
-    It owns `target`: the object itself without other references, else a copy (`copy()` of a
+    It owns `target`: the object itself if that has no other references, else a copy (`copy()` of a
     `tn.EngineObject`, a deep copy of any other). It returns the object's new version, or None where
     it has changed `target`. A handle of an older version keeps its value.
 

@@ -26,8 +26,8 @@ from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, T
 class OperatorTime:
     """What all launches of one name took together, without what ran inside them.
 
-    `operators` is None without a count. `running` of them had not ended when the recording ended;
-    their time up to then is counted.
+    `operators` is None where they were not counted. `running` of them had not ended when the
+    recording ended; their time up to then is counted.
     """
 
     name: str

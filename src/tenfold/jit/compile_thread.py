@@ -92,7 +92,7 @@ def _is_left_over() -> bool:
 
 
 class _CompileTask(threading.Thread, Generic[Result]):
-    """One function on its thread, and those who wait for it."""
+    """One function on its thread, and the threads that wait for it."""
 
     def __init__(
         self,

@@ -86,9 +86,10 @@ def traced(
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
     `structure` is that of (args, kwargs). Without hoisting, nodes that depend on no argument are a
-    part of the function too. Raises NeedsValues where it asks for a value or assigns to a window,
-    TypeError for a result that is not an array, RunError where it changes an array that is not an
-    argument. Afterwards every Array and every window has its former value, also after an error.
+    part of the function too. Raises NeedsValues where it asks for a value or assigns to a window.
+    Raises TypeError for a result that is not an array, RunError where it changes an array that is
+    not an argument. Afterwards every Array and every window has its former value, also after an
+    error.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
     name = getattr(function, "__name__", "function")

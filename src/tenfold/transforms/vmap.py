@@ -49,7 +49,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
 
     `function` runs once in each call, on arrays of one member's shape that have no values; nothing
     is computed before a result is asked for. The result of a member does not depend on their
-    number: it has the bits of a call for it alone. Products and linear algebra differ from that:
+    number: it has the bits of a call for it alone. Products and linear algebra are the exception:
     libraries compute many at once, within the bound of a reordered sum.
 
     Raises ShapeError when nothing is mapped, lengths differ, or an axis is out of range; DTypeError
