@@ -73,8 +73,7 @@ int64_t now() {
 struct Workers {
     std::atomic<bool> busy{false}; // acquire, release: hands over the plain members
     Launch* launch = nullptr;
-    Scratch
-        scratch[MOST_THREADS]; // by seat: which worker allocates must not depend on arrival
+    Scratch scratch[MOST_THREADS]; // by seat: which worker allocates must not depend on arrival
     int started = 0;
     pthread_t threads[MOST_THREADS];
     cpu_set_t home;   // the processors of the thread that started them; none where unknown
