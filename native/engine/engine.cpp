@@ -371,7 +371,7 @@ void Engine::fail(Future& first, Ref<Failure> why, Left& left) {
     left.in_turn = false;
 }
 
-// Queues may still have it, but nobody who could look at its value.
+// The value is dead: queues may still hold the Future, but they do not read it.
 void Engine::empty(Future& future, Left& left) {
     if (!future.value && !future.object) return;
     account(-1, -int64_t(future.bytes));

@@ -19,7 +19,7 @@ struct Job {
     bool first = true;                // of the parts of a batch
     std::vector<Ref<Future>> members;
     std::vector<Answer> answers;
-    std::vector<Signature> signatures; // of what was to be classified, where there is no answer
+    std::vector<Signature> signatures; // of the operators to be classified, without answers
 };
 
 // What the engine asks of Python, where each takes the GIL, and of the system.
@@ -63,7 +63,7 @@ struct Left {
     std::vector<Future*> awaited; // among `futures`
     std::vector<Future*> look;    // whether they are still needed; among `futures`, or held
     std::vector<std::pair<Future*, Ref<Failure>>> failing;
-    bool in_turn = false;       // somebody goes through `failing`
+    bool in_turn = false;       // a caller further up works through `failing`
     std::vector<void*> objects; // of Python
     std::vector<Ref<Value>> values;
     int64_t made = 0, bytes = 0; // results, yet to be accounted
@@ -103,9 +103,9 @@ class Engine {
     Ref<Future> push(Ref<Operation> operation, Ref<PushSite> site, std::span<Future* const> inputs,
                      bool by_operator = false);
     Ref<Future> put(Answer answer);
-    // What an input was, where nobody else can reach it; else nothing.
+    // The value of an input without other references; else nothing.
     Answer take(Future& input);
-    // A Handle of what was put was made; a Handle has gone.
+    // A Handle of a value that was put is made; a Handle is destroyed.
     void hold_handle(Future& future);
     void drop_handle(Future& future);
 
@@ -130,13 +130,12 @@ class Engine {
     bool help(Worker& worker, Future& future);
     // The next step of a worker: takes the Lock once at most, and never sleeps.
     void step(Worker& worker);
-    // Whether nobody has called since it began to sleep.
+    // Whether no signal came since it began to sleep.
     bool may_sleep(const Worker& worker) const { return signal_.load() == worker.signal; }
     const Word& signal() const { return signal_; } // what its workers sleep on
     void work();                                   // what a thread of its own does
     bool cancel(Future& future);
-    // Somebody is to be called (Host::call) once it is settled, and wants it, too; false when it
-    // is.
+    // Wants the Future, and calls Host::call once it is settled; false when it is settled already.
     bool call_when_settled(Future& future);
 
     void close();         // nothing can be pushed any more
@@ -154,7 +153,7 @@ class Engine {
     // some. `likely`: there may be no room by what came of such operators before.
     enum Room : uint8_t { room, likely, perhaps, none };
     Room room_for(std::size_t bytes, const Operation* operation);
-    // Failures that nobody has observed; they count as observed from now on.
+    // Failures that were never observed; they count as observed from now on.
     std::vector<Ref<Failure>> unobserved();
     void forget(Failure& failure);
 

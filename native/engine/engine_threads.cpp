@@ -29,7 +29,7 @@ bool Engine::can_run_now() const {
            (holds_ == 0 && !ready_.empty());
 }
 
-// Whether a worker is to be woken or started; who calls then does so once the Lock is free.
+// Whether a worker is to be woken or started; the caller does so once the Lock is free.
 Engine::Wake Engine::needed() {
     bool now = can_run_now();
     bool soon = holds_ == 0 && (!active_.empty() || lazy_) && watchers_ == 0 && busy_ == 0;
@@ -91,8 +91,8 @@ void Engine::step(Worker& worker) {
     }
 }
 
-// What it has taken aside is freed before it looks for more; and once that is gone there may be
-// more to do than before, of which nobody could tell who was awake.
+// Deferred frees come before the search for work. They can make work ready without a signal to the
+// workers that are awake.
 void Engine::look(Worker& worker) {
     Wake waking = nobody;
     {
@@ -168,7 +168,7 @@ void Engine::tidy(Worker& worker) {
     host_.tidy();
 }
 
-// The last one of an engine that nobody refers to any more deletes it.
+// The last worker of an engine without references deletes it.
 void Engine::leave(Worker& worker) {
     worker.next = Worker::gone;
     host_.leave();
@@ -178,7 +178,7 @@ void Engine::leave(Worker& worker) {
         Guard guard(lock_);
         deletes = alive.fetch_sub(1) == 1 && orphan_;
     }
-    tenfold::wake(alive, 1 << 30); // somebody else may have deleted it: an address, no more
+    tenfold::wake(alive, 1 << 30); // another thread may have deleted it: only its address is used
     if (!deletes) return;
     delete this;
     outsiders.fetch_sub(1);
@@ -339,8 +339,8 @@ const BatchRows* Engine::rows_for_sums(const Type& type, uint64_t options) {
     return found && found->rows ? &*found->rows : nullptr;
 }
 
-// What was taken aside is freed, too: there may be no worker that would. Whether one is needed is
-// asked last, when nobody is busy here any more.
+// Deferred frees run here too: the engine may have no worker for them. The need for a worker is
+// checked last, after this thread has stopped being busy.
 void Engine::stop_helping(Worker& worker) {
     if (!worker.busy) return;
     {

@@ -46,7 +46,7 @@ void free_one(Future* future) {
 
 } // namespace
 
-// A chain of a million must not overflow the stack. Nobody else can reach these.
+// A chain of a million must not overflow the stack. These have no other references.
 void Future::destroy(Future* future) {
     std::vector<Future*> dead{future};
     while (!dead.empty()) {

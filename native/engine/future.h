@@ -75,7 +75,7 @@ struct PushSite {
     static void destroy(PushSite* site);
 };
 
-// Why there is no value: an error of an operator, or that it was cancelled.
+// The reason for a missing value: an error of an operator, or a cancellation.
 struct Failure {
     std::atomic<uint32_t> references{1};
     void* error = nullptr; // Python's, owned; null: cancelled
@@ -85,7 +85,7 @@ struct Failure {
     Engine* engine = nullptr; // that knows of it until it is destroyed
 
     static void destroy(Failure* failure);
-    // Called where nobody has observed it, by any thread; it takes over `error`.
+    // Called for an unobserved failure, by any thread; it takes over `error`.
     static inline void (*lost)(void* error, const std::string& operation,
                                Ref<PushSite> site) = nullptr;
 };
@@ -146,11 +146,11 @@ struct Future {
     static constexpr std::size_t FEW = 3;
 
     std::atomic<uint32_t> references{1};
-    Word settlement{pending}; // acquire, release: who sees it settled sees what it is
+    Word settlement{pending}; // acquire, release: a reader that sees it settled sees its value
     // The engine's Lock protects from here on what is not written before it is known to others.
     State state = waiting;
     bool wanted = false, impure = false;
-    bool called = false;  // somebody is to be called when it is settled
+    bool called = false;  // Host::call is due when it is settled
     bool guessed = false; // its bytes are only guessed
     bool typed = false;   // its Type is known beforehand; written before it is known to others
     uint32_t handles = 0, readers = 0, missing = 0, depth = 0, height = 0;

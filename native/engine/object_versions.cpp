@@ -166,7 +166,7 @@ void Engine::demand(Future& first, Left& left) {
     }
 }
 
-// Those that somebody has a handle of; the others leave the list.
+// Demands those with a handle; the others leave the list.
 void Engine::demand_all(Left& left) {
     std::vector<Ref<Future>> all;
     while (Future* future = lazy_) {

@@ -71,8 +71,8 @@ void Engine::cancel_all() {
     wake_settled(left);
 }
 
-// Who reads was pushed after what it reads: from the newest on, what nobody reads goes, and may be
-// the last that reads an older one.
+// A reader was pushed after its inputs. So the walk starts at the newest: it cancels each Future
+// without readers, which may have been the last reader of an older one.
 void Engine::cancel_unneeded() {
     Left left;
     {

@@ -24,8 +24,8 @@ class SignaturePartition {
     bool is_common(uint32_t position) const { return facts_[position].common; }
     uint32_t group(uint32_t position) const { return group_[position]; }
     std::size_t groups() const { return groups_.size(); }
-    // What is shared is so by all members there are, not by those alone that are computed together:
-    // a group has one form then, and one plan, whoever is ready first.
+    // An operand is shared only when all members share it, not just those of one batch. So a group
+    // has one form and one plan, whichever members are ready first.
     bool varies(uint32_t group, std::size_t operand) const {
         return groups_[group].varies >> std::min<std::size_t>(operand, 63) & 1;
     }

@@ -76,7 +76,7 @@ class BatchAgenda {
     struct Made {
         Ref<Value> value;
         uint32_t rows;     // that are still to be read
-        uint32_t held = 0; // rows that somebody holds
+        uint32_t held = 0; // rows with outside references
         uint32_t members;
     };
 
@@ -300,7 +300,7 @@ class BatchAgenda {
         return results_[position] == 1 ? own.type : own.inference->results[k];
     }
 
-    // Nobody reads its rows any more.
+    // Releases the rows of a dead node.
     void let_go(uint32_t position) {
         const Place& place = places_[position];
         if (place.made == NOWHERE) return;

@@ -37,9 +37,9 @@ class BatchCompiler {
     bool tells = false;           // what would be computed, and nothing is
 };
 
-// Of a walk, together or, where there is no maker, one by one. False where it has no groups that
-// are worth it, since it is narrow or arrays are large, or a node fails: what is held and was
-// computed by then has its value.
+// Computes a linearized graph in batches or, without a maker, node by node. False where batching
+// does not pay (a narrow graph, or large arrays), or where a node fails: live-out nodes that were
+// computed by then have their values.
 bool compute_in_groups(const LinearizedGraph& walked, uint8_t device, OpInterpreter& singly,
                        BatchCompiler* maker);
 

@@ -264,7 +264,7 @@ class Executor {
     }
 
     bool take(const Executable::Mark& mark) {
-        // Relaxed: whoever does not see it computes a part once more.
+        // Relaxed: a thread that does not see it computes a part once more.
         walked_.nodes[mark.position].node->read_in_part.store(true, std::memory_order_relaxed);
         return true;
     }
@@ -398,8 +398,8 @@ void Executable::destroy(Executable* plan) {
 
 namespace {
 
-// Nobody else has reached these nodes since the walk, which found them alone; from now on whoever
-// does waits, until what is written over them has been published in their stead.
+// The walk found these nodes without other references, and no thread has reached them since. From
+// now on a thread that reaches one waits, until the result written in place is published.
 class Claim {
   public:
     Claim(const Executable& plan, const LinearizedGraph& walked) : plan_(plan), walked_(walked) {

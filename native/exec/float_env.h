@@ -10,7 +10,7 @@ constexpr unsigned USUAL_MODES = 0x1F80;
 class UsualModes { // while it lives; a foreign library may have set others
   public:
     UsualModes() {
-        constexpr unsigned RAISED = 0x3F; // what has been raised is no mode
+        constexpr unsigned RAISED = 0x3F; // the exception flags are not a mode
         if ((before_ & ~RAISED) != USUAL_MODES) _mm_setcsr(USUAL_MODES);
     }
     ~UsualModes() { _mm_setcsr(before_); }

@@ -132,7 +132,7 @@ class ColdGraphRun : public OpInterpreter {
         return true;
     }
 
-    // False for what is no view, or none without copying.
+    // False for a node that is not a view, or not one without a copy.
     bool view(uint32_t position) {
         const LinearizedNode& entry = walked_.nodes[position];
         const Node& node = *entry.node;
@@ -262,7 +262,7 @@ class ColdGraphRun : public OpInterpreter {
                }) == 1;
     }
 
-    // Its inputs are given their values first, which they keep as long as somebody reads them.
+    // Its inputs are given their values first, and keep them until their last reader has run.
     bool compute_by_plan(uint32_t position) {
         if (!scalars_.empty()) return false; // the nodes of a pattern are not computed
         const LinearizedNode& entry = walked_.nodes[position];

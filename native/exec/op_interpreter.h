@@ -76,7 +76,8 @@ struct TemplateInput {
     const Ref<Value>* value;
     const Scalar* scalar;
 };
-// Of so many leaves for each of what is made, which is empty where there is no loop, or no memory.
+// Computes the template for each result in `made`, whose inputs follow each other in `leaves`. A
+// result is empty without a kernel or without memory.
 void compute_pattern(const GraphTemplate& pattern, std::span<const TemplateInput> leaves,
                      std::span<Ref<Value>> made, OpKernelCompiler& maker,
                      ExecutionContext& surroundings);

@@ -29,7 +29,7 @@ struct ReductionLoop {
 };
 
 struct Folded {
-    bool fits = false; // else it is for a plan: there are no loops, or nothing to fold
+    bool fits = false; // else an Executable computes it: no kernel here fits, or the input is empty
     Ref<Value> value;  // empty where it fits and has failed
 };
 

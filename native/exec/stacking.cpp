@@ -53,7 +53,7 @@ bool lie_in_a_row(StackedOperand& column, std::span<const StridedRef> members, c
     const StridedRef& first = members[0];
     const Allocation& memory = *first.buffer->allocation;
     int64_t bytes = bytes_of(type);
-    bool further = rows > members.size(); // nobody else's memory is read past what was given
+    bool further = rows > members.size(); // foreign memory is not read past its members
     if (further && (memory.owner || first.offset + int64_t(rows) * bytes > int64_t(memory.bytes)))
         return false;
     for (std::size_t row = 0; row < members.size(); ++row)

@@ -25,9 +25,9 @@ inline int64_t bytes_of(const Type& type) { return type.size() * dtype_of(type.d
 // The elements of a value, in C order.
 void copy_elements(char* to, const Value& from);
 
-// The arrays of members, all of a Type, and the last one again up to so many rows: where they lie
-// in one, equally far apart, and what follows may be read, nothing is copied. On so many threads at
-// most. False where there is no memory.
+// Stacks the arrays of members, all of one Type, and repeats the last one up to so many rows. It
+// copies nothing where they are equally spaced in one allocation, and the padding is readable. It
+// uses so many threads at most. False where memory runs out.
 bool stack_operands(StackedOperand& column, std::span<const StridedRef> members, const Type& type,
                     std::size_t rows, int threads);
 // Python's scalars, where they differ in the dtype in which they enter; false where native code

@@ -106,7 +106,7 @@ class Writing {
     const bool by_axis_;
 };
 
-// False where a result is no int64.
+// False on int64 overflow, and for operands outside the domain.
 bool computed(const SymbolicExecutable::Row& row, int64_t left, int64_t right, int64_t& result) {
     using Row = SymbolicExecutable::Row;
     bool divides = row.operation == Row::floor || row.operation == Row::ceil;

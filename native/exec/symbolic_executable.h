@@ -16,8 +16,8 @@ struct Form {
     std::vector<int64_t> lengths; // those above 1, each once, in the order in which they come
     std::vector<uint32_t> axes;   // of each the axis, the last one is 1; 0: of whichever axes
 
-    // Writes over what it has; false for a walk of which there are no templates. `rules` are in
-    // force: they may look at lengths.
+    // Overwrites itself; false for a graph that templates do not support. `rules` are in force:
+    // they may depend on lengths.
     bool write(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules = true);
 };
 
@@ -71,9 +71,9 @@ struct SymbolicExecutable {
     bool is_sound() const;
 };
 
-// The plan for a walk of this form; empty when no template is right. When the thread asks for the
-// second time it is kept under `key`. Before, it is written over with the next one, once nobody has
-// it: of most shapes that come once no second is seen.
+// The plan for a graph of this form; empty when no template fits. On the thread's second request it
+// is cached under `key`. Before that the next plan overwrites it, once it has no references: most
+// shapes come only once.
 Ref<Executable> plan_from_template(const Form& form, const LinearizedGraph& walked, const Key& key);
 // Whether Python, which is able to if it has optimised the kernels, is to write a template: plans
 // were made for other lengths, by which there is none for these, and there are not too many yet.

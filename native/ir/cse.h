@@ -4,9 +4,9 @@
 
 namespace tenfold {
 
-// From now on who read a node that equals an earlier one reads that one, and `same` says so.
+// Redirects the readers of a node to the earlier node that it equals, and notes that one in `same`.
 void merge_common_subexpressions(LinearizedGraph& walked);
-// Gives nodes that equal others, and that somebody can see, the values those have by now.
+// Gives live-out nodes that equal others the values of those.
 void publish_common_subexpressions(const LinearizedGraph& walked);
 
 } // namespace tenfold

@@ -105,7 +105,7 @@ bool broadcast(std::span<Type* const> types, Shape& shape) {
 }
 
 // Params of reductions and permutations begin with axes: (( axes ) ...), see
-// native/python/type_tables.cpp. Takes them off the bytes; false where they are no axes of so many.
+// native/python/type_tables.cpp. Takes them off the bytes; false where one is not below the rank.
 bool take_axes(std::string_view& bytes, std::size_t rank, std::vector<std::size_t>& axes) {
     auto integer = [&](std::size_t at) {
         int64_t value = 0;

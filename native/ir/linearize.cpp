@@ -179,8 +179,8 @@ class Linearizer {
             return;
         }
         Ref<Node> input = std::move(inputs_[top.next++]); // only the walk and its readers count
-        // What nobody else has a count of is read once: this is the only way to it. A scalar has a
-        // position wherever it is read, whether its readers share a node or not.
+        // A node without other references has one reader: this edge is the only way to it. A scalar
+        // has a position for each read, whether its readers share a node or not.
         bool shared = input->references.load(std::memory_order_relaxed) > 2 && !input->is_scalar();
         uint32_t found = shared ? seen_.find(input.get()) : NOWHERE;
         if (found == NOWHERE) found = come_to(std::move(input), shared);

@@ -15,9 +15,9 @@ struct LinearizedNode {
     Ref<Value> value; // of a leaf, and of a node that was computed when the walk came by
     uint32_t first = 0, width = 0; // its inputs: a range of LinearizedGraph::edges
     uint32_t uses = 0;             // how often nodes of the walk read it
-    bool held = false;             // somebody outside of the walk can see it
-    // Of a value: nobody outside can see it nor its memory, which is the pool's: once its readers
-    // have run it may be written over.
+    bool held = false;             // live-out: it has references outside of the walk
+    // Of a value: dead after its last read. Neither it nor its memory, which is the pool's, has
+    // outside references, so an op may then reuse the memory in place.
     bool dying = false;
 };
 
@@ -25,8 +25,8 @@ struct LinearizedGraph {
     std::vector<LinearizedNode> nodes;
     std::vector<uint32_t> edges; // positions of inputs, those of a node in a row
     std::vector<uint32_t> outputs;
-    // For each node the one before it that it equals, if there is any: it is not computed, and
-    // nobody reads it (ir/cse.h). Empty where nobody has looked for them.
+    // For each node the earlier one that it equals, if any (ir/cse.h). Such a node is not computed,
+    // and has no readers. Empty where CSE has not run.
     std::vector<uint32_t> same;
     uint32_t busy = 0; // the thread that is writing over a value in it; then walk again
     std::size_t weight = 0, calls = 0; // operations, with those of calls; calls, which are pending

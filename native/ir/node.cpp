@@ -10,7 +10,7 @@ namespace {
 static_assert(offsetof(Slab<Node>::Free, references) == offsetof(Node, references));
 
 // Held for a handful of instructions, so spinning is cheaper than sleeping. Acquire and release:
-// each holder sees what the one before it wrote. Who is alone has nobody to keep away.
+// each holder sees the writes of the one before it. A thread that is alone needs no lock.
 class NodeSpinLock {
   public:
     explicit NodeSpinLock(Node* node) : node_(alone() ? nullptr : node) {
@@ -109,8 +109,9 @@ bool fits(const Scalar& scalar, const DType& dtype, bool whole_exponent) {
                           scalar.whole < (int64_t(1) << (bits - 1)));
 }
 
-// Stores what it finds; `budget`: how many nodes it may look at. Holds all above the one it looks
-// at, so that they keep their inputs; all go down, so nobody waits in a ring.
+// Stores the counts it finds; `budget`: how many nodes it may visit. It holds the locks of all
+// nodes above the present one, so that they keep their inputs. All threads lock downwards, so they
+// cannot deadlock.
 void recount(Node* node, int& budget) {
     // One without assignments below was counted right: none below has been computed since.
     if (node->assignments.load(std::memory_order_relaxed) == 0 || --budget < 0) return;

@@ -40,8 +40,8 @@ struct alignas(64) Node {
         false}; // a spin lock: protects value and inputs when the node is computed
     std::atomic<bool> read_in_part{false}; // the second partial read computes the node whole
     std::atomic<bool> pending{false};      // until it has been computed
-    // The number of the thread that is writing over the value of this node, which no Array names;
-    // whoever reaches it by another way waits. 0: none.
+    // The number of the thread that is writing over the value of this node in place, which no Array
+    // names; a thread that reaches it by another way waits. 0: none.
     std::atomic<uint32_t> claim{0};
     uint32_t input_count = 0;
     const Op* op = nullptr;   // null for a leaf
@@ -73,8 +73,8 @@ struct alignas(64) Node {
 };
 static_assert(sizeof(Node) == 128);
 
-// Soon somebody comes by who counts or writes: a large graph is in no cache but that of the thread
-// that has written it. Nothing is read, so it need not be there any more.
+// Prefetches a node that is soon counted or written: a large graph is only in the cache of the core
+// that wrote it. Nothing is read, so the node may already be freed.
 inline void fetch(const Node* node) {
     fetch_to_write(node);
     fetch_to_write(reinterpret_cast<const char*>(node) + sizeof(Node) / 2);
@@ -100,8 +100,8 @@ std::vector<Ref<Node>> inputs_of(Node* node);
 // The value, if there is one; else the inputs, put behind what `inputs` has. Both of one moment.
 Ref<Value> look(Node* node, std::vector<Ref<Node>>& inputs);
 Ref<Value> value_of(Node* node);
-// The pending nodes that read a node, found among all there are. Nobody may make or free a node
-// meanwhile: who calls holds the GIL, as all do who make and free them.
+// The pending nodes that read a node, found among all there are. No node may be made or freed
+// meanwhile: the caller holds the GIL, as does each thread that makes and frees nodes.
 std::vector<Ref<Node>> readers_of(const Node* node);
 
 // 0 when every scalar input is in the range of the dtype it enters the operation in, else 1 + the

@@ -123,7 +123,7 @@ std::vector<int64_t> shape_of(const Picks& picks) {
 } // namespace
 
 const Starts& starts_of(const Op& op, const Params& params) {
-    // Acquire and release: whoever finds them sees what they say.
+    // Acquire and release: a thread that finds them sees their contents.
     if (const Starts* known = params.starts.load(std::memory_order_acquire)) return *known;
     const Starts* made = read_starts(op, params);
     const Starts* before = nullptr;

@@ -43,7 +43,7 @@ struct Value {
     std::array<Buffer, 1> buffers;
     Ref<Value> next; // the following result of an operation with several results
 
-    // Empty where there is no memory.
+    // Empty without memory.
     static Ref<Value> in(Ref<Allocation> memory, Ref<Type> type,
                          std::vector<int64_t> strides = {}) {
         if (!memory) return {};

@@ -16,7 +16,7 @@ struct ViewMap {
     struct Step {
         int64_t axis, coefficient, start;
     };
-    // in_order: the same bytes in C's order; there is no view of an input in another one.
+    // in_order: the same bytes in C order; an input in another order has no view.
     enum Kind : uint8_t { affine, in_order, other } kind = other;
     std::vector<Step> steps;
 };

@@ -23,14 +23,14 @@ struct Arena {
 
 Arena* const arena = new Arena; // made at load, and never destroyed: kernels run until the end
 
-// Pages that nobody else has, writeable; they may be given back while they are the latest.
+// Writeable pages of the arena that hold no code yet; the latest ones may be given back.
 std::uint8_t* pages(std::size_t bytes) {
     if (bytes > arena->left) {
         std::size_t taken = bytes > ARENA ? bytes : ARENA;
         void* memory =
             mmap(nullptr, taken, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) return nullptr;
-        // What is left of the arena before stays untouched, so it is no memory yet.
+        // The rest of the previous arena stays untouched, so it takes no physical memory.
         arena->next = static_cast<std::uint8_t*>(memory);
         arena->left = taken;
     }
@@ -47,7 +47,7 @@ Ref<Code> load_code(const void* code, std::size_t bytes) {
     std::uint8_t* place = pages(whole);
     if (!place) return {};
     std::memcpy(place, code, bytes);
-    std::memset(place + bytes, 0xcc, whole - bytes); // int3: nobody runs on past the end
+    std::memset(place + bytes, 0xcc, whole - bytes); // int3: execution past the end traps
     if (mprotect(place, whole, PROT_READ | PROT_EXEC) != 0) return {};
     arena->next += whole;
     arena->left -= whole;

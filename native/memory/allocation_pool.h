@@ -18,7 +18,7 @@ std::size_t size_class(std::size_t bytes);
 // are.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* memory, std::size_t bytes) noexcept;
-// As many blocks of so many bytes as there are places; null where there is no memory.
+// As many blocks of so many bytes as there are places; null where memory runs out.
 void pool_allocate(std::size_t bytes, std::span<void*> places);
 
 // For tests of what happens without memory: the n-th pool_allocate from now returns nullptr, once;

@@ -18,8 +18,8 @@ Cache& join(const Cache& cache); // at load, so that the list is whole when it i
 const std::list<Cache>& known_caches();
 void forget_caches();
 
-// Which bits of a hash lead to an entry. All of them; in tests fewer, so that different keys meet:
-// whoever finds one compares it in full.
+// The bits of a hash that lead to an entry. All of them; in tests fewer, so that different keys
+// collide: a lookup compares keys in full.
 inline std::atomic<std::size_t> hash_mask{~std::size_t(0)};
 inline std::size_t cut(std::size_t hash) {
     return hash & hash_mask.load(std::memory_order_relaxed);

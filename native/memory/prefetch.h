@@ -3,9 +3,9 @@
 
 namespace tenfold {
 
-// A line of memory that is soon counted in or written. `__builtin_prefetch` would share it with the
-// thread that has it, who would have to be asked once more; whoever has no such instruction skips
-// it.
+// Prefetches a cache line for writing. `__builtin_prefetch` would fetch it in a shared state, and
+// the write would have to claim it from the core that owns it. A processor without the instruction
+// skips it.
 inline void fetch_to_write(const void* line) noexcept {
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 }

@@ -7,9 +7,9 @@
 
 namespace tenfold {
 
-// Who may be counting without the GIL. While it is nobody, whoever counts holds the GIL, and needs
-// no locked instructions: those are most of what a small graph costs. Only who holds the GIL may
-// let others begin. 1 from the start: without Python there is no GIL.
+// The number of GIL-free threads that may count references. While it is 0, a thread that counts
+// holds the GIL and needs no locked instructions, which are most of the cost of a small graph. Only
+// a thread with the GIL may let others begin. It starts at 1: a process without Python has no GIL.
 inline std::atomic<uint32_t> outsiders{1};
 
 inline bool alone() noexcept { return outsiders.load(std::memory_order_acquire) == 0; }
@@ -25,7 +25,7 @@ template <class T>
         references.fetch_add(counts, std::memory_order_relaxed);
 }
 
-// Objects of an Interner can be revived through its table by somebody who holds no count.
+// A thread without a reference can revive objects of an Interner through its table.
 template <class T>
 concept Interned = requires {
     T::INTERNED;
@@ -39,9 +39,9 @@ template <class T> [[gnu::always_inline]] inline bool drop(T* object) noexcept {
         references.store(left, std::memory_order_relaxed);
         return left == 0;
     }
-    // Who sees 1 is the only owner and nobody else can be counting, so the last owner pays no
-    // locked instruction; acquire lets it see what the others did. An interned object must reach 0
-    // instead.
+    // A thread that sees 1 is the only owner, and no other thread can be counting: it needs no
+    // locked instruction. Acquire lets it see the writes of the others. An interned object must
+    // reach 0 instead.
     if constexpr (!Interned<T>)
         if (references.load(std::memory_order_acquire) == 1) return true;
     return references.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -64,7 +64,7 @@ template <class T> class Ref {
         std::swap(object_, other.object_);
         return *this;
     }
-    // Most that go have been moved from: for those there is no call.
+    // Most destroyed Refs have been moved from: they skip the call.
     [[gnu::always_inline]] ~Ref() {
         if (object_) release(object_);
     }

@@ -19,7 +19,7 @@ namespace tenfold {
 template <class T> class Slab {
   public:
     union Slot;
-    // What is free has 0 where a T, which nobody ever sees with fewer than 1, counts references.
+    // A free slot has 0 in place of the reference count of a T, which is 1 or more while it lives.
     struct Free {
         uint32_t references;
         Slot* next;

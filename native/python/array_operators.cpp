@@ -51,9 +51,9 @@ Symbol symbols[POSITIONS] = {
 
 constexpr uint32_t SHALLOW = 64; // no limit is below it, so most nodes need not look the option up
 
-// Past the limit the graph below is computed, so that a loop that never looks stays flat. A failure
-// waits for whoever asks for the value; the depth starts again so that it is not tried at every
-// step.
+// Past the limit the graph below is computed, so that a loop that never reads values keeps a flat
+// graph. A later read of the value raises a failure; the depth starts again, so that it is not
+// tried at every step.
 bool submit(PyObject* array, Ref<Node> node) {
     if (node->depth.load(std::memory_order_relaxed) <= current_options().pending_depth) return true;
     PyObject* result = PyObject_CallFunctionObjArgs(hooks.evaluate, array, nullptr);

@@ -16,8 +16,8 @@ using Words = std::span<const uint64_t>;
 
 PyObject* make_group = nullptr; // see group in tenfold/transforms/batch_compiler.py
 
-// The expression of groups that are alike, on placeholders in the places of their columns. While a
-// group is computed by it, it has that one's values, and nobody else takes it.
+// The expression of batches of one signature, on placeholders for their operands. While a batch is
+// computed by it, it has the values of that batch, and no other thread takes it.
 struct Expression {
     LinearizedGraph walked;
     std::vector<uint32_t> inputs;  // where the columns that are arrays stand, or NONE
@@ -29,9 +29,9 @@ struct Expression {
     std::vector<Ref<Type>> types;
     bool taken = false;
 };
-using Kept = std::shared_ptr<Expression>; // by who computes by it, too
+using Kept = std::shared_ptr<Expression>; // threads that compute by it own it too
 
-// A group of which there is no expression, or by whose no plan was found so often.
+// The expression of a batch, null without one, and the number of times that it had no plan.
 struct KnownBatches {
     Kept expression;
     uint32_t failures = 0;
@@ -86,7 +86,7 @@ bool write_key(std::vector<uint64_t>& key, Words options, const Batch& members,
     return true;
 }
 
-// A result with a row for each member, in C order; empty where there is no memory.
+// A result with a row for each member, in C order; empty where memory runs out.
 Ref<Value> in_rows(Ref<Value> found, bool rows, std::size_t members) {
     if (!found || (rows && found->strides.empty())) return found;
     const Type& type = *found->type;
@@ -124,7 +124,7 @@ class Taken {
     Expression& expression_;
 };
 
-// None where there is no plan, or it fails.
+// None without a plan, or where the plan fails.
 std::vector<Ref<Value>> computed_by(Expression& expression, std::size_t members,
                                     std::span<const StackedOperand> columns) {
     const auto& nodes = expression.walked.nodes;

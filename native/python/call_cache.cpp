@@ -23,7 +23,7 @@ PyObject* known_fields = nullptr;
 uint64_t number(const void* object) { return reinterpret_cast<uint64_t>(object); }
 
 // Names of the fields of an object whose parts are arguments too, None for a leaf; null for a type
-// that nobody has asked for yet: the next call knows it.
+// on its first request: the next call knows it.
 PyObject* fields(PyTypeObject* type) {
     auto* key = reinterpret_cast<PyObject*>(type);
     if (PyObject* known = PyDict_GetItemWithError(known_fields, key)) return known;

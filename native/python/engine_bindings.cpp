@@ -92,7 +92,7 @@ std::size_t bytes_of(const Answer& answer) {
     return answer.value ? answer.value->buffers[0].allocation->bytes : answer.bytes;
 }
 
-// An input that is no handle; empty with a Python error.
+// An input that is not a handle; empty with a Python error.
 Ref<Future> put(Engine& engine, PyObject* object, const char* what) {
     bool number = PyFloat_CheckExact(object) || PyLong_CheckExact(object);
     nb::object imported =
@@ -131,7 +131,7 @@ void prepare_known(EngineObject& self, Operation& operation, std::span<Future* c
     self.last = signature;
 }
 
-// What was made for inputs that are no handles; `gathered` by operators, which count as a handle.
+// Futures made for inputs that are not handles; those `gathered` by operators count as a handle.
 struct Made {
     std::vector<Ref<Future>> put, gathered;
     ~Made() {

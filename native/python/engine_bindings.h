@@ -24,7 +24,7 @@ PyObject* new_handle(Ref<Future> future); // a new reference; it counts as a han
 Host& host();
 // Waits for what is pending, and for what operators push meanwhile; false with a Python error.
 bool flush_all(Engine& engine);
-void settle_down(Engine& engine); // what has ended is freed, and what nobody observed is logged
+void settle_down(Engine& engine); // frees ended operators, and logs unobserved failures
 // Closes it; whether its workers have ended within so many seconds.
 bool end_engine(Engine& engine, bool cancel, double seconds);
 // At the end of the interpreter: what is impure has so many seconds to end. Returns what did not:
@@ -63,7 +63,7 @@ PyObject* error_to_python(const Future& future); // a new exception of a failed 
 // Waits; 1: settled, 0: not in time, -1: a Python error. `seconds` negative: as long as it takes.
 int wait_for(Future& future, double seconds, const char* what);
 double seconds_now();
-// What nobody observed is logged.
+// Logs unobserved failures.
 void log_lost();
 void log_failure(const Failure& failure);
 // What a worker calls once a Future is settled.

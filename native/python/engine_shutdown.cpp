@@ -41,7 +41,7 @@ namespace {
 
 constexpr double LAST_SECONDS = 0.1; // for operators that run when the time is over
 
-// Until nothing is pending in any engine, or somebody interrupts it. Nobody will look at results.
+// Until nothing is pending in any engine, or until a signal interrupts it. Results are not read.
 void drain_engines(double until) {
     for (bool any = true; any;) {
         any = false;

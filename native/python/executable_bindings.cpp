@@ -163,7 +163,7 @@ struct Words {
     KnownBy known() const { return {key, has_form ? &form : nullptr}; }
 };
 
-// For whoever computes a walk again and again.
+// For a caller that computes one walk repeatedly.
 class Collector : public ContextOfPython {
   public:
     Collector(const LinearizedGraph& walked, std::span<Ref<Value>> made)

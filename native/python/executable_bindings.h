@@ -29,7 +29,7 @@ Ref<Executable> known_plan(std::span<Node* const> pending, std::vector<int64_t>&
 // where they stand in `made`: its nodes are used again. False with or without a Python error.
 bool replay_known(const LinearizedGraph& walked, std::span<const uint64_t> options, bool rules,
                   std::span<Ref<Value>> made);
-bool is_watched(); // whether somebody records what runs, and when
+bool is_watched(); // whether a timeline is recorded
 // What plans of a structure are known to be told apart by.
 uint8_t known_exact(const StructureHandle& structure);
 

@@ -35,7 +35,7 @@ bool is_alone(const ValueHandle& self, nb::handle array) {
            value.buffers[0].allocation->references.load(std::memory_order_relaxed) == 1;
 }
 
-// Whoever sees the memory of one Value sees from now on that of the other.
+// Swaps the memory of two Values: references to one see the memory of the other from now on.
 void exchange_memory(ValueHandle& self, ValueHandle& other) {
     Allocation& mine = *self.value->buffers[0].allocation;
     Allocation& theirs = *other.value->buffers[0].allocation;
@@ -44,7 +44,8 @@ void exchange_memory(ValueHandle& self, ValueHandle& other) {
     std::swap(mine.owner, theirs.owner);
 }
 
-// Whoever sees one Value, a part of some memory, sees from now on the elements of the other.
+// Swaps the buffers of two Values: references to one, a part of some memory, see the elements of
+// the other from now on.
 void exchange_part(ValueHandle& self, ValueHandle& other) {
     std::swap(self.value->buffers, other.value->buffers);
     std::swap(self.value->strides, other.value->strides);

@@ -129,7 +129,7 @@ PyObject* represent(PyObject* self) {
                                 future->operation ? future->operation->name.c_str() : "put", state);
 }
 
-// Only what nobody else has can be part of a cycle through this handle.
+// Only an object without other references can be part of a cycle through this handle.
 int visit(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     Future* future = as_handle(self)->future;
@@ -220,7 +220,7 @@ int wait_for(Future& future, double seconds, const char* what) {
                      what);
         return -1;
     }
-    Ref<Future> kept(&future); // somebody may clear the handle meanwhile
+    Ref<Future> kept(&future); // another thread may clear the handle meanwhile
     count(Counter::host_syncs);
     engine.want(future);
     double until = seconds_now() + seconds;

@@ -17,7 +17,7 @@ const Op* update_op = nullptr;
 // pick of fewer than two has step 1. Another form would only not be found.
 class Picked {
   public:
-    bool element = true; // every axis has an int: then the result is no view
+    bool element = true; // every axis has an int: then the result is not a view
 
     // False for any other key, and for one that does not fit: Python refuses it well.
     bool read(PyObject* key, const std::vector<int64_t>& shape) {
@@ -254,9 +254,8 @@ const Starts& pattern_of(const Params& part) {
     return starts_of(*update_op, *starts_of(*update_op, part).pattern);
 }
 
-// How far a part lies from the last one of the same form that the Array was assigned to, as a
-// number that is not 0; 0 where it was another form, the same part, or somebody has looked
-// meanwhile.
+// The distance of a part from the last assigned part of the same form, as a number that is not 0; 0
+// for another form, for the same part, or where the value has been read meanwhile.
 uint16_t march(Node& before, const Params& part) {
     if (before.op != update_op || value_of(&before)) return 0;
     const Starts &last = starts_of(*update_op, *before.params), &now = starts_of(*update_op, part);
@@ -276,7 +275,7 @@ bool may_wait(const Node& before, const Params& part, uint16_t march) {
            !pattern_of(part).apart.load(std::memory_order_relaxed);
 }
 
-// Lets an Array, which is no view and no window, name its value with a part replaced.
+// Lets an Array, which is neither a view nor a window, name its value with a part replaced.
 bool put(ArrayObject* array, const Params& picks, PyObject* value) {
     Ref<Params> part = replaced_part(*index_op, *update_op, picks, *array->node->type);
     if (!part) return false;

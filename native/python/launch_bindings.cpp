@@ -20,7 +20,7 @@ bool ending = false; // the interpreter is; written under the GIL
 struct LaunchArguments {
     static constexpr std::size_t FEW = 16;
     Work work;
-    PyObject* buffers = nullptr; // a tuple: nobody can drop its items while the GIL is away
+    PyObject* buffers = nullptr; // a tuple: its items live on while the GIL is released
     std::array<void*, FEW> few;
     std::vector<void*> many;
 };
@@ -130,7 +130,7 @@ Result run_without_gil(Work& work) {
     return result;
 }
 
-// At the end of the interpreter whoever holds the GIL keeps kernels and memory alive.
+// At the end of the interpreter a launch keeps the GIL, and so kernels and memory alive.
 Result run(Work& work) {
     bool keeps_gil = work.threads == 0 || ending;
     return keeps_gil ? Launch(work).run() : run_without_gil(work);

@@ -92,7 +92,7 @@ NB_MODULE(_native, module) {
     using namespace tenfold::bindings;
     using namespace nb::literals;
 
-    // Arrays may live until the interpreter ends: whatever is left then is no leak worth a report.
+    // Arrays may live until the interpreter ends: the rest is then not a leak worth a report.
     nb::set_leak_warnings(false);
     respect_forks();
 #ifndef Py_GIL_DISABLED
@@ -194,6 +194,6 @@ NB_MODULE(_native, module) {
         drain(); // the objects that caches have held
         return trim_pool();
     });
-    // The last one is asked first: no other can look at what is no exception.
+    // The last translator is asked first: no other can read an object that is not an exception.
     nb::register_exception_translator(hold_what_unwinds);
 }

@@ -13,8 +13,8 @@ namespace tenfold::bindings {
 namespace {
 
 // All written under the GIL.
-// Whether there is a block, or ever was one that somebody's context may have kept: else the
-// variables below have no value anywhere.
+// Whether there is a block, or was one that a copied context may have kept: else the variables
+// below have no value in any context.
 bool blocks = false;
 int passing = 0; // blocks that are open and that no context keeps
 PyObject* options_variable = nullptr;
@@ -251,7 +251,7 @@ nb::list readers_to_python(const NodeHandle& self) {
 }
 
 // pending_of(arrays) -> the nodes that are to be computed, and not submitted yet; or the position
-// of what is no Array.
+// of an element that is not an Array.
 nb::object pending_of(nb::tuple arrays) {
     NodesHandle found;
     std::size_t position = 0;

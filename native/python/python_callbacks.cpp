@@ -40,8 +40,9 @@ class Gil {
     PyGILState_STATE before_;
 };
 
-// A worker that holds the GIL, and is the only one of its engine, is no outsider meanwhile: what it
-// computes is counted as on any thread of Python. Who waits for the engine counts himself.
+// A worker that holds the GIL, and is the only one of its engine, is not a GIL-free thread
+// meanwhile: it counts references as any Python thread does. A thread that waits for the engine
+// counts itself.
 class NoGilFreeThread {
   public:
     explicit NoGilFreeThread(const Engine& engine) : counts_(engine.limits().threads == 1 ? 1 : 0) {
@@ -131,7 +132,7 @@ PyObject* input_to_python(const Future& input) {
     return Py_NewRef(static_cast<PyObject*>(input.object));
 }
 
-// The first input of an in-place operator: the object itself where nobody else has it.
+// The first input of an in-place operator: the object itself if that has no other references.
 PyObject* own_to_python(Engine& engine, Future& input) {
     Answer taken = engine.take(input);
     if (taken.value) return value_to_python(input.operation.get(), std::move(taken.value));

@@ -22,8 +22,8 @@ struct Window;
 
 struct ArrayObject {
     PyObject_HEAD Node* node; // owned; null for a view whose root was rebound since
-    ArrayObject* base;        // owned; null when this is no view
-    ArrayObject* root;        // borrowed through base; this object itself when it is no view
+    ArrayObject* base;        // owned; null when this is not a view
+    ArrayObject* root;        // borrowed through base; this object itself when it is not a view
     const Op* view_op;
     Params* view_params; // owned
     Type* view_type;     // owned
@@ -85,7 +85,7 @@ struct Options {
     uint64_t of_process = 0;
     bool singly = false; // whether small graphs may be computed node by node at first
     int threads = 1;
-    uint32_t batch_limit = 0; // members of a group at most; 0: any number, 1: there are no groups
+    uint32_t batch_limit = 0; // members of a batch at most; 0: any number, 1: no batching
     bool rules = true;        // whether any rewrites
     bool verify = false;      // what is computed in groups is compared with its members
 };
@@ -93,7 +93,7 @@ const Options& current_options();
 void set_process_options(const Options& options);
 void set_options_variable(PyObject* context_variable);
 void open_block(); // of options or rules: from now on the variables may have values
-// The same for a block of Tenfold's own, in which nobody copies the context: until it ends.
+// The same for an internal block, in which the context is never copied: until it ends.
 void pass_block(bool begins);
 // What holds of rules: a number for the process's, and a context variable that has its default
 // where no block is open.
@@ -166,8 +166,8 @@ int dtype_id(PyObject* dtype);                           // -1 with an error whe
 PyObject* dtype_object(uint16_t id);                     // borrowed
 PyObject* device_name(uint8_t id);                       // borrowed
 PyObject* shape_tuple(const Type& type);
-// Computes a node by a plan that is known. False where there is none, a step failed, somebody
-// records what runs, or there are windows: then Python computes. Throws what a signal raised.
+// Computes a node by a cached plan. False without a plan, after a failed step, while a timeline is
+// recorded, or with windows: then Python computes. Throws the exception of a signal.
 bool compute_by_plan(Ref<Node> node);
 bool compute_by_plan(std::span<Node* const> pending);
 void watch_windows(); // from now on there may be one

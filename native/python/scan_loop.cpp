@@ -59,7 +59,7 @@ class Repeated {
         : op_(find_op(op)), params_(params_of(params.ptr())), carried_(values_from(carried)),
           compute_(compute), pause_(pause) {
         if (!params_ && PyErr_Occurred()) nb::raise_python_error();
-        carried.clear(); // what nobody else sees may be written over
+        carried.clear(); // values without other references may be written in place
         for (Ref<Value>& each : values_from(read)) read_.emplace_back(std::move(each));
         for (Ref<Value>& each : values_from(written)) written_.emplace_back(std::move(each));
         for (Ref<Value>& each : values_from(shared)) shared_.push_back(value_node(std::move(each)));

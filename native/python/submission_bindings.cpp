@@ -6,7 +6,7 @@
 namespace tenfold::bindings {
 namespace {
 
-// submit(nodes): from now on whoever reaches one of them waits for the end of the submission.
+// submit(nodes): from now on a thread that reaches one of them waits for the end of the submission.
 void submit(const NodesHandle& given) {
     uint32_t number = last_submission.load() + 1;
     if (number == 0) ++number;
@@ -15,14 +15,14 @@ void submit(const NodesHandle& given) {
         node->submitted.store(number, std::memory_order_relaxed);
 }
 
-// end(nodes): they are let go, so that nobody counts what has been computed any more.
+// end(nodes): releases them, so that the submission holds no reference to computed nodes.
 void end(NodesHandle& nodes) {
     for (const Ref<Node>& node : nodes.nodes) node->submitted.store(0, std::memory_order_relaxed);
     std::exchange(nodes.nodes, {});
     tell_of_ended_submissions();
 }
 
-// Those there are will never be run: whoever waits computes for himself.
+// The present submissions will never run: a waiting thread computes its nodes itself.
 void forget() {
     oldest_submission.store(last_submission.load() + 1);
     submissions_stopped.fetch_add(1);

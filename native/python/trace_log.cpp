@@ -22,7 +22,7 @@ void TraceLog::begin() {
 
 nb::list TraceLog::end() {
     if (!std::exchange(open_, false)) return {};
-    watch = nullptr; // what is put back is no change
+    watch = nullptr; // a restored value is not a change
     --watches;
     nb::list changed = put_back();
     watch = outer_;

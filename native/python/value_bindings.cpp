@@ -70,8 +70,8 @@ nb::object owner_of(const ValueHandle& self) {
 }
 
 int value_buffer(PyObject* self, Py_buffer* view, int flags) {
-    // The ValueHandle keeps the Value, and the view keeps the handle: memory stays while it is
-    // looked at. Foreign memory is somebody else's to write.
+    // The ValueHandle keeps the Value, and the view keeps the handle: memory lives as long as the
+    // view. Only the owner of foreign memory may write to it.
     const Value& value = *nb::inst_ptr<ValueHandle>(self)->value;
     if (value.part) {
         view->obj = nullptr;

@@ -39,7 +39,7 @@ std::vector<Node*> nodes_from(nb::handle sequence);
 // Within the Allocation, where that has known ends; and whether they are those of C order.
 bool within(const Value& value, std::span<const int64_t> strides);
 bool in_c_order(const Type& type, std::span<const int64_t> strides);
-// A walk in which nobody is writing over values; it waits for those who do, without the GIL.
+// A walk in which no thread is writing in place; it waits for such threads without the GIL.
 LinearizedGraph walk_at_rest(std::span<Node* const> outputs);
 // The key of a walk as Python keeps it, or None.
 nb::object structure_of(const LinearizedGraph& walked, std::span<const uint64_t> options);

@@ -175,7 +175,7 @@ static void any_axes_of_any_layout() {
 
 static void packets_lie_along_what_is_contiguous() {
     auto form = [](const Ref<Node>& x, int64_t axis) {
-        Made made; // asked, since nobody has asked for this operation before
+        Made made; // asks the compiler, since this operation is new
         made.node = reduced(reduction("total", Op::each), x, {axis});
         CHECK(interpret(walked(made.node), 1, made.maker, made.launching, nullptr));
         CHECK(made.maker.forms.size() == 1 && made.maker.forms[0].enters);

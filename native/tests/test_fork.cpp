@@ -17,7 +17,7 @@ namespace {
 
 NativeHost the_host;
 
-// Operators of Python's, of whom nobody knows but the increments.
+// Python operators that only the increments refer to.
 void push_increments(Engine& engine, const std::atomic<bool>& stop) {
     while (!stop) {
         Handle object = Handle::of_put(engine.put(array_of(1)));

@@ -15,7 +15,7 @@ using namespace tenfold;
 
 namespace {
 
-// Two numbers that are equal whenever nobody holds the Lock.
+// Two numbers that are equal whenever the Lock is free.
 struct Pair {
     Lock lock;
     int64_t first = 0, second = 0;
@@ -97,7 +97,7 @@ static void all_locks_are_held_and_given_back() {
     });
     std::thread maker([] { Lock made; }); // waits until it can be registered
     CHECK(one.first == 0 && other.first == 0 && raised == 0);
-    ++one.first; // nobody else is in it
+    ++one.first; // no other thread is in it
     ++one.second;
     release_all_locks();
     join(threads);

@@ -157,7 +157,7 @@ bool Producer::waits() {
     return true;
 }
 
-// As asyncio does: nobody helps.
+// As asyncio does: the waiting thread does not help.
 void Producer::await() {
     Future* future = handles[script_[at_].first]->get();
     const std::vector<const Future*>& called = run_.scheduler.called;

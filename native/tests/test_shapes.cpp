@@ -190,7 +190,7 @@ static void permutations_order_their_axes() {
     };
     Ref<Inference> first = learn(op, {type({1, 1, 1})}, order({2, 0, 1}));
     CHECK(has_shape(infer(op, {type({2, 3, 4})}, order({2, 0, 1})), {4, 2, 3}));
-    CHECK(!infer(op, {type({2, 3, 4})}, order({0, 1, 2}))); // of an order there is no example
+    CHECK(!infer(op, {type({2, 3, 4})}, order({0, 1, 2}))); // this order has no example
     learn(op, {type({1})}, order({1}));
     CHECK(!infer(op, {type({7})}, order({1}))); // no axis of it
     learn(op, {type({1, 1})}, order({0}));

@@ -28,7 +28,7 @@ bool compute(const Ref<Node>& node, Noting& noted) {
     return interpret(walked(node), 1, maker, noted, nullptr);
 }
 
-// An operation whose loops nobody has asked for.
+// An operation whose kernels have not been requested.
 Op& fresh_op() {
     Op& op = declare_op("fresh");
     op.shapes = Op::broadcast;

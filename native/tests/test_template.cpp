@@ -269,7 +269,7 @@ static void a_template_is_wanted_for_the_second_lengths() {
     CHECK(wants_template(form_of(doubled(5))));
     int wanted = 0;
     for (int i = 0; i < 100; ++i) wanted += wants_template(form_of(doubled(5)));
-    CHECK(wanted > 0 && wanted < 50); // whoever fails again and again is left alone
+    CHECK(wanted > 0 && wanted < 50); // a form that keeps failing is tried less often
     forget_templates();
 }
 

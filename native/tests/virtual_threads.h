@@ -51,8 +51,8 @@ struct VirtualThread {
     bool wakes_by_itself = false; // after some time
 };
 
-// Runs virtual threads, one step of one of them at a time: who went last as long as it can go on,
-// then the next one. At most so many times it is somebody else's turn (Emmi, Qadeer, Rakamaric,
+// Runs virtual threads, one step of one of them at a time: the last one as long as it can go on,
+// then the next one. It deviates from that rule at most so many times (Emmi, Qadeer, Rakamaric,
 // "Delay-bounded scheduling", 2011); at random, any number of times.
 class VirtualScheduler : public NativeHost {
   public:
@@ -63,7 +63,7 @@ class VirtualScheduler : public NativeHost {
 
     void add(std::unique_ptr<VirtualThread> thread) { threads_.push_back(std::move(thread)); }
 
-    // Until nobody can go on.
+    // Until no virtual thread can go on.
     void run() {
         constexpr int MOST = 100'000; // steps, of which a program needs hundreds
         for (int steps = 0; step(); ++steps) CHECK(steps < MOST);
@@ -157,7 +157,7 @@ class VirtualWorker : public VirtualThread {
     VirtualWorker(Engine& engine, VirtualScheduler& scheduler)
         : engine_(engine), scheduler_(scheduler) {}
     bool ended() const override { return worker_.next == Worker::gone; }
-    // To fall asleep is a step of its own: somebody may call before.
+    // To fall asleep is a step of its own: a signal may come before.
     void step() override {
         bool asleep_now = worker_.next == Worker::sleep && !std::exchange(slept_, true);
         if (asleep_now && engine_.may_sleep(worker_)) {

@@ -35,8 +35,8 @@ Lock::~Lock() {
     std::erase(registry(), this);
 }
 
-// Whoever has it may have been interrupted, or be in the middle of a fork: then the processor is
-// given to others, after a while for longer.
+// The holder may have been preempted, or be in the middle of a fork. The waiting thread then yields
+// the processor, and later sleeps.
 void Lock::wait() {
     constexpr int LOOKS = 64, YIELDS = 256;
     constexpr std::chrono::microseconds REST{50};

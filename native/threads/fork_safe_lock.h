@@ -31,7 +31,7 @@ class Lock {
 
 using Guard = std::lock_guard<Lock>;
 
-// Registers the handlers; once per process. Nobody may wait for the GIL while holding a Lock.
+// Registers the handlers; once per process. A thread that holds a Lock may not wait for the GIL.
 void respect_forks();
 void hold_all_locks();
 void release_all_locks();

@@ -54,7 +54,7 @@ constexpr int64_t LONGEST_END = 1'000'000'000;
 // About 40 us: a sleeper takes as long to wake up, and the next kernel of a plan is there sooner.
 constexpr int SPINS = 1000;
 
-// One of them; now and then whoever else waits for this core gets it.
+// One spin; now and then it yields the core to another thread.
 void pause(int spin) {
     if (spin % 32 == 31)
         sched_yield();
@@ -73,11 +73,10 @@ int64_t now() {
 struct Workers {
     std::atomic<bool> busy{false}; // acquire, release: hands over the plain members
     Launch* launch = nullptr;
-    Scratch
-        scratch[MOST_THREADS]; // by seat: which worker comes first must not decide who allocates
+    Scratch scratch[MOST_THREADS]; // by seat: which worker allocates must not depend on arrival
     int started = 0;
     pthread_t threads[MOST_THREADS];
-    cpu_set_t home;   // the processors of whoever started them; none where that is not known
+    cpu_set_t home;   // the processors of the thread that started them; none where unknown
     int avoided = -1; // the one that they keep away from
     // A worker takes part when it takes a seat (acquire: it sees launch and scratch as of the
     // release that offered it), and is counted in `left` (release: the caller sees its writes).

@@ -107,7 +107,7 @@ def promote_dtypes(a: np.dtype, b: np.dtype) -> np.dtype:
 
 
 class ScalarOperand(NamedTuple):
-    """The dtype of an operand that is no Array, and whether it is weak."""
+    """The dtype of an operand that is not an Array, and whether it is weak."""
 
     dtype: np.dtype
     weak: bool

@@ -114,8 +114,8 @@ class VerifyError(ExplainedError, AssertionError):
 
 
 class RunError(ExplainedError, RuntimeError):
-    """A computation failed for its values; raised from the original error where someone waits."""
+    """A computation failed for its values; raised from the original error where a caller waits."""
 
 
 LinAlgError = np.linalg.LinAlgError
-"""NumPy's: a matrix for which there is no answer, raised where someone waits."""
+"""NumPy's: a matrix without a result (singular, say), raised where a caller waits."""

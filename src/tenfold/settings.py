@@ -395,8 +395,7 @@ def batch_limit() -> int:
 def options(**values: Value) -> AbstractContextManager[None]:
     """Set options for a block, in this thread or task only.
 
-    Raises UnsupportedError for a name that is no option and ValueError for a value that does not
-    fit.
+    Raises UnsupportedError for an unknown option and ValueError for an invalid value.
 
     >>> import tenfold as tn
     >>> with tn.options(strict_dtypes=True):

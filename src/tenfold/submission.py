@@ -26,15 +26,15 @@ from tenfold.jit import fork_safe_lock
 from tenfold.storage.rw_lock import GATE
 
 MOST = 64
-"""Submissions that may wait; who comes with one more computes it himself."""
+"""Submissions that may wait; the caller of one more computes it itself."""
 
 
 def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
     """Have arrays computed together and return at once: the array, or a tuple of several.
 
-    What they share is computed once. Large arrays are computed by another thread meanwhile, under
-    the options of this place, and in the order of the calls. An error that depends on values is
-    raised where somebody waits. Raises TypeError for what is no Array.
+    Shared subexpressions are computed once. Another thread computes large arrays meanwhile, under
+    the options of this call and in the order of the calls. An error that depends on values is
+    raised where a caller waits. Raises TypeError for an argument that is not an Array.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([3.0, 4.0])
@@ -68,12 +68,12 @@ class SubmittedEvaluation(Operator):
         self.nodes, self.context = nodes, context
 
     def run(self) -> None:
-        """Compute the nodes; whoever waits for them is told, and asks why if there is no value."""
+        """Compute the nodes and wake the waiting threads; they report a failure themselves."""
         _native.run_submissions_here(True)
         try:
             self.context.run(pipeline.compute, self.nodes)
         except KeyboardInterrupt:
-            pass  # who waited for a loop was interrupted, and has been told; who asks computes anew
+            pass  # the thread that waited was interrupted and told; a later reader computes anew
         finally:
             _native.run_submissions_here(False)
             _native.end_submission(self.nodes)
@@ -102,7 +102,7 @@ class SubmissionQueue:
                 self._engine.push(
                     SubmittedEvaluation(nodes, copy_context())
                 )  # rules too, not options alone
-            except BaseException:  # nobody must wait for what will not run
+            except BaseException:  # no thread may wait for a submission that will not run
                 self._waiting -= 1
                 _native.end_submission(nodes)
                 raise
@@ -120,12 +120,12 @@ class SubmissionQueue:
             engine.flush()
 
     def begin_anew(self) -> None:
-        """In the child of a fork nothing of the parent's will be computed by others."""
+        """In the child of a fork no other thread computes the parent's submissions."""
         self._engine, self._waiting = None, 0
         _native.forget_submissions()
 
     def close(self) -> None:
-        """From now on everybody computes for himself; what has not begun nobody needs."""
+        """Accept no more submissions: each thread computes its own. Drop those not begun."""
         self._open = False
         if self._engine is not None:
             self._engine.shutdown(wait=False)
@@ -133,7 +133,7 @@ class SubmissionQueue:
 
 
 def settle() -> None:
-    """Wait until all that was submitted has ended: for who counts what runs."""
+    """Wait until all submissions have ended, for a caller that counts running work."""
     _queue.settle()
 
 

@@ -51,7 +51,7 @@ def _convert(value: Any, peer: Any) -> Any:
 
 
 def _refuse_operand(operation: str, operands: tuple[Any, ...]) -> None:
-    """Refuse the first operand that is no array and no number."""
+    """Refuse the first operand that is neither an array nor a number."""
     foreign = next(x for x in operands if not isinstance(x, (Array, *IMPORTED)))
     arrays = [x for x in operands if isinstance(x, Array)]
     raise op_decorators.no_array(foreign, operation).completed(operation, arrays[:8])

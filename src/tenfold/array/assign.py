@@ -49,13 +49,14 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
 
     The target is an Array, also a view, through which it writes; or what `tn.concat` returned, and
     `expr` is split among the arrays that were joined. `expr` broadcasts to the target's shape; the
-    shape and the dtype of the target stay. Who used the old value keeps it. `noalias=True` is the
-    caller's promise that `expr` reads nothing of the target; `tn.options(verify=True)` checks it.
+    shape and the dtype of the target stay. Readers of the old value keep it. `noalias=True` is
+    the caller's promise that `expr` reads nothing of the target; `tn.options(verify=True)` checks
+    it.
 
     Raises ShapeError for an `expr` that does not broadcast and for a view that repeats elements,
     DTypeError for one of another kind (float for int, complex for real), ValueError for another
-    `op`, AliasError for a promise that proves wrong, TypeError for a target that is no Array. Then
-    nothing has changed.
+    `op`, AliasError for a promise that proves wrong, TypeError for a target that is not an Array.
+    After an error nothing has changed.
 
     >>> import tenfold as tn
     >>> y = tn.asarray([1.0, 2.0])

@@ -31,7 +31,8 @@ from tenfold.settings import get
 def given(value: Any, target: Array, operation: str) -> Any:
     """Return the right side of an assignment to `target`: an Array, or a Python number as it is.
 
-    What can be written to is copied. Raises DTypeError for what is no array and no number.
+    A writeable buffer is copied. Raises DTypeError for a value that is neither an array nor a
+    number.
     """
     if isinstance(value, Array):
         return value

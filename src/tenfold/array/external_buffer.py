@@ -47,9 +47,9 @@ SPARSE = 4
 
 
 class LiveBuffer:
-    """A Value of memory that windows write to, and where its elements lie.
+    """A Value of memory that windows write to, and the strided region of its elements.
 
-    It is a window's own, or what is left of a window that is gone: somebody may still see it.
+    It belongs to a window, or outlives a window that has been freed while references to it live.
     """
 
     __slots__ = ("region", "value")
@@ -58,11 +58,11 @@ class LiveBuffer:
         self.value, self.region = value, region
 
     def is_alone(self) -> bool:
-        """Whether nobody else sees the memory."""
+        """Whether this is the only reference to the memory."""
         return _native.is_alone(self.value, None)
 
     def protect(self) -> None:
-        """Give whoever sees the Value a copy that stays."""
+        """Give the other references to the Value a copy that does not change."""
         _native.count("copies")
         _native.exchange_memory(self.value, _kept(self.value, self.region))
 
@@ -78,14 +78,14 @@ class Window(LiveBuffer):
         self._array = weakref.ref(array)
 
     def is_alone(self) -> bool:
-        """Whether nobody but the window sees the memory; its views will look anew."""
+        """Whether only the window refers to the memory. Cached nodes of its views are dropped."""
         array = self._array()
         if array is not None:
             _native.forget_views(array)
         return _native.is_alone(self.value, array)
 
     def protect(self) -> None:
-        """Give whoever else sees the Value a copy that stays, the window a Value anew."""
+        """Give the other references to the Value a fixed copy, and the window a new Value."""
         super().protect()
         if (array := self._array()) is not None:
             self.value = _shown(self.memory, array.device)
@@ -118,7 +118,7 @@ _LEFT: list[LiveBuffer] = []
 
 
 def sweep() -> None:
-    """Forget what is left of windows that are gone and of what nobody sees any more."""
+    """Drop the buffers of freed windows that have no other reference left."""
     with _LOCK:
         _LEFT[:] = [seen for seen in _LEFT if not seen.is_alone()]
         if not _LEFT:
@@ -227,10 +227,10 @@ def refuse_traced(array: Array) -> None:
 
 
 def _computed(value: Array) -> tuple[Values, Value | None]:
-    """Compute an Array; what it sees of a window is not copied yet.
+    """Compute an Array; a part of a window's memory is not copied yet.
 
-    With it comes the Value of one that is no view but has taken a part of a window's memory, as
-    `x[3]` has: better a copy of that is kept than one of all the window.
+    Also return the Value of an Array that is not a view but shares a part of a window's memory, as
+    `x[3]` does: a copy of that part is smaller than a copy of the whole window.
     """
     node = _native.node_of(value)
     if (failure := pipeline.compute([node])) is not None:

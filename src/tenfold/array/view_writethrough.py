@@ -68,17 +68,17 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
 
 
 def _made_by(view: Array) -> tuple[Op[...], tuple[Any, ...]]:
-    """Return the movement of a view; its node is not kept, as it has seen what is written."""
+    """Return the movement of a view; its node is not cached, as it reads the old value."""
     node = _native.node_of(view)
     return node.op, node.params
 
 
 def advance(target: Array, value: Any) -> None:
-    """Start the work of earlier assignments, so that loops that assign do not grow.
+    """Compute earlier assignments, so that loops that assign do not grow the graph.
 
-    It is done before the next one is made and not after the last: what that one read is given up
-    by then, nobody sees the value before, and it is written over. A failure is raised where
-    a caller waits. A function that is traced has nothing that could be computed.
+    This runs before the next assignment, not after the last one. By then the operands of the last
+    one are released, the previous value is dead, and the plan writes in place. A failure is raised
+    where a caller waits. A traced function has nothing to compute.
     """
     if TRACE.get() is not None:
         return

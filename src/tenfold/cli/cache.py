@@ -109,13 +109,12 @@ def verify_command(remove: bool) -> None:
 def warm_command(dtypes: Sequence[str]) -> None:
     """Compile beforehand what most programs need first.
 
-    That is what fills an array, each elementwise operation on contiguous arrays, on two of them and
-    on one with a number, each conversion between the dtypes, and each reduction of all elements, of
-    rows and of columns, for arrays that are no larger than the processor's cache; and for small
-    arrays that lie in any way the loops by which formulas are computed that were seen seldom, also
-    of arrays of float64 with float32 or int64.
-    Longer formulas are compiled when they are met often, and kept as well. It takes some fifty
-    seconds, and a few if all is there.
+    For contiguous arrays that fit into the processor's cache it compiles constant fills, each
+    elementwise operation (on two arrays, and on an array and a number) and each conversion between
+    dtypes. It also compiles each reduction over all elements, rows and columns. For small arrays of
+    any strides it compiles the strided kernels of the op interpreter, also for float64 mixed with
+    float32 or int64. Longer formulas are compiled when they are hot, and cached as well. It takes
+    some fifty seconds, and a few when all entries exist.
     """
     for name in dtypes:
         if name not in DTYPES:

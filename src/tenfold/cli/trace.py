@@ -22,7 +22,7 @@ from tenfold.io.timeline_file import read_timeline
 from tenfold.io.trace_summary import TraceSummary, summarise
 
 WIDTH = 100
-"""Columns of the tables where the output is no terminal."""
+"""Columns of the tables where the output is not a terminal."""
 BAR = 40
 """Columns of the longest bar of a histogram."""
 LINKS = 12

@@ -169,7 +169,7 @@ async def _awaited(handle: Handle) -> Any:
     settled = loop.create_future()
 
     def settle() -> None:
-        if not settled.done():  # nobody waits any more where the task was cancelled
+        if not settled.done():  # a cancelled task does not wait any more
             settled.set_result(None)
 
     def wake() -> None:

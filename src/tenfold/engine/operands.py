@@ -38,7 +38,7 @@ def plan_of(arrays: Sequence[Array]) -> Executable | None:
 
 
 def computed(array: Array) -> Array:
-    """Return an Array that has its value, and that nobody else can rebind.
+    """Return an Array that has its value, and that no other code can rebind.
 
     Raises what computing it raises.
     """
@@ -50,9 +50,9 @@ def computed(array: Array) -> Array:
 
 
 def finished(value: Any) -> Any:
-    """Return what an operator returned as the engine keeps it.
+    """Return the result of an operator in the form that the engine stores.
 
-    Raises TypeError for a handle, and for a coroutine, which nobody would await.
+    Raises TypeError for a handle, and for a coroutine, which the engine would never await.
     """
     if isinstance(value, (Handle, CoroutineType)):
         what, remedy = "handle", "return what it computes; who needs more pushes on its handle"

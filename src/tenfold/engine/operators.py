@@ -27,9 +27,9 @@ class Operator:
 
     `run(self, *inputs, **params)` is given the values of the inputs, Arrays or your objects, and
     the parameters of the push; it returns an Array, an ndarray, a number or any other object.
-    Expressions in it are evaluated when they are looked at. It may push operators, but not wait
-    for them. `pure = True` says that it does nothing but return its result: it does not run then
-    where nobody can ask for that.
+    Expressions in it are evaluated when their values are read. It may push operators, but not wait
+    for them. `pure = True` says that it has no side effects: it is skipped when no handle and no
+    operator needs its result.
 
     An instance is called on values as well: `operator(x)` runs it at once.
 
@@ -57,7 +57,7 @@ class Operator:
 class InPlaceOperator(Operator):
     """An operator that changes its first input: `run(self, target, *inputs)`.
 
-    It owns `target`: the object itself where nobody else can see it, else a copy (`copy()` of a
+    It owns `target`: the object itself if that has no other references, else a copy (`copy()` of a
     `tn.EngineObject`, a deep copy of any other). It returns the object's new version, or None where
     it has changed `target`. A handle of an older version keeps its value.
 
@@ -194,10 +194,10 @@ def parts(value: list[Any] | tuple[Any, ...], ours: bool) -> tuple[Gather, tuple
 
 
 class EngineObject:
-    """A value of your own that tells the engine what it needs; deriving from it is optional.
+    """A value of your own with hooks for the engine; deriving from it is optional.
 
-    `nbytes` counts it against the memory limit, `copy()` is called before an in-place operator
-    changes what somebody else can see, `free()` when nothing refers to the object any more.
+    `nbytes` counts it against the memory limit. `copy()` is called before an in-place operator
+    changes an object with other references, `free()` when nothing refers to the object any more.
     """
 
     @property

@@ -157,7 +157,7 @@ def fresh(error: BaseException | None, name: str, file: str, line: int) -> BaseE
 
 
 def unobserved(error: BaseException, name: str, file: str, line: int) -> None:
-    """Log an error that nobody has looked at."""
+    """Log an error that was never raised to a caller."""
     import logging  # costs milliseconds, and most programs never come here
 
     logging.getLogger("tenfold").error(

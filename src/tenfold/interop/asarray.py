@@ -128,7 +128,7 @@ def to_device(array: Array, device: str, /, *, stream: Any = None) -> Array:
 
 
 def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the values of a foreign object, and whether nobody else has them."""
+    """Return the values of a foreign object, and whether this is the only reference to them."""
     if isinstance(obj, (list, tuple)):
         return _from_list(obj, wanted), True
     if isinstance(obj, (bool, int, float, complex, np.generic)):

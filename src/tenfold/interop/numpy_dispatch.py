@@ -67,7 +67,7 @@ def answer(function: Callable[..., Any]) -> Operation[...] | None:
 
 
 def _read_table() -> None:
-    """Read what was declared since; whoever declares first answers."""
+    """Read the operations declared since the last call; the first declaration wins."""
     _seen[:] = OPS.values()
     for operation in _seen:
         for function in operation.numpy:

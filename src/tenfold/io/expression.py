@@ -220,7 +220,7 @@ def _check_comparison(node: ast.Compare) -> None:
 
 
 def _call(node: ast.Call) -> Iterator[tuple[ast.expr, SyntaxContext]]:
-    """A call's arguments, and the array in front of a method. Its name is no value."""
+    """A call's arguments, and the array in front of a method. The name itself is not a value."""
     if isinstance(node.func, ast.Name):
         checked_name(node.func, node.func.id)
     elif isinstance(node.func, ast.Attribute):

@@ -95,7 +95,7 @@ def processor() -> tuple[str, frozenset[str]]:
 
 
 def _text(path: Path) -> str:
-    """The file's text, or nothing where there is no such file: a question, not a requirement."""
+    """The file's text, or "" if the file does not exist: it is optional."""
     try:
         return path.read_text(errors="replace")
     except OSError:

@@ -26,8 +26,8 @@ from tenfold.io.timeline_file import PUSH, READY, TimelineFile, TimelineSlice, T
 class OperatorTime:
     """What all launches of one name took together, without what ran inside them.
 
-    `operators` is None where nobody counted. So many of them were `running` when the recording
-    ended: of these the time until then is known.
+    `operators` is None where they were not counted. `running` of them had not ended when the
+    recording ended; their time up to then is counted.
     """
 
     name: str

@@ -59,7 +59,7 @@ def written(directory: int, name: str, data: bytes) -> bool:
 def _lock(file: int) -> bool:
     """Lock a file as long as it is open; False where the system has no locks.
 
-    Raises BlockingIOError where somebody else has locked it.
+    Raises BlockingIOError where another process has locked it.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,13 +71,13 @@ def _lock(file: int) -> bool:
 
 
 def tidy(directory: int) -> None:
-    """Remove files that nobody writes any more."""
+    """Remove drafts that no process is writing any more."""
     try:
         drafts = os.open(WRITING, DIRECTORY, dir_fd=directory)
     except OSError:
         return
     try:
-        for name in os.listdir(drafts):  # noqa: PTH208  # an open directory is no path
+        for name in os.listdir(drafts):  # noqa: PTH208  # an open directory is not a path
             with suppress(OSError):
                 if _abandoned(drafts, name):
                     os.unlink(name, dir_fd=drafts)
@@ -86,7 +86,7 @@ def tidy(directory: int) -> None:
 
 
 def _abandoned(drafts: int, name: str) -> bool:
-    """Whether nobody writes a file any more. Raises OSError, and that somebody does."""
+    """Whether no process writes a file any more. Raises OSError, also for a locked file."""
     file = os.open(name, os.O_RDONLY | os.O_NONBLOCK | OWN, dir_fd=drafts)
     try:
         return _lock(file) or time.time() - os.fstat(file).st_mtime > ABANDONED

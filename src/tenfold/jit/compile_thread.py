@@ -61,15 +61,15 @@ class CompileThread(Generic[Result]):
         return any(work.is_alive() for work in [*self._begun.values()])
 
     def wait_idle(self) -> None:
-        """Wait until every function that has begun has ended, those that begin meanwhile too."""
+        """Wait until every started function has ended, including those that start meanwhile."""
         while running := [work for work in [*self._begun.values()] if work.is_alive()]:
             running[0].join()
 
     def begin(self, name: Hashable, function: Callable[[], Result]) -> bool:
-        """Have a function run for whoever asks later; False where another one runs still: then
-        nothing is done, so that the end of the interpreter waits for one at most.
+        """Start a function on a thread, for a later `run`; False while another one still runs.
 
-        What it raises is raised by `run`, if somebody comes meanwhile, and is lost otherwise.
+        It starts one function at a time, so the end of the interpreter waits for one at most. A
+        `run` that waits for the function meanwhile raises its error; otherwise the error is lost.
         """
         if _is_left_over() or self.busy():
             return False
@@ -84,14 +84,16 @@ class CompileThread(Generic[Result]):
 
 
 def _is_left_over() -> bool:
-    """Whether this is a daemon thread and the main one has ended: the interpreter ends with the
-    last of the others, and must meet a moment in which none runs for this one.
+    """Whether this is a daemon thread and the main one has ended.
+
+    The interpreter ends with the last non-daemon thread. It needs a moment in which none of these
+    runs for this thread.
     """
     return threading.current_thread().daemon and not threading.main_thread().is_alive()
 
 
 class _CompileTask(threading.Thread, Generic[Result]):
-    """One function on its thread, and those who wait for it."""
+    """One function on its thread, and the threads that wait for it."""
 
     def __init__(
         self,
@@ -116,7 +118,7 @@ class _CompileTask(threading.Thread, Generic[Result]):
                 return
             try:
                 self._made.append(self._function())
-            except Exception as error:  # noqa: BLE001  # whoever waits raises it
+            except Exception as error:  # noqa: BLE001  # the waiting thread raises it
                 self._error = error
             self._begun.pop(self._key, None)
             self._ended = True

@@ -76,8 +76,9 @@ class DiskCache:
         return self.base / ROOM
 
     def load(self, key: bytes, environment: bytes, functions: int) -> list[EntryPoint] | None:
-        """Return the functions of a key's entry, so many, copied to where they can be run: none
-        where the system refuses that; None where there is no entry to be trusted.
+        """Return the functions of a key's entry, so many, copied to executable memory.
+
+        The list is empty where the system refuses that. None where no trusted entry exists.
         """
         try:
             with self._directory() as directory:

@@ -98,7 +98,7 @@ def _usual_store(caches: str, home: str | None, limit: int) -> DiskCache | None:
 
 
 def directory() -> Path | None:
-    """Return the directory that the settings name; None where there is no home either."""
+    """Return the directory that the settings name, or the default; None without a home."""
     if named := str(get("cache_dir")):
         return Path(named)
     try:
@@ -113,9 +113,9 @@ def directory() -> Path | None:
 
 
 def usual_directory() -> Path:
-    """Return where a user's caches stand. Raises RuntimeError where there is no home directory.
+    """Return the user's default cache directory. Raises RuntimeError without a home directory.
 
-    What `XDG_CACHE_HOME` says is not used unless it is absolute (XDG Base Directory Specification).
+    `XDG_CACHE_HOME` is used only when it is absolute (XDG Base Directory Specification).
     """
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (given if given.is_absolute() else Path.home() / ".cache") / "tenfold"

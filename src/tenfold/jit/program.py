@@ -248,7 +248,7 @@ def _levels(level: int, *, or_better: bool) -> tuple[int, ...]:
 
 
 def _loaded(image: ObjectImage, functions: tuple[str, ...]) -> list[EntryPoint]:
-    """Copy code to where it can be run; its functions, none where there is no memory for it."""
+    """Copy code to executable memory; return its functions, none where memory runs out."""
     return _native.load_code(image.code, [image.places[name] for name in functions])
 
 
@@ -339,8 +339,9 @@ def state_of(kernel: Source, elements: int) -> tuple[int, str]:
 
 
 def told(kernel: Source) -> str:
-    """Return what tells a kernel from others as long as nobody changes how it is rendered; to
-    render one takes a hundred times as long.
+    """Return the key of a kernel, valid while the code generator is unchanged.
+
+    To generate the kernel's text takes a hundred times as long.
     """
     if isinstance(kernel, (GenericElementwise, GenericReduction)):
         return str(kernel)

@@ -42,8 +42,9 @@ code.
 
 
 def _sources() -> bytes:
-    """What tells these files from others of the same version, as whoever works on them has: a
-    kernel that is told by what it is made of may be made in another way by other files.
+    """The key of these files, which differ within one version while a developer edits them.
+
+    A kernel keyed by its operations may be generated in another way by other files.
     """
     package, found = Path(__file__).parent.parent, []
     for folder in MAKERS:

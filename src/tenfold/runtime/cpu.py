@@ -366,7 +366,7 @@ class _ScheduleRun:
         return reference.nan_failure(node, [self._exported(items[i]) for i in inputs], results)
 
     def publish(self) -> None:
-        """Give every node that somebody can see its value."""
+        """Give every live-out node its value."""
         for item in self.plan.kept - self.missing:
             node = self.graph.nodes[self.plan.items[item].position]
             if node.pending:

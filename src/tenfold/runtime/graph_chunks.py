@@ -38,7 +38,7 @@ class GraphChunks:
         return range(0, len(self.graph), self.length)
 
     def take(self, begin: int) -> tuple[Graph, dict[int, int]]:
-        """Return a piece, and where in it the nodes stand whose values somebody needs."""
+        """Return a piece, and the positions in it of the live-out nodes."""
         graph = self.graph
         end = min(begin + self.length, len(graph))
         nodes: list[Node] = []

@@ -35,6 +35,6 @@ def fold_loop(
     # one that is compiled quickly takes three times as long
     program = PROGRAMS.of(found, 0, "1", str(get("cpu")))
     _native.count("generic_compiles")
-    if not column:  # what rows have is nobody's concern, and to write a kernel takes its time
+    if not column:  # rows do not use these numbers, and to write a kernel takes time
         return program.kernel, found.made, 1, 1
     return program.kernel, found.made, found.kernel.lanes, found.kernel.most_parts

@@ -173,7 +173,7 @@ class _SizeProgramWriter:
 
 
 def _in_c_order(type_: SymbolicType, strides: tuple[int, ...]) -> bool:
-    """Whether strides need not be told; those of axes of length 1 are no matter."""
+    """Whether strides are those of C order; strides of axes of length 1 do not count."""
     usual = contiguous(type_.shape, type_.dtype.itemsize)
     steps = zip(type_.shape, strides, usual, strict=True)
     return all(length == 1 or stride == plain for length, stride, plain in steps)

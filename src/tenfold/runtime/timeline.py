@@ -92,7 +92,7 @@ def record(name: str, category: str, begun: int) -> None:
 
 
 def watched() -> bool:
-    """Whether somebody records."""
+    """Whether a recorder is active."""
     return bool(_recorders)
 
 

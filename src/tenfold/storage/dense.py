@@ -132,7 +132,7 @@ def export(value: Value) -> Values:
 
 
 def handed_out(value: Value) -> Values:
-    """Return what `export` does to somebody who may keep it: a copy of what a window can change."""
+    """Return an ndarray for a caller that may keep it: of a window's memory, a copy."""
     if not isinstance(value.owner, WindowMemory):
         return export(value)
     with GATE.reading():
@@ -157,9 +157,9 @@ def import_values(
 ) -> Value:
     """Make a Value of a foreign ndarray, in `dtype` if one is named.
 
-    It is copied if somebody can still write to it (or `copy` is True), else shared (or if `copy` is
-    False, the caller's promise). Raises DTypeError for what tenfold has no dtype for, ValueError
-    when `copy` is False and the bytes cannot be used as they lie.
+    It is copied if its memory can still be written to, or if `copy` is True. Else it is shared, as
+    it is if `copy` is False (the caller's promise). Raises DTypeError for a dtype that tenfold does
+    not have, ValueError when `copy` is False and the bytes cannot be used unchanged.
     """
     dtype_of = known(values)
     wanted = dtype_of if dtype is None else dtype
@@ -181,7 +181,7 @@ def import_values(
 
 
 def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> Value:
-    """Make a Value, in `dtype` if one is named, of an ndarray that nobody else has."""
+    """Make a Value, in `dtype` if one is named, of an ndarray without other references."""
     from tenfold.ops.cast import cast_values  # a cast is an operation, and those stand beside us
 
     dtype_of = known(values)
@@ -194,7 +194,7 @@ def take_values(values: Values, device: str, *, dtype: Dtype | None = None) -> V
 
 
 def unwritten(values: Values) -> bool:
-    """Whether nobody can write to an ndarray's memory, as far as its owners say."""
+    """Whether an ndarray's memory is read-only, as far as its owners say."""
     for owner in owners(values):
         if isinstance(owner, np.ndarray):
             if owner.flags.writeable:
@@ -208,7 +208,7 @@ def unwritten(values: Values) -> bool:
 
 
 def _lends_writeable(owner: object) -> bool:
-    """Whether an owner that is no ndarray lends its memory for writing."""
+    """Whether an owner that is not an ndarray lends its memory for writing."""
     if isinstance(owner, Value):
         return False
     try:

@@ -20,21 +20,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PATIENCE = 0.001
-"""Seconds after which a writer looks again whether anybody still sees the old value."""
+"""Seconds after which a writer checks again for references to the old value."""
 
 
 class RwLock:
-    """Counts who is inside. A thread that is inside may go in again, whoever waits."""
+    """Counts the readers inside. It is reentrant: a reader may go in again past waiting writers."""
 
     def __init__(self) -> None:
         self.used = False
-        """Whether there ever was a window; nobody need go through before."""
+        """Whether there ever was a window; before the first one no reader takes the lock."""
         self.leave: Callable[[], None] | None = None
         """What is done when a reader has left, if anything is left to do."""
         self.free()
 
     def free(self) -> None:
-        """Begin anew with nobody inside; so does the child of a fork."""
+        """Reset to an unlocked state, as the child of a fork does."""
         self._changed = threading.Condition()  # protects everything here; a handler may go in again
         self._inside: dict[int, int] = {}
         self._writer = 0

@@ -73,12 +73,12 @@ def group(
 ) -> tuple[list[Value], Kept | None] | None:
     """Compute one operation for many members; None where each is to be computed by itself.
 
-    Each column is a scalar, a Value that all share, or one of a row for each; `rows` are as many or
-    a few more, which nobody reads. `nodes` are those of the members where they are to be compared:
-    then RunError is raised where one differs. `number` is that of the group in this evaluation, of
-    which `earlier` tells; `rest` says that a limit cut these members off from the batch before.
-    Where it is `wanted`, and there is a plan, also returns what native code computes such groups by
-    from now on.
+    Each column is a scalar, a Value that all members share, or a Value with one row for each.
+    `rows` is the number of members, or a little more: the rows above it are padding. `nodes` are
+    those of the members where results are to be compared; RunError is raised where one differs.
+    `number` is that of the batch in this evaluation, and `earlier` has those before it; `rest` says
+    that a limit cut these members off from the batch before. If `wanted`, and with a plan, it also
+    returns the expression by which native code computes such batches from now on.
     """
     why = _apart(op, params, columns, number, rest, earlier) if timeline.watched() else ""
     with timeline.together(members, why):
@@ -127,7 +127,7 @@ def _computed(
         with settings.within(optimise=False) if plain else nullcontext():
             failure = pipeline.compute(pending, planned=often) if pending else None
             options = pipeline.options_key()
-    except Exception:  # noqa: BLE001  # whatever it is, whoever computes it alone says it better
+    except Exception:  # noqa: BLE001  # the unbatched computation raises a better error
         return None
     if failure is not None:
         return None

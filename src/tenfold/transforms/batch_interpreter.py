@@ -37,7 +37,7 @@ from tenfold.ops.reshaping import broadcast_to, reshape
 from tenfold.rewrite.rewrite_graph import ORIGIN
 
 UNASKED: ContextVar[bool] = ContextVar("tenfold_unasked", default=False)
-"""Whether members are put together that nobody has mapped: what one does not need is not made."""
+"""Whether the batch was not asked for by `vmap`: then no member computes an unneeded branch."""
 
 
 class BatchedNode(NamedTuple):
@@ -73,9 +73,9 @@ def batched(outputs: Sequence[Node], stand_ins: Mapping[Node, BatchedNode]) -> l
 def batched_unasked(
     outputs: Sequence[Node], stand_ins: Mapping[Node, BatchedNode]
 ) -> list[BatchedNode]:
-    """As `batched`, for members that nobody has mapped.
+    """As `batched`, for members that are batched without a `vmap`.
 
-    Raises UnsupportedError where one would be computed what it has not chosen.
+    Raises UnsupportedError where a member would compute a branch that it has not chosen.
     """
     token = UNASKED.set(True)
     try:

@@ -95,8 +95,8 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
 
     `condition` returns a 0-d array of bool, `body` the next carry, of the structure, shapes and
     dtypes of `init`: an array or a tree of them (tuples, named tuples, lists, dicts, dataclasses).
-    Both are traced once. Nothing runs before somebody asks for the result; then a step computes
-    what they are made of. The same as
+    Both are traced once. Nothing runs before the result is asked for; then each step computes the
+    traced operations. The same as
 
         while condition(init):
             init = body(init)
@@ -150,11 +150,11 @@ def cond(pred: Any, true_function: Function, false_function: Function, *operands
     same shapes and dtypes. What they read beside their operands is read when `cond` is called.
 
     Under `tn.vmap`, where `pred` differs from member to member, both functions are computed for all
-    members, and each has its own: what one of them has no answer for fails then. Where all members
-    share `pred` only one is computed.
+    members, and each member takes its own: a failure in either raises. Where all members share
+    `pred` only one is computed.
 
-    Raises ShapeError, DTypeError or TypeError for a pred that is no 0-d bool, or results that are
-    not alike, UnsupportedError where a function asks for values.
+    Raises ShapeError, DTypeError or TypeError for a pred that is not a 0-d bool, or for results of
+    different structure or Types, UnsupportedError where a function asks for values.
 
     The form is that of `jax.lax.cond` (Bradbury et al. 2018).
 

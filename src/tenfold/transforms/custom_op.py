@@ -73,7 +73,7 @@ def op(
     `public` enters it into the table of operations: `tn.<name>` and `tn.operators.<name>`.
 
     A bad declaration raises TypeError or ValueError. A failure of `reference`, or a result of
-    another shape or dtype than was said, raises RunError where somebody waits.
+    another shape or dtype than declared, raises RunError where a caller waits.
 
     >>> import numpy as np, tenfold as tn
     >>> @tn.op(reference=np.hypot, dtypes="real_floating", cost=20)

@@ -60,10 +60,10 @@ def function(given: Callable[P, R]) -> Callable[P, R]:
     calls read what they are at the time of the call. That a name or an attribute is another Array
     by then is not seen: `w += 1` and `w[...] = y` keep the Array, `w = y` does not.
 
-    A call makes one node. Alone it is computed as if what it is made of was written there; in a
-    large graph equal calls, whose inputs are there, are computed together.
+    A call makes one node. Alone it is inlined; in a large graph equal calls, whose inputs are
+    ready, are batched.
 
-    Raises TypeError for what is no function, and where it returns something that is no array.
+    Raises TypeError for an argument that is not a function, and for a result that is not an array.
 
     >>> import tenfold as tn
     >>> w = tn.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -91,7 +91,7 @@ class TraceCall:
         self.op: Op[...] = call_op(name, page or "", graph, made.inputs, family=family)
 
     def __del__(self) -> None:
-        """Nobody calls it again: what is known of it goes, its op with the last node of a call."""
+        """It cannot be called again: free its cached plans; its op goes with its last call node."""
         if hasattr(self, "op") and not sys.is_finalizing():
             batch_compiler.forget(self.op.id)
             batch_compiler.forget_later(self.op.id)  # calls that are pending may yet be planned

@@ -118,7 +118,7 @@ def type_of(leaf: Any) -> Type:
 
 
 def check_truth(operation: str, what: str, structure: TreeDef, types: Sequence[Type]) -> None:
-    """Raise an error for what is no 0-d bool."""
+    """Raise an error for a condition that is not a 0-d bool."""
     if structure.type is not None:
         rule = f"{what} is {shown(structure)}, no 0-d array of bool"
         raise TypeError(message(operation, rule, remedy="give one comparison of two numbers"))

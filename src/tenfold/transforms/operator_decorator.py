@@ -44,13 +44,13 @@ def operator(
     The function is given its positional arguments as computed Arrays and its keyword-only ones as
     they are; it returns an Array, an ndarray, or what `tn.asarray` takes. `shape` and `dtype` say
     the result: constants, or functions of the inputs' Types and the keyword-only parameters; those
-    of the first input when left out. `pure` says that the function does nothing but hand on its
-    result; a call whose result nobody asks for does not run in either case. `cost` is that of one
-    element in additions.
+    of the first input when left out. `pure` says that the function has no side effects; a call
+    whose result is never asked for does not run in either case. `cost` is that of one element in
+    additions.
 
-    A bad declaration raises TypeError or ValueError. What the function raises surfaces where
-    somebody waits, as a RunError from the original, with the operator's name and the line of its
-    call; so does a result of another shape or dtype than was said.
+    A bad declaration raises TypeError or ValueError. An error of the function is raised where a
+    caller waits, as a RunError from the original, with the operator's name and the line of its
+    call; so is a result of another shape or dtype than declared.
 
     >>> import tenfold as tn
     >>> @tn.operator(shape=(2,), dtype=tn.int64)

@@ -43,7 +43,7 @@ def refused(error: type[Exception], declaration: str, rule: str, remedy: str) ->
 
 
 def checked_function(declaration: str, function: object) -> Function:
-    """Return what is declared, or raise TypeError when it is no function with named parameters."""
+    """Return the declared function, or raise TypeError for one without named parameters."""
     if not callable(function):
         shown = f"{type(function).__name__} is no function"
         raise refused(TypeError, declaration, shown, f"write @{declaration} above a def")
@@ -182,7 +182,7 @@ def unwriteable(values: np.ndarray, _device: str = "") -> np.ndarray:
 
 
 def imported(result: Any) -> np.ndarray:
-    """Return what a user's function returned as an ndarray that nobody can write to."""
+    """Return the result of a user's function as a read-only ndarray."""
     if type(result) is Array:
         return value_of(result)
     return dense.export(dense.import_values(np.asarray(result), Reference().name))

@@ -53,7 +53,7 @@ class Subgraph:
         return call_op(self.name, "control", self.graph, self.inputs, lines=True)
 
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        """Nobody computes it again: what is known of its op goes."""
+        """It cannot be computed again: free the cached plans of its op."""
         if "op" in vars(self) and not ending():  # of modules nothing may be left by then
             batch_compiler.forget(self.op.id)
 

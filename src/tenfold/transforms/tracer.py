@@ -85,10 +85,11 @@ def traced(
 ) -> TracedFunction:
     """Run a function on placeholders for the Arrays among the leaves of its arguments.
 
-    `structure` is that of (args, kwargs). Where it does not hoist, what the function makes without
-    an argument is a part of it too. Raises NeedsValues where it asks for a value or assigns to a
-    window, TypeError for a result that is no array, RunError where it changes an array that it was
-    not given. Every Array and every window is what it was before, whatever comes of it.
+    `structure` is that of (args, kwargs). Without hoisting, nodes that depend on no argument are a
+    part of the function too. Raises NeedsValues where it asks for a value or assigns to a window.
+    Raises TypeError for a result that is not an array, RunError where it changes an array that is
+    not an argument. Afterwards every Array and every window has its former value, also after an
+    error.
     """
     types = [_native.node_of(leaf).type if isinstance(leaf, Array) else None for leaf in leaves]
     name = getattr(function, "__name__", "function")

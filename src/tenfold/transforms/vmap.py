@@ -48,12 +48,12 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
       any depth. What `function` reads beside its arguments is shared by all members.
 
     `function` runs once in each call, on arrays of one member's shape that have no values; nothing
-    is computed before somebody asks for a result. No member's result depends on how many there are:
-    each has the bits of a call for it alone, but for products and linear algebra, where libraries
-    compute many at once within the bound of a reordered sum.
+    is computed before a result is asked for. The result of a member does not depend on their
+    number: it has the bits of a call for it alone. Products and linear algebra are the exception:
+    libraries compute many at once, within the bound of a reordered sum.
 
     Raises ShapeError when nothing is mapped, lengths differ, or an axis is out of range; DTypeError
-    for a result that is no array; UnsupportedError where `function` asks for values.
+    for a result that is not an array; UnsupportedError where `function` asks for values.
 
     The name and the axes are those of `jax.vmap` (Bradbury et al. 2018).
 

@@ -43,11 +43,10 @@ from tenfold.storage import dense
 def accumulate(
     node: Node | ReferenceCall, inputs: list[np.ndarray], *, in_place: bool = False
 ) -> Value | None:
-    """Return the value of a gemm; in place, of an x3 of the result's shape in row-major order, x3
-    has become it, and nothing is returned.
+    """Return the value of a gemm; in place, it overwrites x3 and returns nothing.
 
-    Raises MemoryError when there is no memory, CompileError when LLVM refuses the kernel; then
-    nothing has been written.
+    In place, x3 has the result's shape and row-major order. Raises MemoryError when memory runs
+    out, CompileError when LLVM refuses the kernel; then nothing has been written.
     """
     x1, x2 = (turned(x, form) for x, form in zip(inputs[:2], node.params[:2], strict=True))
     type_ = node.type

@@ -84,7 +84,7 @@ def multiply(
 ) -> Value:
     """Return the product of two arrays: each is converted to the dtype of the result first.
 
-    Raises MemoryError when there is no memory, CompileError when LLVM refuses the kernel.
+    Raises MemoryError when memory runs out, CompileError when LLVM refuses the kernel.
     """
     cast = (cast_values(x, type_.dtype) for x in (x1, x2))
     step, arrays = step_of(op, params, *cast)

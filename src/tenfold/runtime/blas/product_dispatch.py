@@ -41,7 +41,7 @@ WRITTEN_OUT = 512
 STACKED = 64
 """From so many products on a stack is worth a program for its very lengths."""
 SHORT = 8
-"""Rows of fewer elements are no work for packets along them."""
+"""Rows of fewer elements are too short for SIMD along them."""
 LONG = 32
 """Rows or columns of a small product with a vector from which packets along them are faster."""
 LIBRARY = {16: 32**3, 32: 512**3}

@@ -87,9 +87,9 @@ os.register_at_fork(after_in_child=ThreadedLibrary.forget_holders)
 
 @contextmanager
 def held(threads: int = 1, package: str = "scipy") -> Iterator[None]:
-    """Hold the BLAS of "scipy" or "numpy" to so many threads at most, while somebody is inside.
+    """Limit the BLAS of "scipy" or "numpy" to so many threads, while a caller is inside.
 
-    The threads it had are given back by the last to leave.
+    The last caller to leave restores the number of threads.
     """
     found = libraries(package)
     for library in found:

@@ -92,7 +92,7 @@ def counted_more(node: ReferenceCall) -> tuple[int, int, int, int] | None:
 def solved(
     op: Op[...], params: Params, inputs: Sequence[np.ndarray], types: tuple[Type, ...]
 ) -> tuple[Value, ...] | None:
-    """Compute what has a recipe by LAPACK; None where it reports that there is no answer."""
+    """Compute an operation with a recipe by LAPACK; None where LAPACK reports a failure."""
     step = step_of(op, params, tuple([(x.shape, x.strides, x.dtype) for x in inputs]), types)
     if step is None:
         inputs = _alike(inputs)

@@ -98,9 +98,9 @@ def held_to(step: DriverLaunch) -> int:
 
 
 def launched(step: DriverLaunch, arrays: Sequence[np.ndarray]) -> tuple[Value, ...] | None:
-    """Compute a step of operands; None where a matrix has no answer.
+    """Compute a step of operands; None where LAPACK fails for a matrix.
 
-    Raises MemoryError when there is no memory.
+    Raises MemoryError when memory runs out.
     """
     threads = threads_of(step)
     if threads > _native.threads():

@@ -129,8 +129,9 @@ def _solve(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...]) -> Drive
 
 
 def _factors(layouts: tuple[StackedLayout, ...], types: tuple[Type, ...], way: str) -> DriverLaunch:
-    """Cholesky's factor with pivots 0, or Gauss's; each matrix as it goes. Beyond the triangle of
-    Cholesky's stands what nobody reads.
+    """The Cholesky factor with pivots 0, or the LU factors, as each matrix allows.
+
+    The other triangle of a Cholesky factor is never read.
     """
     if way == "symmetric":
         return symmetric_factors(layouts, types)
