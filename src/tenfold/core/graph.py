@@ -31,10 +31,10 @@ class Graph:
     uses: Sequence[int]
     """For each node how often the others read it."""
     held: Sequence[bool]
-    """For each node whether somebody outside can see it: its value must be kept."""
+    """For each node whether a live reference outside the graph needs its value (live-out)."""
     outputs: tuple[int, ...]
     dying: Sequence[bool] = ()
-    """For each node whether it is a value that nobody outside can see: it may be written over."""
+    """For each node whether it is a value without other live references: it may be overwritten."""
     structure: _native.Structure | None = field(default=None, compare=False, repr=False)
     """The key under which a plan of this graph is replayed, where it was asked for."""
 

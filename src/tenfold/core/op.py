@@ -179,8 +179,8 @@ class Op(Operation[P]):
     """An operation that is a node of its own.
 
     `rule(types, *params)` infers; `bind(*args, **kwargs)` turns a call's arguments into a
-    BoundCall; `element` gives its value in other ops, on Arrays, for an op that is no primitive;
-    `kernel` in instructions of a kernel's body, for one that is.
+    BoundCall. An op that is not a primitive has `element`: its value in other ops, on Arrays. A
+    primitive has `kernel`: its value in instructions of a kernel's body.
     """
 
     kind: Kind
@@ -267,10 +267,10 @@ class Op(Operation[P]):
     """Whether it may be computed before what reads it is looked at: of rules, only such as leave
     all bits match it together with others that may (native/exec/op_interpreter.cpp)."""
     follow: str = ""
-    """What the params of a call follow from, beside arguments that are numbers, texts or tuples:
-    "ranks" (and dtypes) of its arrays, their "types", "types of wholes" where these are no views,
-    "options" (and "types") where these matter too; "" more, as values.
-    Alike calls are bound once (native/python/function_objects.cpp)."""
+    """The facts that determine the params of a call, beside its numbers, texts and tuples:
+    "ranks" (and dtypes) of its arrays; their "types"; "types of wholes": their types, if none is
+    a view; "options": their types and the options in force; "": more, such as values.
+    Calls with equal facts are bound once (native/python/function_objects.cpp)."""
     accumulates: Callable[..., int | None] | None = None
     """For what adds to one of its operands, and may do so in that one's memory: the operand's
     position, from the params."""

@@ -48,8 +48,9 @@ def array(value: Any) -> Array:
 
 
 def no_array(value: object, operation: str = "exp") -> DTypeError:
-    """Return the error, to be raised, of an argument that is no array and no number; in a rule's
-    pattern `operation`, or one such as it, is written otherwise.
+    """Return the error to raise for an argument that is neither an array nor a number.
+
+    For a rule's pattern the remedy names the function of `tn.rules.pattern`.
     """
     rule = f"{type(value).__name__} is no array and no number"
     remedy = "make an array of it first, with tn.asarray(...)"

@@ -138,7 +138,7 @@ class PatternVariable(Pattern):
 
     name: str
     ops: tuple[Op[...], ...] = ()
-    """The operations of which it may be a node; none for all, and for what is no operation."""
+    """The operations that it matches; empty: every operand, leaves and scalars too."""
 
     def of(self, *ops: Op[...]) -> PatternVariable:
         """Return the variable that matches nodes of these operations only: a rule is not asked

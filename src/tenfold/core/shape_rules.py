@@ -56,7 +56,7 @@ def checked_shape(shape: object, itemsize: int = 1) -> Shape:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """Return the shape that all shapes broadcast to, NumPy's rule; an empty axis is no wildcard."""
+    """Return the common broadcast shape by NumPy's rule: length 1 stretches, 0 does not."""
     if all(shape == shapes[0] for shape in shapes):
         return shapes[0] if shapes else ()
     ndim = max(len(shape) for shape in shapes)
@@ -188,7 +188,7 @@ def whole_axes(shape: Shape) -> tuple[Pick, ...]:
 def indexed(shape: Shape, picks: Sequence[Pick], new: Sequence[int]) -> Shape:
     """Return the shape that `picks`, one for each axis, leave, with axes of length 1 at `new`."""
     assert len(picks) == len(shape), "a pick for every axis"
-    # an int, or a Size for one, is no tuple
+    # a tuple keeps its axis; an int, or a SymInt in its place, drops it
     lengths = [pick[1] for pick in picks if isinstance(pick, tuple)]
     for position in new:
         lengths.insert(position, 1)

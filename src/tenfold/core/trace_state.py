@@ -26,7 +26,7 @@ TRACE: ContextVar[TraceState | None] = ContextVar("tenfold_trace", default=None)
 
 
 def note_wait() -> None:
-    """Somebody has asked for the values of an array that has none yet."""
+    """Note in the open trace, if any, that the function asked for values not yet computed."""
     trace = TRACE.get()
     if trace is not None:
         trace.waited = True

@@ -109,7 +109,7 @@ def _product(match: Match, grid: Grid, other: NodeView, *, before: bool) -> Node
     if other.dtype != root.dtype or len(other.shape) > 2:
         return None
     if root.dtype in HALVES or kind_of(root.dtype) == "b":
-        return None  # sums in between would be rounded, or are no sums
+        return None  # partial sums of halves would be rounded; bools have no sums
     along = 0 if before else 1
     strips = [_strip(match, line, other, before=before) for line in grid]
     axis = min(along, len(root.shape) - 1)

@@ -25,7 +25,7 @@ x, y = variables("x y")
 
 
 def _division(match: Match) -> NodeView | None:
-    """The right side by the diagonal; nothing where there are no equations to fail."""
+    """The right side divided by the diagonal; None for an empty system, which cannot fail."""
     root, matrix, right = match.root, match["x"], match["y"]
     if root.params != ("diagonal", False) or root.dtype not in (FLOAT32, FLOAT64) or not root.size:
         return None

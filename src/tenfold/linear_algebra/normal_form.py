@@ -93,7 +93,7 @@ def _scale(term: NodeView) -> bool:
 
 
 def _update(term: NodeView) -> bool:
-    """What is repeated when it is added is no part of the sum."""
+    """Whether an update is part of a sum: all that it adds has its Type, so nothing broadcasts."""
     return alike(*term.inputs[:2]) and all(x.type == term.type for x in parts(term)[2:])
 
 
@@ -120,7 +120,7 @@ _FITS: dict[Op[...], Callable[[NodeView], bool]] = {
 
 
 def joins(term: NodeView) -> bool:
-    """Whether a term is part of the expression that reads it: nobody else needs it."""
+    """Whether a term is part of the expression that reads it, and only that needs it."""
     return term.alone and belongs(term) and len(term.shape) > 0
 
 
@@ -137,16 +137,16 @@ def parts(term: NodeView) -> Sequence[NodeView]:
 
 
 class MatrixExpression:
-    """The expression that ends at a term: its operations, and what it is made of."""
+    """The expression that ends at a term: its operations and its leaves."""
 
     def __init__(self, root: NodeView) -> None:
         self.root = root
         self.operations: list[NodeView] = []
         """Inputs before users; the last is the root."""
         self.parts: dict[int, Sequence[NodeView]] = {}
-        """Which of its terms an operation reads."""
+        """The terms that each operation reads, by its number."""
         self.leaves: list[NodeView] = []
-        """What is no part of it, and is read by it."""
+        """The terms that it reads and that are not part of it."""
         seen: set[int] = set()
         stack: list[tuple[NodeView, bool]] = [(root, False)]
         while stack and len(seen) <= LARGEST:
@@ -163,7 +163,7 @@ class MatrixExpression:
                 stack.append((term, True))
                 stack += [(each, False) for each in read]
         self.is_whole = not stack
-        """Whether this is all of it: a larger one than `LARGEST` is left as it was written."""
+        """Whether it is complete: an expression above `LARGEST` terms stays as it was written."""
 
     @cached_property
     def made_of(self) -> frozenset[int]:
@@ -256,7 +256,7 @@ class _NormalFormReader:
         (self.rows if makes_row else self.known)[term.at] = found
 
     def _other(self, term: NodeView) -> Words:
-        """The words of what is no product of two terms, from those of what it reads."""
+        """The words of a term other than a product of two terms, from the words of its inputs."""
         op, column = term.op, self._column
         if op is gemm:
             return self._gemm(term)

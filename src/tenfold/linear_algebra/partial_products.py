@@ -80,7 +80,7 @@ def _stack_of(first: NodeView, second: NodeView) -> Shape:
 
 
 def part_of_a_product(match: Match) -> bool:
-    """Whether fewer elements are read of a product that nobody else needs."""
+    """Whether the root reads fewer elements of a product that only the root needs."""
     return fewer(match) and match.root.inputs[0].alone
 
 

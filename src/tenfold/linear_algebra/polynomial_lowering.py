@@ -68,16 +68,17 @@ def made(
     accumulated: bool,
     halves: bool = True,
 ) -> NodeView:
-    """Return the node of a sum of words, which name terms by number. If not `accumulated`, what is
-    no product is added after all products, elementwise: by whoever reads the sum. With `halves`
-    half of a product is made where that is enough.
+    """Return the node of a sum of words, which name terms by number.
+
+    If not `accumulated`, single matrices are added after all products, in the elementwise kernel
+    that reads the sum. With `halves`, half of a product is computed where that is enough.
     """
     return _NodeBuilder(match, terms, halves).sum(words, accumulated=accumulated)
 
 
 def least_operations(cost: Cost, words: Sequence[Monomial], *, accumulated: bool) -> int:
-    """Return how many operations a sum of words takes at least, without making it: its products,
-    and the additions of matrices that no product begins with.
+    """Return a lower bound of the operations of a sum of words, without making its node: its
+    products, and the additions of single matrices that no product accumulates into.
     """
     plain = sum([len(word.letters) == 1 for word in words])
     begun = accumulated or plain == len(words)

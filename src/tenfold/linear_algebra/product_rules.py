@@ -94,13 +94,13 @@ def _reader(term: NodeView) -> NodeView | None:
 
 
 def _mapped(root: NodeView) -> bool:
-    """Whether a kernel reads a term, element by element: what is added costs nothing there."""
+    """Whether an elementwise kernel reads a term: an addition costs nothing there."""
     reader = _reader(root)
     return reader is not None and reader.op is not None and reader.op.kind is Kind.MAP
 
 
 def _read_in_part(root: NodeView) -> bool:
-    """Whether what reads a term may do with a part of it: a half of the whole would be more."""
+    """Whether the reader of a term may need only a part, less than half of the whole."""
     reader = _reader(root)
     return reader is not None and reader.op in (index, diagonal, sum_over)
 
@@ -156,8 +156,8 @@ def _is_plain(term: NodeView) -> bool:
 
 
 def _begins_with_rows(match: Match) -> bool:
-    """Whether rows that are repeated, or a stack that is made of another, are added to a product
-    that nobody else needs, and no kernel passes by.
+    """Whether a broadcast array is added to a product that only the root needs, and no elementwise
+    kernel reads the sum.
     """
     root, rows, factors = match.root, match["z"], (match["x"], match["y"])
     shape = root.shape

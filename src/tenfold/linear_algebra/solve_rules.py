@@ -51,8 +51,8 @@ def readers(term: NodeView) -> Iterator[NodeView]:
 
 
 def _only_multiplied(term: NodeView) -> bool:
-    """Whether an inverse is read by products alone, be it through transposes: then nobody needs it
-    if they become solves.
+    """Whether only products read an inverse, directly or through transposes: if they become solves,
+    the inverse is dead.
     """
     if term.seen:
         return False

@@ -139,8 +139,8 @@ def _unmade(
 def _sum(
     match: Match, matrix: NodeView, parts: list[NodeView | None], other: NodeView, *, before: bool
 ) -> NodeView | None:
-    """A sum of two matrices times another: one of them may have to be made, where the other operand
-    is no larger than it.
+    """A sum of two matrices times another, distributed over the sum. One summand may lack a
+    product of its structure, if the other operand is not larger than it.
     """
     whole = all(each.shape == matrix.shape for each in matrix.inputs)
     if not whole or parts == [None, None] or (None in parts and other.size > matrix.size):

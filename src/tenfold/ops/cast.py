@@ -33,7 +33,7 @@ from tenfold.settings import checked_device
 
 def _saturated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     limits = np.iinfo(dtype)
-    # The upper limit of a wide integer is no float: what reaches 2**bits is set apart.
+    # A float cannot hold the upper limit of a wide integer: values from 2**bits on are saturated.
     wide = values.astype(np.float64) if values.dtype.itemsize < 8 else values
     top = wide >= 2.0 ** (limits.bits - (limits.min < 0))
     bottom = wide < float(limits.min)

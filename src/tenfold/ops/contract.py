@@ -396,7 +396,7 @@ def contract(x1: Array, x2: Array, /, contracted: Pairing, kept: Pairing) -> Bou
 def outer(x1: Array, x2: Array, /) -> Array:
     """Every element of `x1` times every element of `x2`: (m,) and (n,) to (m, n); dtypes promote.
 
-    Raises ShapeError for operands that are no vectors.
+    Raises ShapeError unless both operands are vectors.
 
     >>> import tenfold as tn
     >>> tn.outer(tn.asarray([1, 2]), tn.asarray([3, 4, 5])).tolist()

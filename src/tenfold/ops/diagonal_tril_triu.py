@@ -18,7 +18,8 @@ from tenfold.core.shape_rules import Shape, normalize_axis
 from tenfold.errors import ShapeError
 
 MAIN = (0, 0, 1)
-"""The parameters of the main diagonal of one matrix; told by identity, as 0.0 is no offset."""
+"""The parameters of the main diagonal of one matrix. Compare by identity: 0.0 == 0, but only an
+int is an offset."""
 
 
 def _offset(value: Any) -> int:

@@ -118,7 +118,7 @@ def einsum(subscripts: str, /, *operands: Any, optimize: Any = True) -> Array:
     halves are accumulated in float32 in each product. Whatever NumPy's `optimize` says, operands
     are multiplied two at a time: up to 8 of them in the order of the fewest multiply-adds, of more
     always the two whose product is smallest against what it replaces. Raises ShapeError for text
-    or lengths that do not fit, DTypeError for subscripts that are no text.
+    or lengths that do not fit, DTypeError for subscripts that are not a str.
 
     >>> import tenfold as tn
     >>> x, y = tn.asarray([[1, 2], [6, 5]]), tn.asarray([[1, 2], [5, 6]])
@@ -137,7 +137,7 @@ def einsum(subscripts: str, /, *operands: Any, optimize: Any = True) -> Array:
 
 
 def _no_text(subscripts: object) -> DTypeError:
-    """Return the error, to be raised, of a first argument that is no text."""
+    """Return the error to raise for a first argument that is not a str."""
     remedy = "as in einsum('ij,jk->ik', x, y)"
     if isinstance(subscripts, (Array, np.ndarray)):
         remedy = "write lists of axes as letters, before the operands: einsum('ij,jk->ik', x, y)"

@@ -173,7 +173,7 @@ def _unmasked(x: Array, terms: list[Any], operation: str) -> list[Any]:
 
 
 def constant(x: Array, positions: np.ndarray) -> Array:
-    """Return an ndarray that nobody else has as an Array on the device of `x`."""
+    """Return an Array on the device of `x` that adopts an ndarray without other references."""
     return _native.value_array(dense.adopt(positions, x.device))
 
 

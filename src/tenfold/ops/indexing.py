@@ -102,8 +102,8 @@ def index(x: Array, /, key: Any) -> BoundCall:
 def get_item(x: Array, key: Any) -> Array:
     """Return `x[key]` for any key: a view if the key has slices, `...` or None and no array in it.
 
-    Like NumPy's, an element read by ints alone and all that arrays pick are no views: they keep
-    their values when `x` is assigned to.
+    As in NumPy, a key of ints alone, or with an array in it, gives a copy: an assignment to `x`
+    does not change it.
     """
     parsed = parse(x, key, "getitem")
     taken = x

@@ -81,7 +81,7 @@ def _concat_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 
 _Movement = tuple[int, tuple[Any, ...]]
 _Name = tuple[Any, tuple[_Movement, ...]]
-"""A weak reference to an Array that is no view, and the movements that make the view of it."""
+"""A weak reference to a base Array (not a view), and the movements that make the view of it."""
 _joined: dict[int, tuple[Any, tuple[_Name, ...]]] = {}
 """By the id of what `concat` returned: the weak reference that ends the entry, and the names."""
 
@@ -252,7 +252,7 @@ def split(
     """Return views of `x` that part it along `axis`, as a tuple: an int asks for so many equal
     parts, a sequence says before which positions to cut, as slices would.
 
-    Raises ShapeError when the length is no multiple of the number of parts.
+    Raises ShapeError when the length is not a multiple of the number of parts.
 
     >>> import tenfold as tn
     >>> [part.tolist() for part in tn.split(tn.arange(5), [1, 4])]

@@ -75,7 +75,7 @@ def _computed_of_one(dtype: np.dtype) -> np.dtype:
 
 
 def matrices(shape: Shape) -> tuple[Shape, int, int]:
-    """Return (the stack's shape, rows, columns), or raise ShapeError when there is no matrix."""
+    """Return (the stack's shape, rows, columns), or raise ShapeError below two axes."""
     if len(shape) < 2:
         raise ShapeError("", f"shape {shape} is no matrix", remedy="give at least two axes")
     return shape[:-2], shape[-2], shape[-1]

@@ -35,9 +35,9 @@ def matrix_power(x: Array, n: int, /) -> Array:
     """Matrix to the power `n`, an int: (..., m, m) to (..., m, m), the dtype of `x`.
 
     The power 0 is the identity; a negative one is that of the inverse, in a floating dtype.
-    Integers wrap. Raises ShapeError for matrices that are not square and a power that is no int,
-    DTypeError for a negative power of halves, and LinAlgError at the wait for one of a singular
-    matrix. By squaring, at most 2 log2(n) products: Golub and Van Loan 2013, 9.2.5.
+    Integers wrap. Raises ShapeError unless the matrices are square and the power is an int,
+    DTypeError for a negative power of halves, and LinAlgError at the wait for a negative power of
+    a singular matrix. By squaring, at most 2 log2(n) products: Golub and Van Loan 2013, 9.2.5.
 
     >>> import tenfold as tn
     >>> tn.linalg.matrix_power(tn.asarray([[1, 1], [1, 0]]), 10).tolist()

@@ -91,7 +91,7 @@ def segment_sum(x: Array, segment_ids: Array, /, num_segments: int) -> BoundCall
     The result is (num_segments, ...): row i is the sum of the rows with id i, in order, beginning
     with 0. Dtypes are those of `tn.sum`: integers in int64 or uint64, halves accumulate in float32.
 
-    Raises ShapeError for shapes that do not fit, DTypeError for ids that are no integers, and
+    Raises ShapeError for shapes that do not fit, DTypeError unless the ids are integers, and
     IndexError at the wait for an id below 0 or not below `num_segments`.
 
     >>> import tenfold as tn

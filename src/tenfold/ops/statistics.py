@@ -69,7 +69,7 @@ def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """
     values, result = _entered(x)
     total = reduce.sum(values, axis=axis, keepdims=keepdims)
-    # of how many each is the sum; of an empty result that is nobody's concern
+    # elements per sum; an empty result has no sums, so its divisor does not matter
     return converted(total / (values.size // (total.size or 1)), result)
 
 

@@ -60,14 +60,14 @@ class RewriteReport:
 
     firings: tuple[RuleFiring, ...] = ()
     replaced: tuple[tuple[Node, int], ...] = ()
-    """Each node that was asked for or is held, and was replaced, with the position in the new graph
-    where its value is."""
+    """Each replaced node that is an output or live-out, with the position of its value in the new
+    graph."""
     looked: bool = False
     """Whether a rule has looked at the value of a scalar: see `RewriteGraph.looked`."""
     measured: bool = False
     """Whether a rule has looked at lengths: see `RewriteGraph.measured`."""
     parts: tuple[Node, ...] = ()
-    """What is computed in part for the first time: whoever computes the graph notes it there."""
+    """Nodes that are computed in part for the first time: the executor marks them so."""
 
     @property
     def counts(self) -> dict[str, int]:

@@ -129,7 +129,7 @@ class NodeView:
 
     @property
     def alone(self) -> bool:
-        """Whether what matched is all that reads it: then computing it otherwise costs nothing."""
+        """Whether only the matched node reads it: then computing it otherwise costs nothing."""
         return self.work.alone(self.at)
 
     @property
@@ -139,7 +139,7 @@ class NodeView:
 
     @property
     def seen(self) -> bool:
-        """Whether somebody outside can see it."""
+        """Whether a live reference outside the graph needs its whole value (live-out)."""
         return self.work.held[self.at] and self.at not in self.work.opened
 
     @property

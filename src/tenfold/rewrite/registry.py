@@ -81,7 +81,7 @@ def _renumber() -> None:
 def add(rule: Rule) -> None:
     """Put a rule in force for the process, after the others.
 
-    Raises DTypeError for what is no Rule, ValueError where one of its name is in force.
+    Raises DTypeError unless it is a Rule, ValueError if a rule of its name is in force.
 
     >>> import tenfold as tn
     >>> (x,) = tn.rules.variables("x")
@@ -123,7 +123,7 @@ def list() -> Rules:  # noqa: A001  # a settled name
 def using(*rules: Rule) -> Iterator[None]:
     """Put rules in force for a block, in this thread or task only.
 
-    Raises DTypeError for what is no Rule, ValueError where one of its name is in force.
+    Raises DTypeError unless each is a Rule, ValueError if a rule of its name is in force.
 
     >>> import tenfold as tn
     >>> x, y = tn.rules.variables("x y")

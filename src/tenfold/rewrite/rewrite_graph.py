@@ -78,9 +78,9 @@ class RewriteGraph:
         for output in graph.outputs:
             self.uses[output] += 1
         self.opened: set[int] = set()
-        """What may be computed in part although somebody holds it or reads it twice."""
+        """Nodes that may be computed in part although they are live-out or are read twice."""
         self.read_in_part: list[int] = []
-        """What is computed in part now, and as a whole if it is read once more."""
+        """Nodes that are computed in part now, and as a whole at their next read."""
         self.places: list[int] = []
         """For each new node the old one in whose stead it was made."""
         self.root = -1
@@ -125,7 +125,7 @@ class RewriteGraph:
         return at if at < self.count else self.places[at - self.count]
 
     def alone(self, at: int) -> bool:
-        """Whether one node reads it and nobody else can see it: it may be taken apart."""
+        """Whether its one reader is all that needs it: it may be taken apart."""
         return (self.uses[at] == 1 and not self.held[at]) or at in self.opened
 
     def multiply_adds(self, at: int) -> int:
@@ -315,8 +315,8 @@ class RewriteGraph:
         return ordered
 
     def finish(self) -> tuple[Graph, list[tuple[Node, int]]]:
-        """Return the graph that is left, and where in it the value of each old node that somebody
-        holds, or asked for, stands now.
+        """Return the rewritten graph, and each replaced node that is an output or live-out with the
+        position of its value in that graph.
         """
         ordered = self.order()
         positions = {at: position for position, at in enumerate(ordered)}
@@ -335,7 +335,7 @@ class RewriteGraph:
         dying: Sequence[bool] = ()
         if self.dying:
             needed = self._needed_later(positions)
-            # what is computed from them later must not see an update in their memory
+            # later computations read these values, so their memory must not be updated in place
             updated = {at for at in map(self._updated, ordered) if at in needed}
             held = [is_held or at in updated for at, is_held in zip(ordered, held, strict=True)]
             dying = [self._dies(at) and at not in needed for at in ordered]
@@ -343,14 +343,14 @@ class RewriteGraph:
         return graph, replaced
 
     def _updated(self, at: int) -> int:
-        """What a node replaces a part of; -1 for nothing."""
+        """The node of which this one updates a part; -1 for none."""
         op = self.ops[at]
         updates = isinstance(op, Op) and op.writes is not None and self.nodes[at].pending
         return self.inputs[at][0] if updates else -1
 
     def _needed_later(self, positions: Mapping[int, int]) -> set[int]:
-        """Return the old nodes below what somebody holds and this graph does not compute: later it
-        is computed as it was written.
+        """Return the old nodes below live-out nodes that this graph does not compute. Those are
+        computed later, as they were written.
         """
         left = [
             at
@@ -367,7 +367,7 @@ class RewriteGraph:
         return found
 
     def _dies(self, at: int) -> bool:
-        """Whether it is a value that nobody can see, nor in whose stead it stands now."""
+        """Whether it is a value without live references, and replaces no live-out node."""
         return at < self.count and self.dying[at] and not self.held[at]
 
     def text(self, at: int, depth: int) -> str:

@@ -86,7 +86,8 @@ class Rule:
     shape or dtype is refused with a ShapeError or DTypeError when the rule fires. What is read
     elsewhere too is not computed twice: then a pattern does not fire.
 
-    Raises DTypeError for what is no pattern, ValueError for an unknown exactness or variable.
+    Raises DTypeError for a side that is not a pattern, ValueError for an unknown exactness or
+    variable.
 
     >>> import tenfold as tn
     >>> x, y = tn.rules.variables("x y")

@@ -59,7 +59,7 @@ class LivenessStep(Protocol):
 
     @property
     def fresh(self) -> bool:
-        """Whether it is a call whose result stands in memory that nothing else looks at."""
+        """Whether it is a call whose result has its own buffer, without aliases."""
 
     @property
     def adds_to(self) -> int:
@@ -75,10 +75,10 @@ def written_over(
 ) -> Pairs:
     """Return which results take the memory of which operands that die in that step.
 
-    `leaves` are values from before that nobody else can see. What is written over them is given to
-    its node at once, so it must be the value of a node, one of `whole`; what has been computed from
-    them and is still needed too: nothing can be computed from them a second time. What is `taken`
-    is written over in part by others.
+    `leaves` are earlier values without other live references. Nothing can be computed from them
+    again once they are overwritten. So the result must be the value of a node (one of `whole`),
+    published at once, and so must all live results that were computed from them. Other steps
+    write over parts of the items in `taken`.
     """
     looked_at = {*taken} | {i for step in steps if not _owns(step) for i in step.reads}
     made = {made.item: made for step in steps if _owns(step) for made in step.makes}
@@ -91,7 +91,7 @@ def written_over(
             left |= {i: leaves[i] for i in ends if i in leaves and i not in looked_at}
         for result in step.makes if _owns(step) else ():
             if times[result.item] > 1:
-                continue  # what it is made of in pieces may still be read
+                continue  # written in pieces: its operands may still be read
             source = next((i for i in left if _fits(step, i, left[i], result)), None)
             if source is not None:
                 del left[source]
@@ -100,18 +100,16 @@ def written_over(
 
 
 def _owns(step: LivenessStep) -> bool:
-    """Whether what it makes stands in memory of its own, at which only windows look."""
+    """Whether its result has its own buffer, with windows as the only aliases."""
     return step.kind == "kernel" or step.fresh
 
 
 def may_begin_anew(
     steps: Sequence[LivenessStep], dying: Sequence[Sequence[int]], whole: Collection[int]
 ) -> list[bool]:
-    """Say of each step whether after it all that is there and needed are values of nodes, and it
-    cannot fail.
-    """
+    """Say of each step whether it cannot fail and all items live after it are values of nodes."""
     gone: set[int] = set()
-    between: set[int] = set()  # there, needed, and no value of a node
+    between: set[int] = set()  # live, but not the value of a node
     answers = []
     for step, ends in zip(steps, dying, strict=True):
         gone.update(ends)

@@ -81,11 +81,11 @@ class Fusion:
                 self.users[i].append(number)
         self.kept = set(kept)
         self.reasons: dict[int, str] = {}
-        """Of what is in memory though nobody asked for it: why."""
+        """By item: why an intermediate result is stored in memory."""
         self.apart: dict[int, list[str]] = {}
-        """Of groups, by number: why they did not join the loops of others."""
+        """By group number: why the group was not fused into the loops of others."""
         self.whole: dict[int, int] = {}
-        """Of pieces: what they are parts of."""
+        """By piece: the item that it is a part of."""
         self.roots = self._roots()
         asides = {item.aside for item in items}
         self.windows = {i for i in self.roots if i not in asides and self._is_window(i)}

@@ -87,11 +87,11 @@ def why_not(graph: Graph, position: int) -> str:
 def direction(
     launch: Launch, base: int, written: int, space: Sequence[int], *, maps: bool
 ) -> LoopOrder:
-    """Return how the loops of a launch may write parts of an item over what they read of another:
-    whatever is read anywhere has not been written before.
+    """Return the loop order in which a launch may write parts of an item over the elements that it
+    reads of another: each element is read before it is written.
 
-    Loops that are no maps may only write what they do not read, and nothing may be read at computed
-    indices: else no order is safe.
+    Loops other than maps may write only elements that they do not read. A read at computed indices
+    makes every order unsafe.
     """
     targets = [_region(m, space) for m in launch.memory if m.written and m.item == written]
     reads = [_region(m, space) for m in launch.memory if not m.written and m.item == base]

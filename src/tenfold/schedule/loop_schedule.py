@@ -294,7 +294,7 @@ class _Traversal:
         """The elements of a packet, which the widest of what is computed fills."""
         searched = form in ("search", "search parts")
         sizes = [m.dtype.itemsize for m in self.memory if not (searched and m.written)]
-        bare = ("index", "fold") if searched else ()  # of a search these are no packets
+        bare = ("index", "fold") if searched else ()  # scalars in a search
         widest = max(sizes + [made.dtype.itemsize for made in self.body if made.name not in bare])
         lanes = LANES
         if form == "map" or searched:

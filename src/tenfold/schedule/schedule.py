@@ -63,13 +63,13 @@ class Step:
     launch: Launch | None = None
     offset: int = 0
     reasons: tuple[str, ...] = ()
-    """For what is in memory though nobody asked for it: why."""
+    """Why intermediate results of the step are stored in memory."""
     apart: tuple[str, ...] = ()
-    """Why it did not join the loops of others."""
+    """Why it was not fused into the loops of others."""
     copies: int = 0
-    """How many arrays of which a part is replaced it gives memory of their own."""
+    """How many arrays it copies before it updates a part of them."""
     fresh: bool = False
-    """Of a call: whether its result stands in memory that nothing else looks at."""
+    """Of a call: whether its result has its own buffer, without aliases."""
     adds_to: int = -1
     """Of a call that may add to one of `reads` in its memory: that item."""
 
@@ -86,16 +86,16 @@ class Schedule:
     steps: tuple[Step, ...]
     items: tuple[ScheduleItem, ...]
     kept: frozenset[int]
-    """The items that somebody can see."""
+    """The live-out items."""
     last_use: tuple[tuple[int, ...], ...]
-    """For each step the items that nobody needs after it."""
+    """For each step the items that are dead after it."""
     over: Pairs
-    """Results that are written over an operand which nobody needs after that step; over a value
-    from before, only in a replay, which has made sure that nobody else can reach it."""
+    """Results that reuse the buffer of an operand that is dead after that step. Only a replay may
+    overwrite an earlier value: it has checked that the value has no other live reference."""
 
     @cached
     def temporaries(self) -> frozenset[int]:
-        """The items that steps make in memory of their own and of which nobody sees anything."""
+        """The items that steps store in their own buffers and of which no element is live-out."""
         seen, over = set(self.kept), dict(self.over)
         for step in reversed(self.steps):
             seen.update(over[m.item] for m in step.makes if m.item in seen and m.item in over)
@@ -288,7 +288,7 @@ class _Scheduler:
         return Schedule(tuple(steps), tuple(self.items), self.kept, last_uses, over)
 
     def _dying(self) -> dict[int, Buffer]:
-        """The values from before that a replay may write over: nobody else can see them."""
+        """The earlier values that a replay may overwrite: they have no other live reference."""
         dying = self.graph.dying
         return {
             number: self._made(number)
@@ -412,7 +412,7 @@ class _Scheduler:
                 self.layouts[root] = laid_out(item.shape, order, item.dtype.itemsize)
 
     def _why_stored(self, root: int) -> str:
-        """Why something nobody asked for is in memory; of what only a window shows: nothing."""
+        """Why an intermediate result is stored in memory; "" if only windows read it."""
         if root in self.fusion.reasons:
             return self.fusion.reasons[root]
         read = any(root in group.reads for group in self.fusion.groups)

@@ -80,11 +80,11 @@ class ScheduleItem:
     start: tuple[int, ...] = ()
     """Of a piece: where it begins in the whole."""
     access: tuple[Step, ...] | None = None
-    """Of a piece that is no block: where its elements lie, for each axis of the whole."""
+    """Of a piece that is not a block: where its elements lie, for each axis of the whole."""
     aside: int = -1
-    """Of a piece: what must be in memory, all of it, before any of the piece is written."""
+    """Of a piece: the item that must be complete in memory before the piece is written."""
     base: int = -1
-    """Of a join: the item whose memory it takes over, pieces of which are written."""
+    """Of a join: the item whose buffer it takes over, and in which pieces are written."""
     fill: complex = 0
     """Of a constant: its value."""
 
@@ -287,5 +287,5 @@ def _moving_kind(node: Any, shapes: list[Shape]) -> str:
 
 
 def _foldable(node: Any) -> bool:
-    """A position in a flattened array, for one, is no fold of one axis."""
+    """Whether an operation that folds one axis only does so; argmax of all axes does not."""
     return not node.op.folding.one_axis or len(node.params[0]) == 1

@@ -110,7 +110,7 @@ class WriteOrder:
         last_uses: Sequence[Sequence[int]],
         wholes: Collection[int],
     ) -> Iterator[tuple[int, int]]:
-        """Pairs of what is partly written over, and what it was; `wholes` are values of nodes.
+        """Pairs of an updated item and the item that it overwrites; `wholes` are values of nodes.
         Raises NotInPlace for hazards.
         """
         if self.hazards:
@@ -121,7 +121,7 @@ class WriteOrder:
                 (n for n, step in enumerate(steps) if any(m.item == whole for m in step.makes)), -1
             )
             if number < 0:
-                continue  # nobody needs it
+                continue  # dead
             if not anew[number]:
                 self.refuse(base, FAILS)
             yield whole, base

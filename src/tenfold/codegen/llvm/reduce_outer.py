@@ -311,7 +311,7 @@ class _Column:
             for fold, part in self._numbered(folds):
                 parts = self._blocks(fold, part, column).flush(count)
                 known.update(zip(fold.results, parts, strict=True))
-            known.pop(-1, None)  # parts that nobody names
+            known.pop(-1, None)  # unnamed parts: their results are not read
             needed = [*wanted, *failing, *(i for store in stores for i in store.elements)]
             self._recall(needed, known, column, pass_)
             self.frame.compute(needed, known, column, mask)

@@ -173,7 +173,7 @@ def log1p_inside(k: Body, x: Element) -> Element:
     e, f = parted(k, u, normal_offset(x))
     exponent = (k.bits(u, UNSIGNED[x.dtype.itemsize]) + (one - low)) & (-1 << width)
     power = k.bits(2 * one - exponent, x.dtype)
-    # There is no rest far above 1, and no 2**-e for the last e; NaN is to stay.
+    # Far above 1 the rest is 0, and 2**-e does not exist for the last e; NaN stays NaN.
     f = f + k.select(x > 2.0 ** (width + 2), 0.0, rest * power)
     return summed(k, e, f)
 

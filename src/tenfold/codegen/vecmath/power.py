@@ -60,7 +60,7 @@ def power(k: Body, x: Element, y: Element) -> Element:
     exponent, rest = _exponent(k, k.abs(x), y)
     fraction, shifted = _exp2(k, exponent, rest)
     usual = _multiplied(k, fraction, shifted, 2 * CONSTANTS[FLOAT64].bias)
-    # Beyond it 2**n is no normal number; NaN is not within it.
+    # Beyond it 2**n is not a normal number; NaN compares false.
     near = k.abs(exponent) < 1020.0
     return k.rare(~(positive & near), "pow.far", usual, exponent, rest, x, y)
 

@@ -28,7 +28,7 @@ MOST_TERMS = 64
 
 
 class SymbolicAtom(NamedTuple):
-    """What formulas are made of: a length, or an operation on formulas that is no polynomial."""
+    """An atom of a formula: a length, or an operation on formulas that is not a polynomial."""
 
     kind: str
     """length, floor, ceil: a quotient; mod: a remainder; min, max; bits: the binary digits."""
@@ -80,7 +80,7 @@ class ShapeEnv:
         return math.prod([self.atoms[i].value for i in monomial])
 
     def positive(self, number: Any) -> bool:
-        """Whether a number is above 0; where that is no matter of course it is noted."""
+        """Whether a number is above 0; an answer that its bounds do not prove becomes a guard."""
         if not isinstance(number, SymInt):
             return bool(number > 0)
         if number.low > 0:
@@ -95,7 +95,7 @@ class ShapeEnv:
         return bool(found)
 
     def _note(self, number: SymInt) -> None:
-        """Note that a number is above 0; the strongest of alike guards is enough."""
+        """Add the guard that a number is above 0; of guards on equal terms the strongest stays."""
         terms = dict(number.terms)
         constant = terms.pop((), 0)
         left = tuple(sorted(terms.items()))
@@ -103,7 +103,7 @@ class ShapeEnv:
         self._check()
 
     def zero(self, number: Any) -> bool:
-        """Whether a number is 0; where that is no matter of course it is noted."""
+        """Whether a number is 0; an answer that its bounds do not prove becomes a guard."""
         if not isinstance(number, SymInt):
             return bool(number == 0)
         if number.low > 0 or number.high < 0:

@@ -32,7 +32,7 @@ def keeps_condition(match: Match) -> bool:
 
 
 def without_y(match: Match) -> bool:
-    """Whether `x` may take the place of the root, and leaving `y` out is seen by nobody."""
+    """Whether `x` may take the place of the root, and dropping `y` has no visible effect."""
     return keeps(match) and idle(match["y"])
 
 
@@ -42,7 +42,7 @@ def bool_without_y(match: Match) -> bool:
 
 
 def whole(match: Match) -> bool:
-    """Whether `x` is made of integers or bools, each equal to itself, and nobody misses it."""
+    """Whether `x` is of integers or bools (no NaN), and dropping it has no visible effect."""
     return kind_of(match["x"].dtype) in "biu" and idly(match)
 
 
@@ -57,7 +57,7 @@ def alike(match: Match) -> bool:
 
 
 def _chosen(match: Match, first: NodeView, second: NodeView) -> NodeView | None:
-    """The choice of the root between others, where nobody misses `y` and the Type stays."""
+    """The root's `where` of other operands, if dropping `y` is not visible and the Type stays."""
     if not idle(match["y"]):
         return None
     made = match.again(match.root, match["c"], first, second)
@@ -131,6 +131,6 @@ COMPARED = (
         )
     ),
 )
-"""Comparisons with oneself, and inverses of comparisons: NaN is no less, and no more."""
+"""Comparisons with oneself, and inverses of comparisons: NaN is neither less nor greater."""
 
 BOOLEANS = (*CHOSEN, *COMBINED, *COMPARED)

@@ -70,7 +70,7 @@ def signed(match: Match) -> bool:
 
 
 def _without(name: str, other: str) -> Any:
-    """A guard: `name` may take the root's place, and leaving `other` out is seen by nobody."""
+    """A guard: `name` may take the root's place, and dropping `other` has no visible effect."""
 
     def guard(match: Match) -> bool:
         return match[name].same_type(match.root) and idle(match[other])
@@ -80,9 +80,9 @@ def _without(name: str, other: str) -> Any:
 
 
 def idle(term: NodeView) -> bool:
-    """Whether computing a term does nothing but give its value: no failure, no effect.
+    """Whether a term is pure and cannot fail, with all that it is computed from.
 
-    One with very much below it counts as not idle, so that asking takes bounded time.
+    A term with more than `MOST` nodes counts as not idle, so that the check takes bounded time.
     """
     terms = list(islice(below(term), MOST + 1))
     ops = (each.op for each in terms)
@@ -93,7 +93,7 @@ MOST = 1000
 
 
 def idly(match: Match) -> bool:
-    """Whether leaving `x` out is seen by nobody."""
+    """Whether dropping `x` has no visible effect."""
     return idle(match["x"])
 
 

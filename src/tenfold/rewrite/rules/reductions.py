@@ -34,7 +34,7 @@ Axes = tuple[int, ...]
 
 
 def folds_fewer(match: Match) -> bool:
-    """Whether elements are folded of something that nobody else needs."""
+    """Whether the root reduces an operand that only the root needs."""
     return match.root.folds_some() and match.root.inputs[0].alone
 
 
@@ -133,8 +133,9 @@ def _aligned(match: Match, term: NodeView, ndim: int) -> NodeView:
 
 
 def _factors(match: Match) -> tuple[NodeView, NodeView] | None:
-    """The operands of a product of elements that is summed in their dtype, and read by nobody else,
-    with as many axes each; None where a sum would be rounded, or wrap, elsewhere.
+    """The operands, with equal numbers of axes, of an elementwise product that only this sum needs.
+
+    None where the dtypes would move a rounding or a wrap to another place.
     """
     root, whole = match.root, match.root.inputs[0]
     first, second = match["x"], match["y"]

@@ -35,12 +35,12 @@ def opens(op: Op[...] | None) -> bool:
 
 
 def _smaller(match: Match) -> bool:
-    """Whether fewer elements are taken of something that nobody else needs."""
+    """Whether the root takes fewer elements of an operand that only the root needs."""
     return fewer(match) and match.root.inputs[0].alone
 
 
 def unseen(match: Match) -> bool:
-    """Whether nobody outside can see what is indexed: its second partial read computes it whole."""
+    """Whether the indexed array is not live-out, or is read in part for the first time."""
     return not match.root.inputs[0].seen
 
 

@@ -87,7 +87,7 @@ def reads_of(term: NodeView) -> Access:
 
 
 def nobody_else(match: Match) -> bool:
-    """Whether nobody but this node needs the array with its part replaced."""
+    """Whether only this node needs the array with its part replaced."""
     return match.root.inputs[0].alone
 
 
