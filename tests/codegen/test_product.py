@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from tenfold.codegen.gemm.blas_call import BlasGemm
-from tenfold.codegen.gemm.blocked import BlockedGemm, Tile
+from tenfold.codegen.gemm.blocked import BlockedGemm
 from tenfold.codegen.gemm.dot import DotProduct
 from tenfold.codegen.gemm.emitter import Arithmetic
+from tenfold.codegen.gemm.register_tile import RegisterTile
 from tenfold.codegen.gemm.small import SmallGemm
 from tenfold.dtypes import DTYPES, FLOAT32, FLOAT64
 
@@ -24,7 +25,7 @@ def kernels(dtype: np.dtype, width: int) -> list[Kernel]:
     arithmetic = Arithmetic(dtype, width)
     return [
         SmallGemm(arithmetic, (3, 2, 5), ("row", "any"), axes=2),
-        BlockedGemm(Tile.of(dtype, width, 5, 50), axes=1, conjugated=True),
+        BlockedGemm(RegisterTile.of(dtype, width, 5, 50), axes=1, conjugated=True),
         DotProduct(arithmetic, beside=(True, True), axes=1),
     ]
 
@@ -81,7 +82,7 @@ def test_a_tile_fits_in_the_registers(dtype: np.dtype, width: int) -> None:
     for rows in (1, 2, 3, 7, 12, 100):
         for columns in (1, 3, 16, 50, 1000):
             for exact in (False, True):
-                tile = Tile.of(dtype, width, rows, columns, exact=exact)
+                tile = RegisterTile.of(dtype, width, rows, columns, exact=exact)
                 sums = tile.rows * tile.packets * arithmetic.parts
                 assert sums + tile.packets < arithmetic.registers
                 assert tile.rows <= rows
@@ -89,14 +90,18 @@ def test_a_tile_fits_in_the_registers(dtype: np.dtype, width: int) -> None:
 
 
 def test_tiles_that_are_not_exact_come_in_few_heights() -> None:
-    tiles = {Tile.of(FLOAT32, 64, m, n) for m in range(1, 200) for n in range(16, 200)}
+    tiles = {RegisterTile.of(FLOAT32, 64, m, n) for m in range(1, 200) for n in range(16, 200)}
     assert len(tiles) <= 26
-    exact = {Tile.of(FLOAT32, 64, m, n, exact=True) for m in range(1, 200) for n in range(16, 200)}
+    exact = {
+        RegisterTile.of(FLOAT32, 64, m, n, exact=True)
+        for m in range(1, 200)
+        for n in range(16, 200)
+    }
     assert len(exact) > len(tiles)
 
 
 def test_an_exact_tile_leaves_little_idle() -> None:
-    tile = Tile.of(FLOAT32, 64, 13, 33, exact=True)
+    tile = RegisterTile.of(FLOAT32, 64, 13, 33, exact=True)
     assert (tile.rows, tile.packets) == (7, 3)
 
 

@@ -10,7 +10,8 @@ import pytest
 import tenfold as tn
 from tenfold.dtypes import COMPLEX128, FLOAT64
 from tenfold.ops.gemm import gemm
-from tenfold.runtime.blas.product_dispatch import Factor, ProductUpdate, update_step
+from tenfold.runtime.blas.product_dispatch import ProductUpdate, update_step
+from tenfold.runtime.blas.product_forms import ProductOperand
 
 FORMS = {
     "N": lambda x: x,
@@ -130,7 +131,7 @@ def test_number_of_threads_changes_no_bit() -> None:
 
 def test_blas_takes_scale_addend_and_conjugate_transpose_as_flags() -> None:
     by_rows, by_columns = (
-        Factor((64, 64), strides, COMPLEX128) for strides in ((1024, 16), (16, 1024))
+        ProductOperand((64, 64), strides, COMPLEX128) for strides in ((1024, 16), (16, 1024))
     )
     update = ProductUpdate((True, False), by_rows)
     step = update_step(by_columns, by_rows, update, width=16)
@@ -142,7 +143,7 @@ def test_blas_takes_scale_addend_and_conjugate_transpose_as_flags() -> None:
 
 
 def test_register_of_64_bytes_means_packet_code_that_reads_the_addend() -> None:
-    x = Factor((512, 512), (4096, 8), FLOAT64)
+    x = ProductOperand((512, 512), (4096, 8), FLOAT64)
     step = update_step(x, x, ProductUpdate(third=x), width=64)
     assert step.kind == "packet code"
     assert step.reads_third

@@ -196,7 +196,7 @@ INTERRUPTED = """
 import os, signal, sys, threading
 import numpy as np
 import tenfold as tn
-from tenfold.runtime import program
+from tenfold.jit import program
 tn.set_options(device="cpu", tier=1)
 x = tn.asarray(np.arange(100.0))
 x.wait()

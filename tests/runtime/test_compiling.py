@@ -15,14 +15,14 @@ import tenfold as tn
 from tenfold.jit.compiler import compiled
 from tenfold.jit.program import Programs, source_of
 from tenfold.ops.arithmetic import add, multiply, subtract
-from tenfold.schedule.generic_elementwise import Loop
+from tenfold.schedule.generic_elementwise import GenericElementwise
 
 LEVELS = 0, 2
 tn.set_options(cache=False)
 loops = []
 for op, dtype, steps in product((add, multiply, subtract), ("f4", "f8", "i4", "i8"), ("11", "s1")):
     operand = np.dtype(dtype)
-    loops.append(Loop(op, (), ((operand, False),) * 2, (operand,) * 2, operand, steps))
+    loops.append(GenericElementwise(op, (), ((operand, False),) * 2, (operand,) * 2, operand, steps))
 failures = []
 
 def guarded(work):

@@ -12,7 +12,8 @@ from tests.devices.test_accumulated_products import FORMS, assert_near, matrix
 import tenfold as tn
 from tenfold.dtypes import FLOAT64
 from tenfold.ops.syrk import half_of_forms, resolved, syrk, trmm
-from tenfold.runtime.blas.product_dispatch import Factor, ProductUpdate, update_step
+from tenfold.runtime.blas.product_dispatch import ProductUpdate, update_step
+from tenfold.runtime.blas.product_forms import ProductOperand
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 LENGTHS = [(5, 9), (65, 300), (193, 7), (0, 3)]
@@ -133,7 +134,7 @@ def test_triangle_is_accumulated_in_place(threads: int) -> None:
 
 
 def test_halves_are_packet_code_and_count_half() -> None:
-    x = Factor((512, 256), (2048, 8), FLOAT64)
+    x = ProductOperand((512, 256), (2048, 8), FLOAT64)
     for width in (16, 32, 64):
         y = x._replace(shape=(256, 512), strides=(8, 2048))
         step = update_step(x, y, ProductUpdate(half="symmetric"), width=width)

@@ -15,11 +15,11 @@ DISK = 'mount -t tmpfs -o size=64k,mode=700 tmpfs "$1"\n'
 BEGIN = """
 import os, sys
 from pathlib import Path
-from tenfold.jit.cache_entry import Entry
-from tenfold.jit.disk_cache import Store
+from tenfold.jit.cache_entry import CacheEntry
+from tenfold.jit.disk_cache import DiskCache
 
-store, place = Store(Path(sys.argv[1]), 1 << 20), bytes(32)
-entries = [Entry(bytes([i]) * 32, place, bytes([i]) * 6000, (0,), 2) for i in range(1, 20)]
+store, place = DiskCache(Path(sys.argv[1]), 1 << 20), bytes(32)
+entries = [CacheEntry(bytes([i]) * 32, place, bytes([i]) * 6000, (0,), 2) for i in range(1, 20)]
 there = lambda: [store.load(entry.key, place, 1) is not None for entry in entries]
 """
 FILLED = """

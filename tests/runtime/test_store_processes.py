@@ -23,13 +23,13 @@ BEGIN = """
 import os, random, signal, sys, time
 from dataclasses import replace
 from pathlib import Path
-from tenfold.runtime import store as stores
-from tenfold.jit.cache_entry import Entry
+from tenfold.jit import disk_cache as stores
+from tenfold.jit.cache_entry import CacheEntry
 from tenfold.jit.disk_cache import DiskCache
 
-store = Store(Path(sys.argv[1]), 1 << 20)
+store = DiskCache(Path(sys.argv[1]), 1 << 20)
 place = bytes(32)
-entries = [Entry(bytes([i]) * 32, place, bytes([i]) * (1000 * i), (0,), 2) for i in range(1, 9)]
+entries = [CacheEntry(bytes([i]) * 32, place, bytes([i]) * (1000 * i), (0,), 2) for i in range(1, 9)]
 """
 
 KILLED = """

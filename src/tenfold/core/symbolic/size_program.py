@@ -4,9 +4,7 @@ Takes a ShapeEnv and SymInts made of it, hands on the constants and the rows (op
 right): the registers are first the lengths, then the constants, then the result of each row. Shared
 subexpressions are computed once.
 
->>> from functools import partial, reduce
-
-from tenfold.core.symbolic.sym_int import ShapeEnv
+>>> from tenfold.core.symbolic.shape_env import ShapeEnv
 >>> measure = ShapeEnv((6, 100))
 >>> formulas = SizeProgram(measure)
 >>> at = formulas.place(8 * measure.lengths[1] + 1)
