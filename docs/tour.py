@@ -247,7 +247,7 @@ exec(text, space)  # the tour's own text; the real one goes to LLVM
 result = np.empty(4)
 space["kernel"]([b.value, c.value], result)
 x, one = tn.asarray(np.arange(4.0)), tn.ones(4)
-print(tn.explain((x + one) * x, stage="planned"))
+print(tn.explain((x + one) * x, stage="scheduled"))
 with tn.options(tier=1), tn.profile() as p:  # else it would run unfused while it is seen seldom
     assert ((x + one) * x).tolist() == result.tolist() == evaluate(chain).tolist()
 assert (p.kernels, p.temporaries) == (1, 0)

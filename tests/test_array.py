@@ -108,7 +108,7 @@ def test_several_elements_or_none_are_no_number(
 ) -> None:
     with pytest.raises(ShapeError) as caught:
         convert(tn.zeros(shape))
-    assert str(caught.value).startswith(f"{name}: an array of shape {shape} is no single number")
+    assert str(caught.value).startswith(f"{name}: an array of shape {shape} is not a single number")
     asks_for_truth = name == "bool" and shape != (0,)
     assert ("use tn.any(x) or tn.all(x)" in str(caught.value)) == asks_for_truth
 
@@ -122,11 +122,11 @@ def test_if_of_many_elements_names_any_and_all() -> None:
 def test_only_integers_of_no_axes_are_indices() -> None:
     assert operator.index(tn.asarray(3)) == 3
     assert list(range(5))[tn.asarray(2)] == 2
-    with pytest.raises(TypeError, match="float64 is no integer"):
+    with pytest.raises(TypeError, match="float64 is not an integer"):
         operator.index(tn.asarray(3.0))
-    with pytest.raises(TypeError, match="bool is no integer"):
+    with pytest.raises(TypeError, match="bool is not an integer"):
         operator.index(tn.asarray(True))
-    with pytest.raises(ShapeError, match=r"shape \(1,\) is no single number"):
+    with pytest.raises(ShapeError, match=r"shape \(1,\) is not a single number"):
         operator.index(tn.asarray([3]))
 
 
@@ -299,7 +299,7 @@ def test_eval_together_reads_once_what_both_read() -> None:
 
 @pytest.mark.parametrize("given", [1.0, [1.0], None, np.zeros(2)])
 def test_eval_of_what_is_no_array_is_a_type_error(given: Any) -> None:
-    with pytest.raises(TypeError, match=r"eval: argument 2 is \w+, no Array"):
+    with pytest.raises(TypeError, match=r"eval: argument 2 is \w+, not an Array"):
         tn.eval(tn.asarray([1]), given)
 
 
@@ -375,7 +375,7 @@ def test_more_memory_than_there_is_leaves_independent_work_alone() -> None:
     ],
 )
 def test_list_beside_an_array_is_refused_with_the_remedy(program: Callable[..., Any]) -> None:
-    with pytest.raises(DTypeError, match=r"(?s)is no array and no number.*tn\.asarray"):
+    with pytest.raises(DTypeError, match=r"(?s)is not an array or a number.*tn\.asarray"):
         program(tn.asarray([1, 2]))
 
 

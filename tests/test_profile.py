@@ -105,7 +105,7 @@ def test_timeline_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> 
     profile = tn.profile()
     with profile:
         pass
-    with pytest.raises(OSError, match=r"no such folder: .*missing'"):
+    with pytest.raises(OSError, match=r"folder does not exist: .*missing'"):
         profile.save(tmp_path / "missing" / "t.json")
     profile.events.append(object())  # type: ignore[arg-type]  # what cannot be written
     with pytest.raises(AttributeError):

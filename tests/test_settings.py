@@ -64,7 +64,7 @@ def test_environment_that_does_not_fit_leaves_the_default_and_warns(
 
 @pytest.mark.parametrize("value", ["abc", 2.5, True, 0, None])
 def test_number_of_threads_that_is_none_says_what_it_may_be(value: Any) -> None:
-    with pytest.raises(ValueError, match="is no whole number from 1 to 4096"):
+    with pytest.raises(ValueError, match="is not a whole number from 1 to 4096"):
         tn.set_options(threads=value)
 
 
@@ -118,10 +118,10 @@ def test_block_of_one_task_does_not_reach_another() -> None:
 @pytest.mark.parametrize(
     ("values", "error", "text"),
     [
-        ({"speed": 9}, tn.errors.UnsupportedError, "there is no option 'speed'"),
+        ({"speed": 9}, tn.errors.UnsupportedError, "unknown option 'speed'"),
         ({"device": "abacus"}, tn.errors.DeviceError, "device 'abacus' does not exist"),
         ({"strict_dtypes": "perhaps"}, ValueError, "neither true nor false"),
-        ({"pending_depth": 12}, ValueError, "no whole number from 65"),
+        ({"pending_depth": 12}, ValueError, "not a whole number from 65"),
         ({"pending_depth": True}, ValueError, "pending_depth"),
         ({"debug": 1.5}, ValueError, "debug"),
     ],

@@ -58,6 +58,7 @@ surface.install_methods()
 linalg = surface.module("linalg", "Linear algebra: decompositions, solves, norms.")
 operators = surface.operators()
 _operations = surface.functions()
+globals().pop("jit")  # the name of a package here, of a function in JAX: as with `array` above
 __getattr__ = absent.refusing("tenfold", globals())
 linalg.__dict__["__getattr__"] = absent.refusing("tenfold.linalg")
 globals().update(array_api_info.PUBLIC)

@@ -73,7 +73,7 @@ def canonical(dtype: object, operation: str = "dtype") -> np.dtype:
     if isinstance(dtype, type) and dtype in PYTHON_TYPES:
         return PYTHON_TYPES[dtype]
     if dtype is None:
-        raise DTypeError(operation, "None is no dtype", remedy="name one, as in tn.float32")
+        raise DTypeError(operation, "None is not a dtype", remedy="name one, as in tn.float32")
     try:
         native = np.dtype(dtype).newbyteorder("=")  # type: ignore[call-overload]  # any object
     except (TypeError, ValueError):

@@ -101,7 +101,7 @@ def _unlike(nodes: Sequence[Node], shadow: Sequence[tuple[Value, ...]]) -> RunEr
             if made is None or not different(dense.export(made), dense.export(wanted)).any():
                 continue
             rule = f"a cached plan gives {dense.export(made)}, a new one {dense.export(wanted)}"
-            remedy = "report this: until it is mended, tn.trim() before the second run"
+            remedy = "report this: until it is fixed, tn.trim() before the second run"
             return RunError(node.name, rule, remedy=remedy)
     return None
 

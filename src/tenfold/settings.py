@@ -61,7 +61,7 @@ def _whole(low: int, high: int) -> Callable[[object], int]:
         except ValueError:
             number = low - 1
         if not low <= number <= high:
-            raise ValueError(f"{value!r} is no whole number from {low} to {high}")
+            raise ValueError(f"{value!r} is not a whole number from {low} to {high}")
         return number
 
     return parse
@@ -108,7 +108,7 @@ def _processors() -> int:
 def _directory(value: object) -> str:
     """Nothing means the usual place."""
     if not isinstance(value, str | os.PathLike) or "\0" in str(value):
-        raise ValueError(f"{value!r} is no directory")
+        raise ValueError(f"{value!r} is not a directory")
     return str(value) and str(Path(value).expanduser().absolute())
 
 
@@ -307,7 +307,7 @@ def _checked(name: str, value: object) -> Value:
     if name not in _TABLE:
         raise UnsupportedError(
             "options",
-            f"there is no option {name!r}",
+            f"unknown option {name!r}",
             remedy=f"the options are: {', '.join(_TABLE)}",
         )
     try:

@@ -46,7 +46,7 @@ def eval(*arrays: Array) -> Any:  # noqa: A001  # the settled public name
         return arrays[0]
     nodes = _native.pending_of(arrays)
     if isinstance(nodes, int):
-        rule = f"argument {nodes + 1} is {type(arrays[nodes]).__name__}, no Array"
+        rule = f"argument {nodes + 1} is {type(arrays[nodes]).__name__}, not an Array"
         raise TypeError(message("eval", rule, remedy="pass Arrays one by one: tn.eval(x, y)"))
     if nodes and not (_is_at_once(nodes) or _queue.takes(nodes)):
         pipeline.compute(nodes)  # a failure is raised afresh to each who waits

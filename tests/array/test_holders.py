@@ -10,7 +10,7 @@ import pytest
 
 import tenfold as tn
 
-HELD = "the old value is held by "
+HELD = "the old value is referenced by "
 
 
 def numbers(count: int = 4) -> tn.Array:
@@ -44,15 +44,15 @@ def copies(x: tn.Array) -> int:
 
 def test_nobody_holds_it_and_there_is_no_copy() -> None:
     x = assigned(numbers())
-    assert held(x.explain("planned")) == ""
-    assert "written over an operand that nobody needs any more" in x.explain()
+    assert held(x.explain("scheduled")) == ""
+    assert "reuses the operand's buffer" in x.explain()
     assert copies(x) == 0
 
 
 def test_array_is_named_by_its_variable() -> None:
     x = numbers()
     y = same(x)
-    assert held(assigned(x).explain("planned")) == "the array 'y'; drop 'y' before assigning"
+    assert held(assigned(x).explain("scheduled")) == "the array 'y'; drop 'y' before assigning"
     assert copies(x) == 1
     assert y.tolist() == [0, 1, 2, 3]
 
@@ -60,14 +60,17 @@ def test_array_is_named_by_its_variable() -> None:
 def test_the_whole_text_has_the_sentence_too() -> None:
     x = numbers()
     y = same(x)
-    assert "kept, update: a copy: the old value is held by the array 'y'" in assigned(x).explain()
+    assert (
+        "stored, update: a copy: the old value is referenced by the array 'y'"
+        in assigned(x).explain()
+    )
     assert y.size == 4
 
 
 def test_array_of_two_names_is_one_holder() -> None:
     x = numbers()
     y = z = same(x)
-    found = held(assigned(x).explain("planned"))
+    found = held(assigned(x).explain("scheduled"))
     assert found == "the array 'y' = 'z'; drop 'y', 'z' before assigning"
     assert y is z
 
@@ -75,8 +78,8 @@ def test_array_of_two_names_is_one_holder() -> None:
 def test_expression_that_is_not_computed_is_named_by_operation_type_and_variable() -> None:
     x = numbers()
     y = x * 2
-    found = "multiply -> float64[4] ('y', not computed); compute 'y' before assigning"
-    assert held(assigned(x).explain("planned")) == found
+    found = "multiply -> float64[4] ('y', pending); compute 'y' before assigning"
+    assert held(assigned(x).explain("scheduled")) == found
     assert copies(x) == 1
     assert y.tolist() == [0, 2, 4, 6]
 
@@ -84,7 +87,7 @@ def test_expression_that_is_not_computed_is_named_by_operation_type_and_variable
 def test_expression_that_is_computed_holds_nothing() -> None:
     x = numbers()
     y = (x * 2).wait()
-    assert held(assigned(x).explain("planned")) == ""
+    assert held(assigned(x).explain("scheduled")) == ""
     assert copies(x) == 0
     assert y.size == 4
 
@@ -92,16 +95,16 @@ def test_expression_that_is_computed_holds_nothing() -> None:
 def test_expression_below_a_variable_says_for_what_it_is_needed() -> None:
     x = numbers()
     y = tn.exp(x[1:]) + 1
-    found = "index -> float64[3] (not computed, needed for 'y'); compute 'y' before assigning"
-    assert held(assigned(x).explain("planned")) == found
+    found = "index -> float64[3] (pending, needed for 'y'); compute 'y' before assigning"
+    assert held(assigned(x).explain("scheduled")) == found
     assert y.size == 3
 
 
 def test_expression_that_no_variable_names_is_named_by_its_operation() -> None:
     x = numbers()
     hidden = iter([x - 1])
-    found = "subtract -> float64[4] (not computed); compute it before assigning"
-    assert held(assigned(x).explain("planned")) == found
+    found = "subtract -> float64[4] (pending); compute it before assigning"
+    assert held(assigned(x).explain("scheduled")) == found
     assert next(hidden).size == 4
 
 
@@ -109,8 +112,8 @@ def test_expression_that_knows_its_line_tells_it() -> None:
     x = numbers()
     y = tn.take(x, tn.asarray([3, 0]))
     line = test_expression_that_knows_its_line_tells_it.__code__.co_firstlineno + 2
-    found = held(assigned(x).explain("planned"))
-    told = f"gather -> float64[2] ('y', not computed, written at {__file__}:{line}); compute 'y'"
+    found = held(assigned(x).explain("scheduled"))
+    told = f"gather -> float64[2] ('y', pending, written at {__file__}:{line}); compute 'y'"
     assert found.startswith(told)
     assert y.size == 2
 
@@ -118,8 +121,8 @@ def test_expression_that_knows_its_line_tells_it() -> None:
 def test_two_holders_are_both_named() -> None:
     x = numbers()
     y, z = same(x), x * 2
-    assert held(assigned(x).explain("planned")) == (
-        "the array 'y' and by multiply -> float64[4] ('z', not computed); "
+    assert held(assigned(x).explain("scheduled")) == (
+        "the array 'y' and by multiply -> float64[4] ('z', pending); "
         "drop 'y' and compute 'z' before assigning"
     )
     assert (y.size, z.size) == (4, 4)
@@ -131,7 +134,7 @@ def test_holders_inside_of_containers_and_objects_are_named() -> None:
             self.weights = weights
 
         def explained(self, x: tn.Array) -> str:
-            return x.explain("planned")
+            return x.explain("scheduled")
 
     class Slotted:
         __slots__ = ("weights",)
@@ -141,23 +144,23 @@ def test_holders_inside_of_containers_and_objects_are_named() -> None:
 
     x = numbers()
     rows = [1, None, same(x)]
-    assert held(assigned(x).explain("planned")).startswith("the array 'rows[2]'; drop")
+    assert held(assigned(x).explain("scheduled")).startswith("the array 'rows[2]'; drop")
     x, rows = numbers(), []
     table = {"old": same(x), 3: x}
-    assert held(assigned(x).explain("planned")).startswith("the array \"table['old']\"; drop")
+    assert held(assigned(x).explain("scheduled")).startswith("the array \"table['old']\"; drop")
     x = numbers()
     table, pair = {}, (x, same(x))
-    assert held(assigned(x).explain("planned")).startswith("the array 'pair[1]'; drop")
+    assert held(assigned(x).explain("scheduled")).startswith("the array 'pair[1]'; drop")
     x = numbers()
     pair, model = (x, x), Model(same(x))
     assert held(model.explained(assigned(x))).startswith("the array 'self.weights'")
-    assert held(x.explain("planned")).startswith("the array 'model.weights'; drop")
+    assert held(x.explain("scheduled")).startswith("the array 'model.weights'; drop")
     x = numbers()
     model.weights = x
-    assert held(assigned(x).explain("planned")) == ""
+    assert held(assigned(x).explain("scheduled")) == ""
     x = numbers()
     slotted = Slotted(same(x))
-    assert held(assigned(x).explain("planned")).startswith("the array 'slotted.weights'; drop")
+    assert held(assigned(x).explain("scheduled")).startswith("the array 'slotted.weights'; drop")
     assert (len(rows), len(table), len(pair), slotted.weights.size) == (0, 0, 2, 4)
 
 
@@ -170,7 +173,7 @@ def test_variable_of_an_outer_call_says_whose_it_is() -> None:
         return found
 
     def inner(z: tn.Array) -> str:
-        return held(z.explain("planned"))
+        return held(z.explain("scheduled"))
 
     assert outer() == "the array 'y' of outer(); drop 'y' before assigning"
 
@@ -183,7 +186,7 @@ def test_global_variable_is_named() -> None:
     x = numbers()
     kept = same(x)
     try:
-        found = held(assigned(x).explain("planned"))
+        found = held(assigned(x).explain("scheduled"))
         assert found == "the array 'kept'; drop 'kept' before assigning"
     finally:
         kept = None
@@ -192,12 +195,12 @@ def test_global_variable_is_named() -> None:
 def test_arrays_without_a_name_are_counted() -> None:
     x = numbers()
     hidden = [iter([same(x)])]
-    assert held(assigned(x).explain("planned")) == "1 array that no variable here names"
+    assert held(assigned(x).explain("scheduled")) == "1 array without a variable here"
     x = numbers()
     y = same(x)
     hidden = [iter([same(x), same(x)])]
-    found = held(assigned(x).explain("planned"))
-    assert found.startswith("the array 'y' and by 2 arrays that no variable here names; drop 'y'")
+    found = held(assigned(x).explain("scheduled"))
+    assert found.startswith("the array 'y' and by 2 arrays without a variable here; drop 'y'")
     assert (len(hidden), y.size) == (1, 4)
 
 
@@ -207,7 +210,7 @@ def test_view_alone_holds_nothing_computed_or_not() -> None:
         v = x[1:]
         if wait:
             v.wait()
-        assert held(assigned(x).explain("planned")) == ""
+        assert held(assigned(x).explain("scheduled")) == ""
         assert copies(x) == 0
         assert v.tolist() == [7, 7, 3]
 
@@ -216,8 +219,8 @@ def test_what_reads_a_view_is_named() -> None:
     x = numbers()
     v = x[1:]
     w = v + 1
-    assert held(assigned(x).explain("planned")) == (
-        "index -> float64[3] (not computed, needed for 'w'); compute 'w' before assigning"
+    assert held(assigned(x).explain("scheduled")) == (
+        "index -> float64[3] (pending, needed for 'w'); compute 'w' before assigning"
     )
     assert w.size == 3
 
@@ -225,7 +228,7 @@ def test_what_reads_a_view_is_named() -> None:
 def test_array_that_only_a_view_keeps_is_named_through_it() -> None:
     x = numbers()
     v = same(x)[1:]
-    found = held(assigned(x).explain("planned"))
+    found = held(assigned(x).explain("scheduled"))
     assert found.startswith("the array 'v.base' and by the view 'v' of it; drop")
     assert v.size == 3
 
@@ -233,7 +236,7 @@ def test_array_that_only_a_view_keeps_is_named_through_it() -> None:
 def test_ndarray_that_shows_the_memory_is_named() -> None:
     x = numbers()
     a = np.asarray(x)
-    assert held(assigned(x).explain("planned")) == "the ndarray 'a'; drop 'a' before assigning"
+    assert held(assigned(x).explain("scheduled")) == "the ndarray 'a'; drop 'a' before assigning"
     assert copies(x) == 1
     assert a.tolist() == [0, 1, 2, 3]
 
@@ -242,7 +245,7 @@ def test_ndarrays_and_buffers_on_one_export_are_named_and_count_once() -> None:
     x = numbers()
     a = np.asarray(x)
     b, c = a[1:], a.data
-    found = held(assigned(x).explain("planned"))
+    found = held(assigned(x).explain("scheduled"))
     assert found.startswith("the ndarray 'a', by the ndarray 'b' and by the ndarray 'c'; drop")
     assert (b.size, len(c)) == (3, 4)
 
@@ -250,8 +253,8 @@ def test_ndarrays_and_buffers_on_one_export_are_named_and_count_once() -> None:
 def test_memory_that_something_without_a_name_shows_is_counted() -> None:
     x = numbers()
     hidden = iter([np.asarray(x)])
-    found = held(assigned(x).explain("planned"))
-    assert found == "1 object that no variable here names, which shows its memory"
+    found = held(assigned(x).explain("scheduled"))
+    assert found == "1 object without a variable here that shares its memory"
     assert next(hidden).size == 4
 
 
@@ -260,8 +263,8 @@ def test_expression_that_reads_a_computed_view_is_named() -> None:
     v = x[1:].wait()
     w = v * 2
     del v
-    found = held(assigned(x).explain("planned"))
-    assert found == "multiply -> float64[3] ('w', not computed); compute 'w' before assigning"
+    found = held(assigned(x).explain("scheduled"))
+    assert found == "multiply -> float64[3] ('w', pending); compute 'w' before assigning"
     x[1:] = w
     x.wait()
     assert x.tolist() == [0, 2, 4, 6]
@@ -270,7 +273,7 @@ def test_expression_that_reads_a_computed_view_is_named() -> None:
 def test_computed_view_that_the_assignment_reads_is_told() -> None:
     x = numbers()
     x[:3] = x[1:].wait() * 2
-    assert held(x.explain("planned")) == "1 view of it that the assignment reads"
+    assert held(x.explain("scheduled")) == "1 view of it that the assignment reads"
     assert copies(x) == 1
     assert x.tolist() == [2, 4, 6, 3]
 
@@ -279,18 +282,18 @@ def test_memory_of_the_user_is_told() -> None:
     values = np.arange(4.0)
     values.flags.writeable = False
     x = assigned(tn.asarray(values))
-    assert held(x.explain("planned")) == "what it was imported from, whose memory it has"
+    assert held(x.explain("scheduled")) == "the object it was imported from, whose memory it shares"
     assert copies(x) == 1
 
 
 def test_each_assignment_names_its_own_holders() -> None:
     x, y = numbers(), numbers(5)
     first, second = same(x), y * 3
-    lines = tn.explain(assigned(x), assigned(y), stage="planned").splitlines()
+    lines = tn.explain(assigned(x), assigned(y), stage="scheduled").splitlines()
     named = [line.split(HELD)[1] for line in lines if HELD in line]
     assert named == [
         "the array 'first'; drop 'first' before assigning",
-        "multiply -> float64[5] ('second', not computed); compute 'second' before assigning",
+        "multiply -> float64[5] ('second', pending); compute 'second' before assigning",
     ]
     assert (first.size, second.size) == (4, 5)
 
@@ -306,17 +309,17 @@ def test_old_value_that_is_asked_for_together_is_named() -> None:
 def test_old_value_that_is_not_computed_either_is_held_all_the_same() -> None:
     x = numbers() * 2
     y = x + 1
-    found = held(assigned(x).explain("planned"))
-    assert found.startswith("add -> float64[4] ('y', not computed); compute 'y'")
+    found = held(assigned(x).explain("scheduled"))
+    assert found.startswith("add -> float64[4] ('y', pending); compute 'y'")
     assert y.size == 4
 
 
 def test_explaining_keeps_nothing_of_the_variables() -> None:
     x = numbers()
     y: tn.Array | None = same(x)
-    assert held(assigned(x).explain("planned")).startswith("the array 'y'")
+    assert held(assigned(x).explain("scheduled")).startswith("the array 'y'")
     y = None
-    assert held(x.explain("planned")) == ""
+    assert held(x.explain("scheduled")) == ""
     assert copies(x) == 0
     assert y is None
 
@@ -325,7 +328,7 @@ def test_explaining_leaves_what_locals_returned_alone() -> None:
     x = numbers()
     y = same(x)
     seen = locals()
-    assert held(assigned(x).explain("planned")).startswith("the array 'y'")
+    assert held(assigned(x).explain("scheduled")).startswith("the array 'y'")
     assert (seen["x"] is x, seen["y"] is y) == (True, True)
 
 
@@ -335,7 +338,7 @@ def test_analyze_names_who_held_it_and_makes_the_one_copy() -> None:
     with tn.profile() as p:
         text = assigned(x).explain(analyze=True)
     assert p.copies == 1
-    assert "update: a copy: the old value is held by the array 'y'; drop" in text
+    assert "update: a copy: the old value is referenced by the array 'y'; drop" in text
     assert "\nmeasured: " in text
     assert "nothing is left to run" in x.explain()
     assert (x.tolist(), y.tolist()) == ([0, 7, 7, 3], [0, 1, 2, 3])
@@ -352,14 +355,14 @@ def test_work_that_must_not_run_twice_is_told_instead() -> None:
 
     x = numbers()
     x[:2] = counted(x)[2:]
-    text = tn.explain(x, stage="planned")
-    assert "nothing is written over where counted is computed too, which must not run twice" in text
+    text = tn.explain(x, stage="scheduled")
+    assert "no update is in place beside counted, which must not run twice" in text
 
 
 def test_no_more_than_some_holders_are_named() -> None:
     x = numbers()
     many = [same(x) for _ in range(20)]
-    found = held(assigned(x).explain("planned"))
+    found = held(assigned(x).explain("scheduled"))
     assert found.count("the array") == 8
     assert "and by 12 more; drop" in found
     assert len(many) == 20
@@ -390,6 +393,6 @@ def test_holders_are_named_while_other_threads_compute() -> None:
     for _ in range(50):
         x = numbers()
         y, z = same(x), x * 2
-        found = held(assigned(x).explain("planned"))
-        assert found.startswith("the array 'y' and by multiply -> float64[4] ('z', not computed);")
+        found = held(assigned(x).explain("scheduled"))
+        assert found.startswith("the array 'y' and by multiply -> float64[4] ('z', pending);")
         assert (y.size, z.size) == (4, 4)

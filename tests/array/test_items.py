@@ -227,12 +227,12 @@ WRONG: list[tuple[str, Any, Any, type[Exception], str]] = [
     ("float array", slice(None), np.ones(3), DTypeError, "float64 cannot replace .* int64"),
     ("complex", ..., 1j, DTypeError, "a Python complex .* int64"),
     ("masked float", np.array([True, False, True]), 1.5, DTypeError, "Python float"),
-    ("text", 0, "a", DTypeError, "str is no array and no number"),
+    ("text", 0, "a", DTypeError, "str is not an array or a number"),
     ("index", 3, 1, IndexError, "index 3 is out of bounds for axis 0 with length 3"),
     ("indices", [0, -4], 1, IndexError, "index -4 is out of bounds"),
     ("too many", (0, 0), 1, IndexError, "2 indices are too many"),
     ("mask", np.array([True, False]), 1, IndexError, r"mask of shape \(2,\) does not fit"),
-    ("float index", 1.0, 1, IndexError, "1.0 of type float is no index"),
+    ("float index", 1.0, 1, IndexError, "1.0 of type float is not an index"),
     ("large", 1, 2**63, OverflowError, "out of bounds for int64"),
 ]
 

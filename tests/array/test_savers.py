@@ -218,9 +218,9 @@ def test_other_operators_are_refused(op: Any) -> None:
 
 def test_target_that_is_no_array_is_refused() -> None:
     for target in (np.zeros(2), [1.0], 3):
-        with pytest.raises(TypeError, match=r"(?s)assign: the target is .*, no Array.*remedy"):
+        with pytest.raises(TypeError, match=r"(?s)assign: the target is .*, not an Array.*remedy"):
             tn.assign(target, 1)
-    with pytest.raises(TypeError, match="noalias 3 is no bool"):
+    with pytest.raises(TypeError, match="noalias 3 is not a bool"):
         tn.assign(tn.zeros(2), 1, noalias=3)  # type: ignore[arg-type]  # the point of it
 
 

@@ -91,7 +91,7 @@ def test_without_a_cache_the_commands_say_so(tenfold: Command) -> None:
         for name in ("list", "clear", "verify", "warm"):
             done = tenfold("cache", name)
             assert done.code == 3
-            assert "there is no cache" in done.err
+            assert "the cache is not available" in done.err
 
 
 COMPUTED = """

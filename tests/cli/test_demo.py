@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +22,18 @@ def test_demo_writes_a_picture_and_reports(folder: Path, tenfold: Command) -> No
     content = Path("tenfold-demo.png").read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack_from(">II", content, 16) == (512, 512)
-    for words in ("image = xp.astype(", "tenfold  first", "numpy    first", "largest difference"):
+    for words in ("picture: tenfold-demo.png", "tenfold  first", "numpy    first", "difference: "):
         assert words in done.out
+    assert re.search(r"first run of tenfold: \d+ kernels, (\d+|none) compiled", done.out)
+    assert len(done.out.splitlines()) <= 15
+
+
+def test_explain_shows_the_expression_and_its_stages(folder: Path, tenfold: Command) -> None:
+    done = tenfold("demo", "--explain")
+    assert done.code == 0, done.err
+    for words in ("image = xp.astype(", "\nexpression: ", "\nscheduled: ", "\nexecuted: "):
+        assert words in done.out
+    assert "largest difference" in done.out.splitlines()[-2]
 
 
 def test_both_libraries_develop_the_same_picture() -> None:
@@ -72,6 +83,6 @@ def test_picture_of_another_format_is_refused(folder: Path, refused: Command) ->
 
 
 def test_demo_that_cannot_write_says_so_in_one_line(folder: Path, refused: Command) -> None:
-    assert "there is no directory" in refused(5, "demo", "-o", "missing/a.png")
+    assert "directory does not exist" in refused(5, "demo", "-o", "missing/a.png")
     Path("a.png").mkdir()
     assert "not a regular file" in refused(5, "demo", "-o", "a.png")

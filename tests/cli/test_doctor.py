@@ -78,7 +78,7 @@ def test_missing_distribution_is_a_problem(
 
 def test_unknown_variable_is_a_problem(tenfold: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENFOLD_TREADS", "2")
-    assert "TENFOLD_TREADS is set in the environment but is no setting" in tenfold("doctor").out
+    assert "TENFOLD_TREADS is set in the environment but is not a setting" in tenfold("doctor").out
 
 
 def test_value_that_does_not_fit_is_a_problem(

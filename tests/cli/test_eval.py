@@ -77,9 +77,9 @@ def test_explain_shows_the_stages_and_writes_nothing(folder: Path, tenfold: Comm
 
 
 def test_explain_shows_one_stage_and_what_each_step_took(folder: Path, tenfold: Command) -> None:
-    done = tenfold("explain", "sqrt(x) * 2", "x=a.npy", "--stage", "planned", "--analyze")
+    done = tenfold("explain", "sqrt(x) * 2", "x=a.npy", "--stage", "scheduled", "--analyze")
     assert done.code == 0
-    assert done.out.startswith("planned: 1 kernel")
+    assert done.out.startswith("scheduled: 1 kernel")
     assert "measured: " in done.out
 
 
@@ -110,7 +110,7 @@ def test_unaligned_and_deep_inputs_are_computed(folder: Path, tenfold: Command) 
 
 
 USAGE = [
-    (["eval"], "there is no expression"),
+    (["eval"], "no expression was given"),
     (["eval", "x"], "unknown name 'x'; the inputs are: none"),
     (["eval", "x", "a.npy"], "'a.npy' is not NAME=FILE"),
     (["eval", "x", "1x=a.npy"], "is not NAME=FILE"),
@@ -139,7 +139,7 @@ USAGE = [
     (["eval", "x.dtype", "x=a.npy"], "not an array"),
     (["eval", "float32"], "not an array"),
     (["eval", "sqrrt(x)", "x=a.npy"], "did you mean sqrt?"),
-    (["explain"], "there is no expression"),
+    (["explain"], "no expression was given"),
     (["explain", "x", "x=a.npy", "--format", "html"], "html"),
     (["explain", "x", "x=a.npy", "--stage", "nonsense"], "nonsense"),
     (["nonsense"], "No such command"),
@@ -310,10 +310,10 @@ def test_unwritable_output_is_code_5_before_anything_is_read(
 
     monkeypatch.setattr(compute, "read_array", read)
     for output, reason in (
-        ("missing/out.npy", "there is no directory"),
+        ("missing/out.npy", "directory does not exist"),
         ("folder.npy", "not a regular file"),
         ("device.npy", "not a regular file"),
-        ("a.npy/out.npy", "there is no directory"),
+        ("a.npy/out.npy", "directory does not exist"),
         ("x" * 300 + ".npy", "File name too long"),
     ):
         assert reason in str(refused(5, "eval", "x + 1", "x=a.npy", "-o", output))

@@ -177,9 +177,9 @@ COMPLETE = {"name": "add", "ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1}
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("", "no timeline, since it is no JSON"),
-        ("\xff", "no timeline, since it is no JSON"),
-        ("[" * 100_000, "no timeline, since it is no JSON"),
+        ("", "not a timeline, since it is not JSON"),
+        ("\xff", "not a timeline, since it is not JSON"),
+        ("[" * 100_000, "not a timeline, since it is not JSON"),
         ("{}", "no timeline, since it has no list traceEvents"),
         ("3", "no timeline, since it has no list traceEvents"),
         ('{"traceEvents": {}}', "no timeline, since it has no list traceEvents"),
@@ -191,7 +191,7 @@ COMPLETE = {"name": "add", "ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1}
         (trace({**COMPLETE, "dur": float("inf")}), "event 0 has no number dur"),
         (trace({**COMPLETE, "name": 3}), "event 0 has no name"),
         (trace({**COMPLETE, "args": 3}), "event 0 has no args"),
-        (trace({**COMPLETE, "args": {"batch": 0}}), "event 0 has a batch that is no count"),
+        (trace({**COMPLETE, "args": {"batch": 0}}), "event 0 has a batch that is not a count"),
         (trace({**COMPLETE, "args": {"apart": 3}}), "event 0 has no apart"),
         (trace({**COMPLETE, "args": {"operators": 3}}), "operators that are no list of whole"),
         (trace({**COMPLETE, "ph": "C", "args": {"bytes": "many"}}), "event 0 has no number bytes"),

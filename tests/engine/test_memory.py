@@ -193,5 +193,5 @@ def test_classes_of_operators_and_what_they_hold_are_let_go() -> None:
 
 @pytest.mark.parametrize("limit", [2**62 + 1, 2**70, 1 << 999, -1, 0, "9" * 400, "99999999TiB"])
 def test_a_limit_that_no_memory_has_is_refused(limit: Any) -> None:
-    with pytest.raises(ValueError, match=r"Engine: memory_limit .* is no size in bytes, from 1"):
+    with pytest.raises(ValueError, match=r"Engine: memory_limit .* is not a size in bytes, from 1"):
         tn.Engine(threads=1, memory_limit=limit)

@@ -6,6 +6,7 @@ Table.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -174,7 +175,7 @@ def digits_to_round_to() -> None:
     round(tn.zeros(3), 2)
 
 
-@wrong(DTypeError, "sqrt: Variable of a rule's pattern is no array", operands=0)
+@wrong(DTypeError, "sqrt: Variable of a rule's pattern is not an array", operands=0)
 def an_operation_in_a_pattern() -> None:
     (x,) = tn.rules.variables("x")
     tn.Rule("root", tn.sqrt(x), x)
@@ -242,7 +243,7 @@ def an_operand_given_by_name() -> None:
 
 @wrong(
     TypeError,
-    "eval: argument 1 is float, no Array",
+    "eval: argument 1 is float, not an Array",
     operands=0,
 )
 def no_arrays_to_evaluate() -> None:
@@ -287,7 +288,7 @@ def a_range_that_does_not_move() -> None:
 
 @wrong(
     UnsupportedError,
-    "options: there is no option 'turbo'",
+    "options: unknown option 'turbo'",
     operands=0,
 )
 def an_option_that_does_not_exist() -> None:
@@ -306,7 +307,7 @@ def an_option_whose_value_is_no_flag() -> None:
 
 @wrong(
     ValueError,
-    "options: pending_depth: 3 is no whole number from 65 to 4294967294",
+    "options: pending_depth: 3 is not a whole number from 65 to 4294967294",
     operands=0,
     remedy=False,
 )
@@ -366,7 +367,7 @@ def moving_to_an_unknown_device() -> None:
 
 @wrong(
     UnsupportedError,
-    "explain: there is no stage 'imagined'",
+    "explain: unknown stage 'imagined'",
     operands=0,
 )
 def explaining_a_stage_that_does_not_exist() -> None:
@@ -375,7 +376,7 @@ def explaining_a_stage_that_does_not_exist() -> None:
 
 @wrong(
     UnsupportedError,
-    "explain: there is no format 'poem'",
+    "explain: unknown format 'poem'",
     operands=0,
 )
 def explaining_in_a_format_that_does_not_exist() -> None:
@@ -433,7 +434,7 @@ def sharing_bytes_in_another_order() -> None:
 
 @wrong(
     DTypeError,
-    "asarray: object is no array and no number",
+    "asarray: object is not an array or a number",
     operands=0,
 )
 def an_object_that_is_no_buffer() -> None:
@@ -442,7 +443,7 @@ def an_object_that_is_no_buffer() -> None:
 
 @wrong(
     DTypeError,
-    "asarray: c_void_p_Array_2 has elements that are no numbers: '<P' is not a valid PEP "
+    "asarray: c_void_p_Array_2 has elements that are not numbers: '<P' is not a valid PEP "
     "3118 buffer format string",
     operands=0,
 )
@@ -507,6 +508,11 @@ def failing(x: Any, /) -> Any:
 
 
 @tn.op
+def rooted_by_math(x: Any, /) -> Any:
+    return math.sqrt(x)
+
+
+@tn.op
 def sums(x: Any, /) -> Any:
     return tn.sum(x)
 
@@ -554,3 +560,50 @@ def an_operator_that_raises() -> tn.Array:
 )
 def an_element_rule_that_is_not_elementwise() -> None:
     sums(tn.zeros(3))
+
+
+@wrong(UnsupportedError, "float: an array that is being traced has no values")
+def a_function_of_math_in_an_element_rule() -> None:
+    rooted_by_math(tn.zeros(3))
+
+
+@wrong(ShapeError, "float: an array of shape (3,) is not a single number")
+def a_function_of_math_of_an_array() -> None:
+    math.sin(tn.zeros(3))
+
+
+@wrong(DTypeError, "sin: str is not an array or a number", operands=0)
+def the_path_of_a_file_as_an_operand() -> None:
+    tn.sin("angles.npy")
+
+
+@wrong(
+    AttributeError,
+    "module 'tenfold' has no attribute 'loadtxt'; write tn.asarray(np.loadtxt(path))",
+    operands=0,
+    remedy=False,
+)
+def a_reader_of_files_of_numpy() -> None:
+    tn.loadtxt
+
+
+@wrong(
+    AttributeError,
+    "module 'tenfold' has no attribute 'grad'; write the derivative as an expression: tenfold does "
+    "not differentiate",
+    operands=0,
+    remedy=False,
+)
+def a_derivative() -> None:
+    tn.grad
+
+
+@wrong(
+    AttributeError,
+    "module 'tenfold' has no attribute 'jit'; write @tn.function to trace a function once; an "
+    "expression is compiled without it",
+    operands=0,
+    remedy=False,
+)
+def a_compiler_of_functions() -> None:
+    tn.jit

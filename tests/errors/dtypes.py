@@ -296,14 +296,14 @@ def a_masked_array() -> None:
 
 @wrong(
     DTypeError,
-    "asarray: date is no array and no number",
+    "asarray: date is not an array or a number",
     operands=0,
 )
 def an_array_of_something_else() -> None:
     tn.asarray(datetime.date(2020, 1, 1))
 
 
-@wrong(DTypeError, "sin: list is no array and no number", operands=0)
+@wrong(DTypeError, "sin: list is not an array or a number", operands=0)
 def a_list_where_an_array_is_meant() -> None:
     tn.sin([0.0, 1.0])
 
@@ -318,7 +318,7 @@ def adding_text() -> None:
     tn.zeros(3) + "1"
 
 
-@wrong(DTypeError, "subtract: list is no array and no number", operands=1)
+@wrong(DTypeError, "subtract: list is not an array or a number", operands=1)
 def subtracting_from_a_list() -> None:
     [1, 2, 3] - tn.zeros(3)
 
@@ -397,7 +397,7 @@ def an_int_of_a_complex_number() -> None:
 
 @wrong(
     TypeError,
-    "index: float64 is no integer",
+    "index: float64 is not an integer",
 )
 def an_index_from_a_float() -> None:
     range(tn.asarray(3.0))
@@ -443,7 +443,7 @@ def an_implicit_wait_where_that_is_refused() -> None:
 
 @wrong(
     DTypeError,
-    "inv: there is no linear algebra in float16",
+    "inv: linear algebra does not support float16",
 )
 def inverting_a_matrix_of_truth_values_in_half() -> None:
     tn.linalg.inv(tn.zeros((2, 2), dtype=tn.float16))
@@ -499,6 +499,6 @@ def taking_at_an_index_that_is_no_number() -> None:
     tn.take(tn.zeros(5), tn.asarray(float("nan")))
 
 
-@wrong(DTypeError, "var: correction 1j is no real number", operands=1)
+@wrong(DTypeError, "var: correction 1j is not a real number", operands=1)
 def correcting_a_variance_by_a_complex_number() -> None:
     tn.var(tn.zeros(5), correction=1j)

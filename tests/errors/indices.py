@@ -69,7 +69,7 @@ def two_ellipses() -> None:
 
 @wrong(
     IndexError,
-    "getitem: 1.0 of type float is no index",
+    "getitem: 1.0 of type float is not an index",
 )
 def an_index_that_is_a_float() -> None:
     x = tn.zeros(3)
@@ -78,7 +78,7 @@ def an_index_that_is_a_float() -> None:
 
 @wrong(
     IndexError,
-    "getitem: 'first' of type str is no index",
+    "getitem: 'first' of type str is not an index",
 )
 def an_index_that_is_text() -> None:
     x = tn.zeros(3)
@@ -105,7 +105,7 @@ def a_slice_of_floats() -> None:
 
 @wrong(
     IndexError,
-    "getitem: an array of float64 is no index",
+    "getitem: an array of float64 is not an index",
 )
 def an_array_of_floats_as_index() -> None:
     x = tn.zeros(3)

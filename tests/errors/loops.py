@@ -91,7 +91,7 @@ def fewer_than_no_steps() -> None:
     tn.scan(add, 0.0, length=-1)
 
 
-@wrong(TypeError, "tn.scan: length 2.5 is no int", operands=0)
+@wrong(TypeError, "tn.scan: length 2.5 is not an int", operands=0)
 def half_a_step() -> None:
     tn.scan(add, 0.0, length=2.5)  # type: ignore[arg-type]
 
@@ -101,12 +101,12 @@ def rows_of_a_number() -> None:
     tn.scan(add, 0.0, 3.0)
 
 
-@wrong(DTypeError, "tn.scan: init['name'] is a str, no array", operands=0)
+@wrong(DTypeError, "tn.scan: init['name'] is a str, not an array", operands=0)
 def text_in_a_carry() -> None:
     tn.scan(add, {"name": "x"}, length=2)
 
 
-@wrong(TypeError, "tn.scan: int is no function", operands=0)
+@wrong(TypeError, "tn.scan: int is not a function", operands=0)
 def a_step_that_is_a_number() -> None:
     tn.scan(3, 0.0, length=2)  # type: ignore[arg-type]
 

@@ -134,7 +134,7 @@ def reshaping_to_a_negative_length() -> None:
 
 @wrong(
     ShapeError,
-    "reshape: shape (3, 2) read as (6,) is no view here",
+    "reshape: shape (3, 2) read as (6,) is not a view here",
 )
 def reshaping_without_a_copy_where_there_is_no_view() -> None:
     x = tn.zeros((2, 3)).T
@@ -171,7 +171,7 @@ def a_shape_with_a_negative_length() -> None:
 
 @wrong(
     ShapeError,
-    "zeros: shape (2.0, 3.0) is no int and no sequence of ints",
+    "zeros: shape (2.0, 3.0) is not an int or a sequence of ints",
     operands=0,
 )
 def a_shape_of_floats() -> None:
@@ -238,7 +238,7 @@ def an_axis_named_twice_from_both_ends() -> None:
 
 @wrong(
     ShapeError,
-    "sum: axis 1.0 is no int",
+    "sum: axis 1.0 is not an int",
 )
 def an_axis_that_is_no_int() -> None:
     tn.sum(tn.zeros((2, 3)), axis=1.0)
@@ -246,7 +246,7 @@ def an_axis_that_is_no_int() -> None:
 
 @wrong(
     ShapeError,
-    "argmax: axis (0, 1) is no int: a position is counted along one axis",
+    "argmax: axis (0, 1) is not an int: a position is counted along one axis",
 )
 def several_axes_where_one_is_meant() -> None:
     tn.argmax(tn.zeros((2, 3)), axis=(0, 1))
@@ -279,7 +279,7 @@ def a_scan_both_exclusive_and_with_its_identity() -> None:
 
 @wrong(
     ShapeError,
-    "max: axis 0 of shape (0,) is empty and there is no identity",
+    "max: axis 0 of shape (0,) is empty and this reduction has no identity",
 )
 def the_largest_of_nothing() -> None:
     tn.max(tn.zeros(0))
@@ -287,7 +287,7 @@ def the_largest_of_nothing() -> None:
 
 @wrong(
     ShapeError,
-    "min: axis 1 of shape (2, 0, 3) is empty and there is no identity",
+    "min: axis 1 of shape (2, 0, 3) is empty and this reduction has no identity",
 )
 def the_smallest_along_an_empty_axis() -> None:
     tn.min(tn.zeros((2, 0, 3)), axis=1)
@@ -295,7 +295,7 @@ def the_smallest_along_an_empty_axis() -> None:
 
 @wrong(
     ShapeError,
-    "argmax: axis 0 of shape (0, 3) is empty and there is no identity",
+    "argmax: axis 0 of shape (0, 3) is empty and this reduction has no identity",
 )
 def the_position_of_the_largest_of_nothing() -> None:
     tn.argmax(tn.zeros((0, 3)), axis=0)
@@ -319,7 +319,7 @@ def permuting_with_an_axis_twice() -> None:
 
 @wrong(
     ShapeError,
-    "T: an array of 3 axes is no matrix",
+    "T: an array of 3 axes is not a matrix",
 )
 def transposing_what_is_no_matrix() -> None:
     x = tn.zeros((2, 3, 4))
@@ -328,7 +328,7 @@ def transposing_what_is_no_matrix() -> None:
 
 @wrong(
     ShapeError,
-    "matrix_transpose: an array of 1 axes is no matrix",
+    "matrix_transpose: an array of 1 axes is not a matrix",
 )
 def transposing_the_matrices_of_a_vector() -> None:
     x = tn.zeros(3)
@@ -379,7 +379,7 @@ def concatenating_different_numbers_of_axes() -> None:
 
 @wrong(
     ShapeError,
-    "concat: there is no array",
+    "concat: no array was given",
     operands=0,
 )
 def concatenating_nothing() -> None:
@@ -532,7 +532,7 @@ def solving_with_sides_that_do_not_fit() -> None:
 
 @wrong(
     ShapeError,
-    "cholesky: shape (3,) is no matrix",
+    "cholesky: shape (3,) is not a matrix",
 )
 def the_cholesky_factor_of_a_vector() -> None:
     tn.linalg.cholesky(tn.zeros(3))
@@ -543,12 +543,12 @@ def the_logarithm_of_the_determinant_of_a_rectangle() -> None:
     tn.linalg.slogdet(tn.zeros((2, 3)))
 
 
-@wrong(ShapeError, "lu: shape (3,) is no matrix")
+@wrong(ShapeError, "lu: shape (3,) is not a matrix")
 def factoring_a_vector() -> None:
     tn.linalg.lu(tn.zeros(3))
 
 
-@wrong(ShapeError, "matrix_power: power 0.5 is no int")
+@wrong(ShapeError, "matrix_power: power 0.5 is not an int")
 def the_root_of_a_matrix() -> None:
     tn.linalg.matrix_power(tn.zeros((2, 2)), 0.5)  # type: ignore[arg-type]
 
@@ -582,12 +582,12 @@ def fitting_too_few_values() -> None:
     tn.linalg.lstsq(tn.zeros((3, 2)), tn.zeros(2))
 
 
-@wrong(ShapeError, "matrix_norm: shape (3,) is no matrix")
+@wrong(ShapeError, "matrix_norm: shape (3,) is not a matrix")
 def the_norm_of_a_matrix_of_a_vector() -> None:
     tn.linalg.matrix_norm(tn.zeros(3))
 
 
-@wrong(ShapeError, "assume: 'banded' is no structure")
+@wrong(ShapeError, "assume: 'banded' is not a structure")
 def declaring_what_nobody_knows() -> None:
     tn.assume(tn.zeros((2, 2)), "banded")
 
@@ -611,7 +611,7 @@ def segments_that_do_not_name_each_row() -> None:
 
 @wrong(
     ShapeError,
-    "bool: an array of shape (2,) is no single number",
+    "bool: an array of shape (2,) is not a single number",
 )
 def the_truth_of_several_elements() -> None:
     x = tn.asarray([1, 2])
@@ -620,7 +620,7 @@ def the_truth_of_several_elements() -> None:
 
 @wrong(
     ShapeError,
-    "bool: an array of shape (2,) is no single number",
+    "bool: an array of shape (2,) is not a single number",
 )
 def a_not_of_several_elements() -> bool:
     x = tn.asarray([1, 2])
@@ -629,7 +629,7 @@ def a_not_of_several_elements() -> bool:
 
 @wrong(
     ShapeError,
-    "float: an array of shape (2,) is no single number",
+    "float: an array of shape (2,) is not a single number",
 )
 def a_float_of_several_elements() -> None:
     float(tn.asarray([1.0, 2.0]))
@@ -682,22 +682,22 @@ def a_compound_assignment_that_does_not_broadcast() -> None:
     x += tn.zeros((3, 3))
 
 
-@wrong(ShapeError, "permute_dims: axes 1 is no sequence of ints", operands=1)
+@wrong(ShapeError, "permute_dims: axes 1 is not a sequence of ints", operands=1)
 def permuting_by_a_number() -> None:
     tn.permute_dims(tn.zeros((2, 3)), 1)
 
 
-@wrong(ShapeError, "crop: start 1 is no sequence of ints", operands=1)
+@wrong(ShapeError, "crop: start 1 is not a sequence of ints", operands=1)
 def cropping_from_a_number() -> None:
     tn.crop(tn.zeros((2, 3)), (1, 1), start=1)
 
 
-@wrong(ShapeError, "diff: n 1.5 is no int", operands=1)
+@wrong(ShapeError, "diff: n 1.5 is not an int", operands=1)
 def taking_one_and_a_half_differences() -> None:
     tn.diff(tn.zeros(3), n=1.5)
 
 
-@wrong(ShapeError, "segment_sum: num_segments None is no int", operands=2)
+@wrong(ShapeError, "segment_sum: num_segments None is not an int", operands=2)
 def summing_segments_without_their_number() -> None:
     tn.segment_sum(tn.zeros(3), tn.asarray([0, 0, 1]), None)
 

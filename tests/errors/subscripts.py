@@ -177,7 +177,7 @@ def einsum_an_ellipsis_that_stands_twice_in_the_output() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '.' in '..i->i' is no part of an ellipsis '...'",
+    "einsum: '.' in '..i->i' is not part of an ellipsis '...'",
 )
 def einsum_an_ellipsis_of_two_dots() -> None:
     tn.einsum("..i->i", tn.zeros((2, 3)))
@@ -185,7 +185,7 @@ def einsum_an_ellipsis_of_two_dots() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '…' in '…i->i' is no letter",
+    "einsum: '…' in '…i->i' is not a letter",
 )
 def einsum_an_ellipsis_of_one_character() -> None:
     tn.einsum("…i->i", tn.zeros((2, 3)))
@@ -201,7 +201,7 @@ def einsum_an_arrow_that_stands_twice() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '-' in 'ij-i' is no part of an arrow '->'",
+    "einsum: '-' in 'ij-i' is not part of an arrow '->'",
 )
 def einsum_an_arrow_without_its_head() -> None:
     tn.einsum("ij-i", tn.zeros((2, 3)))
@@ -209,7 +209,7 @@ def einsum_an_arrow_without_its_head() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '>' in 'ij>i' is no part of an arrow '->'",
+    "einsum: '>' in 'ij>i' is not part of an arrow '->'",
 )
 def einsum_an_arrow_without_its_shaft() -> None:
     tn.einsum("ij>i", tn.zeros((2, 3)))
@@ -217,7 +217,7 @@ def einsum_an_arrow_without_its_shaft() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '<' in 'ij<-i' is no letter",
+    "einsum: '<' in 'ij<-i' is not a letter",
 )
 def einsum_an_arrow_to_the_left() -> None:
     tn.einsum("ij<-i", tn.zeros((2, 3)))
@@ -225,7 +225,7 @@ def einsum_an_arrow_to_the_left() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '→' in 'ij→i' is no letter",
+    "einsum: '→' in 'ij→i' is not a letter",
 )
 def einsum_an_arrow_of_one_character() -> None:
     tn.einsum("ij→i", tn.zeros((2, 3)))
@@ -233,7 +233,7 @@ def einsum_an_arrow_of_one_character() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: 'λ' in 'λμ->λ' is no letter",
+    "einsum: 'λ' in 'λμ->λ' is not a letter",
 )
 def einsum_letters_that_are_greek() -> None:
     tn.einsum("λμ->λ", tn.zeros((2, 3)))
@@ -241,7 +241,7 @@ def einsum_letters_that_are_greek() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '0' in '01->0' is no letter",
+    "einsum: '0' in '01->0' is not a letter",
 )
 def einsum_axes_named_by_digits() -> None:
     tn.einsum("01->0", tn.zeros((2, 3)))
@@ -249,7 +249,7 @@ def einsum_axes_named_by_digits() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: ';' in 'ij;jk->ik' is no letter",
+    "einsum: ';' in 'ij;jk->ik' is not a letter",
     operands=2,
 )
 def einsum_terms_parted_by_a_semicolon() -> None:
@@ -258,7 +258,7 @@ def einsum_terms_parted_by_a_semicolon() -> None:
 
 @wrong(
     ShapeError,
-    "einsum: '\\n' in 'ij,\\njk->ik' is no letter",
+    "einsum: '\\n' in 'ij,\\njk->ik' is not a letter",
     operands=2,
 )
 def einsum_a_line_break_between_terms() -> None:
@@ -301,7 +301,7 @@ def einsum_subscripts_that_are_none() -> None:
 
 @wrong(
     DTypeError,
-    "einsum: list is no array and no number",
+    "einsum: list is not an array or a number",
 )
 def einsum_a_list_as_an_operand() -> None:
     tn.einsum("i,i->", tn.zeros(2), [1, 2])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 import tenfold as tn
 
-ROOMS = ("ir", "ops", "storage", "interop", "functions")
+from . import calls
+
+ROOMS = ("core", "ops", "storage", "array", "interop", "transforms")
 CLASSES = {
     "AliasError",
     "ShapeError",
@@ -37,3 +41,18 @@ def _lacks_remedy(call: ast.Call) -> bool:
 
 def test_no_error_is_made_without_a_remedy() -> None:
     assert list(errors_without_remedy()) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "remedy"),
+    [
+        (calls.a_function_of_math_in_an_element_rule, "use functions of tn: tn.sin(x), not math"),
+        (calls.a_function_of_math_of_an_array, "use functions of tn: tn.sin(x), not math.sin(x)"),
+        (calls.the_path_of_a_file_as_an_operand, "read a file first, as in tn.asarray(np.load"),
+        (calls.an_element_rule_that_is_not_elementwise, "the body of an op is one element; use a"),
+    ],
+)
+def test_remedy_names_what_exists(program: Callable[[], object], remedy: str) -> None:
+    with pytest.raises(Exception, match="remedy") as caught:
+        program()
+    assert remedy in str(caught.value)

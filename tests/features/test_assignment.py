@@ -136,7 +136,7 @@ def test_a_name_bound_to_its_own_next_value_takes_no_memory() -> None:
 def test_pointwise_in_place_is_said() -> None:
     a = computed(randoms(1000))
     a[1:-1] = a[1:-1] * 2
-    assert "written over an operand that nobody needs any more" in a.explain("planned")
+    assert "reuses the operand's buffer" in a.explain("scheduled")
 
 
 # 21: hazards.
@@ -208,8 +208,8 @@ def test_an_old_value_that_somebody_holds_is_copied_for_and_explain_says_so() ->
     a = computed(randoms(10))
     held = a * 1
     a[3:9] = 1.5
-    why = "a copy: the old value is held by multiply -> float64[10] ('held', not computed)"
-    assert why in a.explain("planned")
+    why = "a copy: the old value is referenced by multiply -> float64[10] ('held', pending)"
+    assert why in a.explain("scheduled")
     del held
 
 

@@ -164,7 +164,7 @@ def test_a_view_is_asked_anew_whether_it_can_be_read_as_another() -> None:
     whole = tn.asarray(np.arange(6.0).reshape(3, 2))
     for _ in range(2):
         assert tn.reshape(whole, (6,), copy=False).shape == (6,)
-        with pytest.raises(tn.errors.ShapeError, match="no view"):
+        with pytest.raises(tn.errors.ShapeError, match="not a view"):
             tn.reshape(x.T, (6,), copy=False)
 
 

@@ -111,7 +111,7 @@ def test_isdtype_knows_the_kinds_of_the_standard() -> None:
         assert set(tn.__array_namespace_info__().dtypes(kind=kind)) == standard
     assert tn.isdtype(tn.int8, ("bool", tn.int8))
     assert not tn.isdtype(tn.bool, "numeric")
-    with pytest.raises(ValueError, match="'whole' is no kind of dtype"):
+    with pytest.raises(ValueError, match="'whole' is not a kind of dtype"):
         tn.isdtype(tn.int8, "whole")
 
 
@@ -142,6 +142,10 @@ def test_inspection_says_what_there_is() -> None:
         ("array", "write tn.asarray(...)"),
         ("concatenate", "use tn.concat"),
         ("load", "write tn.asarray(np.load(path))"),
+        ("loadtxt", "write tn.asarray(np.loadtxt(path))"),
+        ("savetxt", "write np.savetxt(path, x)"),
+        ("grad", "write the derivative as an expression: tenfold does not differentiate"),
+        ("jit", "write @tn.function to trace a function once"),
         ("cumsum", "write tn.cumulative_sum(x, axis=...)"),
         ("median", "use np.median(np.asarray(x)), which waits"),
         ("sinn", "did you mean tn.sin"),

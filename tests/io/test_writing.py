@@ -146,7 +146,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     os.mkfifo(tmp_path / "pipe")
     cases = {
-        str(tmp_path / "missing" / "a.npy"): "there is no directory",
+        str(tmp_path / "missing" / "a.npy"): "directory does not exist",
         str(tmp_path / "folder.npy"): "not a regular file",
         str(tmp_path / "pipe"): "not a regular file",
         str(tmp_path / "circle"): "cannot be written",

@@ -269,14 +269,14 @@ WRONG: list[tuple[str, list[tuple[int, ...]], str]] = [
     ("ij,jk", [(2, 3)], "'ij,jk' has 2 terms for 1 operand"),
     ("ij", [(2, 3), (2, 3)], "'ij' has 1 term for 2 operands"),
     ("ij", [], "'ij' has 1 term for 0 operands"),
-    ("i2", [(2, 3)], "'2' in 'i2' is no letter"),
-    ("ié", [(2, 3)], "'é' in 'ié' is no letter"),
-    ("i_", [(2, 3)], "'_' in 'i_' is no letter"),
+    ("i2", [(2, 3)], "'2' in 'i2' is not a letter"),
+    ("ié", [(2, 3)], "'é' in 'ié' is not a letter"),
+    ("i_", [(2, 3)], "'_' in 'i_' is not a letter"),
     ("ij->i->j", [(2, 3)], "the arrow '->' stands 2 times in 'ij->i->j'"),
-    ("ij-i", [(2, 3)], "'-' in 'ij-i' is no part of an arrow"),
-    ("ij>i", [(2, 3)], "'>' in 'ij>i' is no part of an arrow"),
-    ("i..j", [(2, 3)], "'.' in 'i..j' is no part of an ellipsis"),
-    ("....i", [(2, 3)], "'.' in '....i' is no part of an ellipsis"),
+    ("ij-i", [(2, 3)], "'-' in 'ij-i' is not part of an arrow"),
+    ("ij>i", [(2, 3)], "'>' in 'ij>i' is not part of an arrow"),
+    ("i..j", [(2, 3)], "'.' in 'i..j' is not part of an ellipsis"),
+    ("....i", [(2, 3)], "'.' in '....i' is not part of an ellipsis"),
     ("...i...->i", [(2, 3)], "the ellipsis stands twice in the term '...i...' of operand 1"),
     ("...i->...i...", [(2, 3)], "the ellipsis stands twice in the output"),
     ("...i->i", [(2, 3)], "the output 'i' lacks the ellipsis that the operands have"),
@@ -308,7 +308,7 @@ def test_what_is_no_text_is_refused() -> None:
 
 
 def test_what_is_no_array_is_refused() -> None:
-    with pytest.raises(tn.errors.DTypeError, match="einsum: list is no array"):
+    with pytest.raises(tn.errors.DTypeError, match="einsum: list is not an array"):
         tn.einsum("i", [1, 2])
 
 

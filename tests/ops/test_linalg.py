@@ -67,7 +67,7 @@ def test_integers_are_computed_in_float64(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", ["inv", "det", "cholesky", "qr", "svd", "eigh"])
 def test_halves_are_refused(name: str, dtype: np.dtype) -> None:
     with pytest.raises(
-        tn.errors.DTypeError, match=f"{name}: there is no linear algebra in {dtype}"
+        tn.errors.DTypeError, match=f"{name}: linear algebra does not support {dtype}"
     ):
         getattr(tn.linalg, name)(np.eye(2).astype(dtype))
 
@@ -77,13 +77,13 @@ def test_what_is_not_square_is_refused(name: str) -> None:
     operation = getattr(tn.linalg, name)
     with pytest.raises(tn.errors.ShapeError, match=f"{name}: matrices of 2 x 3 are not square"):
         operation(tn.zeros((4, 2, 3)))
-    with pytest.raises(tn.errors.ShapeError, match=rf"{name}: shape \(3,\) is no matrix"):
+    with pytest.raises(tn.errors.ShapeError, match=rf"{name}: shape \(3,\) is not a matrix"):
         operation(tn.zeros((3,)))
 
 
 @pytest.mark.parametrize("name", ["qr", "svd"])
 def test_what_is_no_matrix_is_refused(name: str) -> None:
-    with pytest.raises(tn.errors.ShapeError, match=rf"{name}: shape \(3,\) is no matrix"):
+    with pytest.raises(tn.errors.ShapeError, match=rf"{name}: shape \(3,\) is not a matrix"):
         getattr(tn.linalg, name)(tn.zeros((3,)))
 
 
@@ -199,7 +199,7 @@ def test_a_second_result_keeps_its_shape_when_the_first_is_computed() -> None:
 
 
 def test_qr_refuses_other_modes() -> None:
-    with pytest.raises(tn.errors.UnsupportedError, match="qr: there is no mode 'raw'"):
+    with pytest.raises(tn.errors.UnsupportedError, match="qr: unknown mode 'raw'"):
         tn.linalg.qr(tn.zeros((2, 2)), mode="raw")
     with pytest.raises(tn.errors.ShapeError, match="qr: mode 'half' is neither"):
         tn.linalg.qr(tn.zeros((2, 2)), mode="half")

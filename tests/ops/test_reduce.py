@@ -356,7 +356,7 @@ def test_an_axis_named_twice_raises_at_the_call(name: str) -> None:
 
 @pytest.mark.parametrize("name", POSITIONS)
 def test_a_position_is_counted_along_one_axis(name: str) -> None:
-    with pytest.raises(ShapeError, match=r"axis \(0, 1\) is no int"):
+    with pytest.raises(ShapeError, match=r"axis \(0, 1\) is not an int"):
         OPS[name](tn.zeros((2, 3)), axis=(0, 1))
 
 

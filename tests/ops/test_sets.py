@@ -173,8 +173,8 @@ def test_numpy_functions_answer_with_arrays() -> None:
 
 REFUSED: list[tuple[str, Any, type[Exception], str]] = [
     ("nonzero", lambda: tn.nonzero(tn.asarray(1)), ShapeError, "without axes has no positions"),
-    ("unique_all", lambda: tn.unique_all("a"), DTypeError, "str is no array"),
-    ("unique_values", lambda: tn.unique_values(None), DTypeError, "NoneType is no array"),
+    ("unique_all", lambda: tn.unique_all("a"), DTypeError, "str is not an array"),
+    ("unique_values", lambda: tn.unique_values(None), DTypeError, "NoneType is not an array"),
 ]
 
 

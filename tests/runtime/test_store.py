@@ -382,7 +382,7 @@ def test_a_home_that_does_not_exist_is_not_made(
     with tn.options(cache_dir="", cache=True):
         assert kernel_cache.store() is None
         assert kernel_cache.kept_at("a text", "native").loaded(2, 1) is None
-    assert lines() == ["kernels are not kept: there is no home directory"]
+    assert lines() == ["kernels are not kept: no home directory was found"]
 
 
 def test_an_entry_is_for_one_text_level_processor_and_version() -> None:

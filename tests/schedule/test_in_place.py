@@ -96,7 +96,10 @@ def test_value_that_stands_in_memory_once_for_several_is_copied_and_says_so() ->
     x[...] = x[:1, :1]
     x.wait()
     x[1:, 0] = 9
-    assert "a copy: an element of the old value stands in memory once for several" in x.explain()
+    assert (
+        "a copy: the old value is broadcast: one element in memory stands for several"
+        in x.explain()
+    )
     assert x.tolist() == [[1, 1], [9, 1], [9, 1]]
 
 

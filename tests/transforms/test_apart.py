@@ -37,7 +37,7 @@ def layered(w: tn.Array) -> list[tn.Array]:
 
 
 def lines(*arrays: tn.Array) -> list[str]:
-    return tn.explain(*arrays, stage="groups").splitlines()
+    return tn.explain(*arrays, stage="batched").splitlines()
 
 
 def test_reasons_are_those_of_the_issue() -> None:
@@ -48,27 +48,27 @@ def test_reasons_are_those_of_the_issue() -> None:
     calls += [cell(x, x, other) for x in states(5)]
     calls += [cell(x, x, w, by=3) for x in states(3)]
     text = lines(*calls)
-    assert text[0] == "groups: 527 nodes in 5 groups, 8 launches"
+    assert text[0] == "batched: 527 nodes in 8 launches, 5 signatures"
     operands = "(float64[40], float64[40], float64[40, 40])"
     assert text[1:] == [
-        f"  cell: 500 members, {operands}; 4 launches, as their inputs are ready at 4 times",
+        f"  cell: 500 members, {operands}; 4 launches: 4 dependency levels",
         "  cell: 12 members of another dtype, float32",
         "  cell: 7 members of another shape, (20,), (20, 20)",
         "  cell: 5 members that share another operand, operand 3: float64[40, 40]",
-        "  cell: 3 members with other arguments beside arrays",
+        "  cell: 3 members with other arguments besides arrays",
     ]
     p = computed(calls)
     assert p.batches == 8  # as it was told
     told = {(event.members, event.apart) for event in p.events if event.members}
     assert len(told) == 8
-    assert {(count, "whose inputs are ready later") for count in (150, 100, 50)} < told
+    assert {(count, "at a later dependency level") for count in (150, 100, 50)} < told
     # each says how it differs from that before it that is most like it, the first nothing
     assert {why.split(",")[0] for members, why in told if members not in (150, 100, 50)} == {
         "",
         "of another dtype",
         "of another shape",
         "that share another operand",
-        "with other arguments beside arrays",
+        "with other arguments besides arrays",
     }
 
 
@@ -77,10 +77,10 @@ def test_limits_are_told() -> None:
     with tn.options(batch_limit=64):
         (head, line) = lines(*calls)
         p = computed(calls)
-    assert head == "groups: 500 nodes in 1 group, 10 launches"
-    assert line.endswith("10 launches, as their inputs are ready at 4 times and batch_limit is 64")
+    assert head == "batched: 500 nodes in 10 launches, 1 signature"
+    assert line.endswith("10 launches: 4 dependency levels and batch_limit is 64")
     assert p.batches == 10
-    cut = {event.members for event in p.events if event.apart == "beyond what is computed at once"}
+    cut = {event.members for event in p.events if event.apart == "beyond the limit of one batch"}
     assert cut == {64, 8, 22, 36}
 
 
@@ -89,7 +89,10 @@ def test_memory_is_a_limit() -> None:
     x = tn.ones(30_000).wait()
     calls = [function(tn.ones(30_000) * number) for number in range(300)]
     text = lines(*calls)
-    assert "300 members, (float64[30000]); 19 launches, as 16 fill the memory" in " ".join(text)
+    assert (
+        "300 members, (float64[30000]); 19 launches: 16 members fill the memory limit"
+        in " ".join(text)
+    )
     assert x.shape == (30_000,)
 
 
@@ -109,15 +112,15 @@ def test_what_is_computed_by_itself_is_counted() -> None:
     xs = states(600)
     arrays = [*[x + 1 for x in xs], *[tn.tanh(x) for x in xs[:5]], tn.concat(xs[:2])]
     assert lines(*arrays)[-1] == (
-        "  by themselves: 5 tanh, 1 concat; for 6 of them too few others are ready"
+        "  not batched: 5 tanh, 1 concat; 6 of them have too few ready members of their signature"
     )
 
 
 def test_many_groups_of_one_kind_are_counted_together() -> None:
     arrays = [x + 1 for length in range(10, 20) for x in states(60, length)]
     text = lines(*arrays)
-    assert text[0] == "groups: 600 nodes in 10 groups, 10 launches"
-    assert text[2:] == ["  add: 540 members in 9 groups of other shapes"]
+    assert text[0] == "batched: 600 nodes in 10 launches, 10 signatures"
+    assert text[2:] == ["  add: 540 members in 9 signatures of other shapes"]
 
 
 @pytest.mark.parametrize(
@@ -131,28 +134,41 @@ def test_many_groups_of_one_kind_are_counted_together() -> None:
 def test_a_graph_that_does_not_go_in_groups_says_why(options: dict[str, Any], why: str) -> None:
     calls = layered(weights())
     with tn.options(**options):
-        assert lines(*calls)[0].startswith(f"groups: none, {why}")
+        assert lines(*calls)[0].startswith(f"batched: none, {why}")
 
 
 def test_a_chain_has_no_groups() -> None:
     x = tn.ones(4)
     for _ in range(600):
         x = tn.tanh(x) + 1
-    assert lines(x)[0].startswith("groups: none, too few nodes that are alike are ready at once")
+    narrow = "1,801 nodes on 1,201 dependency levels, fewer than 4 per level"
+    assert lines(x) == [f"batched: none, it is narrow: {narrow}"]
+
+
+def test_large_operands_are_not_stacked_and_the_limit_is_named() -> None:
+    x = tn.ones(70_000)
+    arrays = [x + number for number in range(600)]
+    limit = "operands have more than 65,536 elements, the limit for stacking"
+    assert lines(*arrays) == [f"batched: none, {limit}"]
+
+
+def test_a_graph_of_different_operations_has_too_few_members() -> None:
+    arrays = [tn.ones(length) + 1 for length in range(2, 602)]
+    assert lines(*arrays) == ["batched: none, fewer than 4 ready nodes share a signature"]
 
 
 def test_arrays_on_several_devices_have_no_groups() -> None:
     there = tn.asarray([1.0, 2.0], device="reference")
     arrays = [*[x + 1 for x in states(600)], there + 1]
-    assert lines(*arrays) == ["groups: none, it has arrays on several devices: cpu, reference"]
+    assert lines(*arrays) == ["batched: none, its arrays are on several devices: cpu, reference"]
 
 
 def test_groups_are_a_part_of_the_whole_text() -> None:
     text = tn.explain(*layered(weights()))
     assert (
-        text.index("expression: ") < text.index("\ngroups: 500 nodes") < text.index("\noptimised")
+        text.index("expression: ") < text.index("\nbatched: 500 nodes") < text.index("\noptimised")
     )
-    assert "groups" not in tn.explain(tn.ones(3) + 1)
+    assert "batched" not in tn.explain(tn.ones(3) + 1)
 
 
 def test_explaining_groups_computes_nothing() -> None:
@@ -170,4 +186,4 @@ def test_a_file_has_the_reasons(tmp_path: Path) -> None:
     p.save(tmp_path / "t.json")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     found = {event["args"]["apart"] for event in events if "apart" in event.get("args", {})}
-    assert found == {"whose inputs are ready later"}
+    assert found == {"at a later dependency level"}

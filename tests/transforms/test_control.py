@@ -227,9 +227,9 @@ def test_explain_shows_what_a_step_and_a_branch_are() -> None:
     assert "<decay: 3 operations>" in text
     assert "3 steps, each of them:\n       %0 = leaf float64[]" in text
     assert "steps until %4 is false:" in str(
-        tn.while_loop(lambda n: n < 3, lambda n: n + 1, 0).explain("planned")
+        tn.while_loop(lambda n: n < 3, lambda n: n + 1, 0).explain("scheduled")
     )
-    text = str(tn.cond(tn.asarray(True), tn.sin, tn.cos, 1.0).explain("planned"))
+    text = str(tn.cond(tn.asarray(True), tn.sin, tn.cos, 1.0).explain("scheduled"))
     assert "where it is true, sin:" in text
     assert "else, cos:" in text
 

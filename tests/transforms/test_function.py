@@ -269,8 +269,8 @@ def returns_nothing(_x: tn.Array) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], tuple[Any, ...], type[Exception], str]] = {
-    "nothing": (returns_nothing, (1.0,), TypeError, "returned nothing, no array"),
-    "text": (lambda x: "a", (1.0,), TypeError, "returned str, no array"),
+    "nothing": (returns_nothing, (1.0,), TypeError, "returned nothing, not an array"),
+    "text": (lambda x: "a", (1.0,), TypeError, "returned str, not an array"),
     "a set": (lambda x, s: x, (1.0, {1}), TypeError, "an argument is a set"),
     "raises": (lambda x: [][x.ndim], (1.0,), IndexError, "list index"),
 }
@@ -314,7 +314,7 @@ def test_changing_a_captured_array_is_refused_and_undone() -> None:
 
 
 def test_what_is_no_function_is_refused() -> None:
-    with pytest.raises(TypeError, match="no function"):
+    with pytest.raises(TypeError, match="not a function"):
         tn.function(3)  # type: ignore[call-overload,arg-type]
     with pytest.raises(TypeError, match="argument"):
         tn.function(lambda x: x)()

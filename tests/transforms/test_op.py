@@ -210,8 +210,8 @@ def test_a_result_that_is_written_to_later_does_not_change() -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (lambda x: None, "its element rule returned NoneType, no array"),
-        (lambda x: 3.0, "its element rule returned float, no array"),
+        (lambda x: None, "its element rule returned NoneType, not an array"),
+        (lambda x: 3.0, "its element rule returned float, not an array"),
         (lambda x: x - tn.mean(x), "reads or makes other elements"),
         (lambda x: tn.flip(tn.reshape(x, (1,))), "reads or makes other elements"),
         (lambda x: x + tn.zeros((3,)), "reads or makes other elements"),
@@ -252,19 +252,19 @@ def nothing() -> Any:
 @pytest.mark.parametrize(
     ("declare", "error", "words"),
     [
-        (lambda: tn.op(3), TypeError, "int is no function"),
-        (lambda: tn.op(lambda x: x), ValueError, "'<lambda>' is no name"),
-        (lambda: tn.op(addone.function, name="add one"), ValueError, "'add one' is no name"),
+        (lambda: tn.op(3), TypeError, "int is not a function"),
+        (lambda: tn.op(lambda x: x), ValueError, "'<lambda>' is not a name"),
+        (lambda: tn.op(addone.function, name="add one"), ValueError, "'add one' is not a name"),
         (lambda: tn.op(stars), TypeError, "**options does not say"),
         (lambda: tn.op(star), TypeError, "the parameter *xs"),
         (lambda: tn.op(option), TypeError, "the parameter k"),
         (lambda: tn.op(optional), TypeError, "the operand 'y' has a default"),
         (lambda: tn.op(nothing), TypeError, "needs an operand"),
-        (lambda: tn.op(lambda_free, cost=0), ValueError, "cost 0 is no positive number"),
+        (lambda: tn.op(lambda_free, cost=0), ValueError, "cost 0 is not a positive number"),
         (lambda: tn.op(lambda_free, cost="much"), ValueError, "cost 'much'"),
         (lambda: tn.op(lambda_free, cost=float("nan")), ValueError, "cost nan"),
         (lambda: tn.op(lambda_free, shape=(2,)), ValueError, "give reference="),
-        (lambda: tn.op(lambda_free, reference=3), TypeError, "reference 3 is no function"),
+        (lambda: tn.op(lambda_free, reference=3), TypeError, "reference 3 is not a function"),
         (lambda: tn.op(lambda_free, dtypes="float"), ValueError, "none of any_dtype"),
         (
             lambda: tn.op(lambda_free, dtypes="real", dtype=tn.int8),

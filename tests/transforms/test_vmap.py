@@ -327,21 +327,21 @@ def test_what_depends_on_values_is_refused_with_its_line(function: Any) -> None:
 
 WRONG: list[tuple[Any, dict[str, Any], Any, type[Exception], str]] = [
     (lambda x: None, {}, (np.ones(3),), DTypeError, "the function returned None"),
-    (lambda x: {"a": "b"}, {}, (np.ones(3),), DTypeError, r"a str, no array, at \['a'\]"),
+    (lambda x: {"a": "b"}, {}, (np.ones(3),), DTypeError, r"a str, not an array, at \['a'\]"),
     (lambda x, y: x, {}, (np.ones(3), np.ones(4)), ShapeError, r"args\[0\] has 3, args\[1\] has 4"),
     (lambda x: x, {"in_axes": None}, (np.ones(3),), ShapeError, "no argument is mapped"),
     (lambda x: x, {"in_axes": 1}, (np.ones(3),), ShapeError, r"args\[0\]: axis 1 of an array of 1"),
     (lambda x: x, {"in_axes": (0, 0)}, (np.ones(3),), ShapeError, "2 axes for 1 positional"),
     (lambda x: x, {"in_axes": ({},)}, (np.ones(3),), ShapeError, "does not fit the structure"),
-    (lambda x: x, {"in_axes": "0"}, (np.ones(3),), TypeError, "no int, None or tuple"),
-    (lambda x: x, {"in_axes": (0.5,)}, (np.ones(3),), TypeError, "0.5 is no axis"),
+    (lambda x: x, {"in_axes": "0"}, (np.ones(3),), TypeError, "not an int, None or a tuple"),
+    (lambda x: x, {"in_axes": (0.5,)}, (np.ones(3),), TypeError, "0.5 is not an axis"),
     (lambda x: x, {"out_axes": 2}, (np.ones(3),), ShapeError, "out_axes: axis 2"),
     (lambda x: x, {"out_axes": None}, (np.ones(3),), ShapeError, "differs from member to member"),
     (lambda x: x, {"out_axes": (0, 0)}, (np.ones(3),), ShapeError, "out_axes: .* does not fit"),
-    (lambda x: x, {}, ("abc",), DTypeError, r"args\[0\] is a str, no array"),
+    (lambda x: x, {}, ("abc",), DTypeError, r"args\[0\] is a str, not an array"),
     (lambda x: x, {}, (2.0,), ShapeError, "None: it has no members"),
     (lambda x: x["h"], {}, ({"h": [1.0]},), ShapeError, r"args\[0\]\['h'\]\[0\]"),
-    (3, {}, (np.ones(3),), TypeError, "int is no function"),
+    (3, {}, (np.ones(3),), TypeError, "int is not a function"),
 ]
 
 

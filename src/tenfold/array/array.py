@@ -160,8 +160,8 @@ def explained(
     """Return how the array is (to be) computed: see tn.explain.
 
     >>> import tenfold as tn
-    >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("planned").splitlines()[0])
-    planned: 1 kernel, 0 calls, 0 temporaries
+    >>> print(tn.sum(tn.asarray([1.0]) * 2).explain("scheduled").splitlines()[0])
+    scheduled: 1 kernel, 0 calls, 0 temporaries
     """
     return explain(self, stage=stage, analyze=analyze, format=format)
 

@@ -67,13 +67,13 @@ def assign(target: Array, expr: Any, op: str = "=", *, noalias: bool = False) ->
     [3.0, 0.0]
     """
     if (given_type := type(target)) is not Array:
-        rule = f"the target is {given_type.__name__}, no Array"
+        rule = f"the target is {given_type.__name__}, not an Array"
         raise TypeError(message("assign", rule, remedy="make one first: x = tn.asarray(...)"))
     if op not in OPERATORS:
         rule = f"op {op!r} is none of {', '.join(OPERATORS)}"
         raise ValueError(message("assign", rule, [target], "use one of them"))
     if noalias not in (True, False):
-        rule = f"noalias {noalias!r} is no bool"
+        rule = f"noalias {noalias!r} is not a bool"
         raise TypeError(message("assign", rule, [target], "give True or False"))
     operation = "assign" if op == "=" else op
     expr = given(expr, target, operation)

@@ -338,7 +338,7 @@ def _memory_of(buffer: Any) -> Values:
     try:
         return np.asarray(view)
     except ValueError as error:  # a format that NumPy does not know
-        rule = f"{type(buffer).__name__} has elements that are no numbers: {error}"
+        rule = f"{type(buffer).__name__} has elements that are not numbers: {error}"
         raise DTypeError("wrap", rule, remedy="convert them first") from None
 
 

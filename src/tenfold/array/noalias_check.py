@@ -12,7 +12,7 @@ the target is a view of and of other memory. It runs under `tn.options(verify=Tr
 >>> verify(x, x @ x)
 Traceback (most recent call last):
 ...
-tenfold.errors.AliasError: assign: noalias is no true promise: bytes 0 to 31 of the array are ...
+tenfold.errors.AliasError: assign: the promise noalias=True does not hold: bytes 0 to 31 of ...
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def verify(target: Array, expr: Array) -> None:
             ours, theirs = (_bytes(each, whole) for each in (written, read))
             raise AliasError(
                 "assign",
-                f"noalias is no true promise: bytes {ours} of the array are written, "
+                f"the promise noalias=True does not hold: bytes {ours} of the array are written, "
                 f"bytes {theirs} read by {name} ({found.verdict.value})",
                 [target, expr],
-                "leave noalias out: what is read is kept until it has been read",
+                "leave noalias out: the reads then see the old values",
             )
 
 

@@ -134,10 +134,10 @@ def refuse_repeating(target: Array, operation: str) -> None:
         node = _native.node_of(view)
         if node.op.reads is None and node.op.undo is None:
             rule = f"a view made by {node.op.name} cannot be assigned to"
-            raise UnsupportedError(operation, rule, [target], "assign to what it is a view of")
+            raise UnsupportedError(operation, rule, [target], "assign to its base array")
         if _repeats(node.op, base.shape, view.shape, node.params):
             rule = f"a view of shape {base.shape} repeated to {view.shape} is read-only"
-            remedy = "assign to what is repeated, or to a copy: tn.asarray(x, copy=True)"
+            remedy = "assign to the array that is broadcast, or to a copy: tn.asarray(x, copy=True)"
             raise ShapeError(operation, rule, [target], remedy)
         view = base
 

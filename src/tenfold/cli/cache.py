@@ -142,7 +142,9 @@ def usable() -> DiskCache:
     """Return the store. Raises InputError where there is none to be used."""
     store = kernel_cache.store()
     if store is None:
-        raise InputError("there is no cache: the setting cache is off, or there is no home")
+        raise InputError(
+            "the cache is not available: the setting cache is off, or no home directory was found"
+        )
     try:
         store.files()
     except (UnusableDirectory, OSError) as error:

@@ -115,7 +115,7 @@ def explain_command(
 
     \b
     tenfold explain "sum(x * 2, axis=0)" x=a.npy
-    tenfold explain "sum(x * 2, axis=0)" x=a.npy --stage planned --analyze
+    tenfold explain "sum(x * 2, axis=0)" x=a.npy --stage scheduled --analyze
     """  # noqa: D301  # as above
     task = read_task(words, named)
     with Progress() as progress:
@@ -138,7 +138,7 @@ def read_task(words: Sequence[str], named: Sequence[str]) -> ComputeTask:
     elif words:
         pairs, words = [(RESULT, words[0])], words[1:]
     else:
-        raise click.UsageError("there is no expression; write for example 'x + 1' x=a.npy")
+        raise click.UsageError("no expression was given; write for example 'x + 1' x=a.npy")
     expressions: dict[str, CheckedExpression] = {}
     for name, text in pairs:
         take_name(name, expressions)

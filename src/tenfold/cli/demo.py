@@ -1,7 +1,8 @@
 """`tenfold demo`: develops a photograph with Tenfold and with plain NumPy, and compares them.
 
-Takes nothing: the photograph ships with the package. Hands on a PNG picture, and on stdout the
-expression, its steps, the time of both libraries and the largest difference of their results.
+Takes: nothing, the photograph ships with the package. Hands on: a PNG picture, and on stdout where
+it is, the time of both libraries, what the first run compiled, and the largest difference of the
+results. `--explain` prints the expression and its stages before that.
 
     tenfold demo -o astronaut.png
 """
@@ -41,29 +42,39 @@ SUFFIX = ".png"
     show_default=True,
     help="Where to write the picture.",
 )
-def demo_command(output: str) -> None:
+@click.option("--explain", is_flag=True, help="Also print the expression and its stages.")
+def demo_command(output: str, explain: bool) -> None:
     """Develop a photograph with one lazy expression.
 
-    The same formula is given to NumPy; the times and the largest difference are printed.
+    NumPy computes the same formula; the times and the largest difference are printed.
     """
     if Path(output).suffix.lower() != SUFFIX:
         raise click.UsageError(f"the picture is a PNG file; {output} must end with {SUFFIX}")
     check_output(output)
     photograph = read_photograph()
-    lazy = picture.develop(tn, tn.asarray(photograph))
-    click.echo("The expression, written once and given to both libraries:\n")
-    click.echo(source())
-    click.echo(f"\nWhat Tenfold made of it: {lazy!r}\n")
-    click.echo(shortened(tn.explain(lazy)))
+    if explain:
+        show_expression(photograph)
     with Progress() as progress:
         progress.stage("developing with tenfold")
-        ours, our_seconds = timed(lambda: developed(photograph))
+        ours, our_seconds, compiled = timed(lambda: developed(photograph))
         progress.stage("developing with numpy")
-        theirs, their_seconds = timed(lambda: picture.develop(np, photograph))
+        theirs, their_seconds, _ = timed(lambda: picture.develop(np, photograph))
         pixels = picture.to_bytes(np, ours)
         write_png(output, pixels)
-    click.echo(f"\n{output}: {pixels.shape[1]} by {pixels.shape[0]} pixels")
+    click.echo(f"picture: {output}, {pixels.shape[1]} by {pixels.shape[0]} pixels")
     report(ours, theirs, our_seconds, their_seconds)
+    click.echo(f"first run of tenfold: {compiled}; later runs replay them")
+    if not explain:
+        click.echo("steps: tenfold demo --explain")
+
+
+def show_expression(photograph: NDArray[np.generic]) -> None:
+    """Print the formula and, shortened, the stages of the expression that it makes."""
+    lazy = picture.develop(tn, tn.asarray(photograph))
+    click.echo("The expression, which both libraries compute:\n")
+    click.echo(source())
+    click.echo(f"\nAs a Tenfold array: {lazy!r}\n")
+    click.echo(shortened(tn.explain(lazy)) + "\n")
 
 
 def read_photograph() -> NDArray[np.generic]:
@@ -100,15 +111,26 @@ def shortened(text: str) -> str:
     return "\n".join(shown).rstrip()
 
 
-def timed(work: Callable[[], NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[float]]:
-    """The result of the work, and the seconds that it took the first time and each time after."""
+def timed(
+    work: Callable[[], NDArray[np.generic]],
+) -> tuple[NDArray[np.generic], list[float], str]:
+    """The result, the seconds of the first run and each later one, and what the first compiled."""
     marks = [time.perf_counter()]
-    result = work()
+    with tn.profile() as p:
+        result = work()
     marks.append(time.perf_counter())
     for _ in range(REPEATS):
         work()
         marks.append(time.perf_counter())
-    return result, [end - begin for begin, end in pairwise(marks)]
+    return result, [end - begin for begin, end in pairwise(marks)], compiled_in(p)
+
+
+def compiled_in(p: tn.Profile) -> str:
+    """How many of the kernels of a run were compiled in it, as text."""
+    kernels = f"{p.kernels} kernel{'s' * (p.kernels != 1)}"
+    if not p.compiles:
+        return f"{kernels}, none compiled: the disk cache has them"
+    return f"{kernels}, {p.compiles} compiled by LLVM"
 
 
 def report(

@@ -169,7 +169,7 @@ def problems(versions: Mapping[str, object]) -> list[str]:
     found += unusable()
     known = {setting.environment for setting in settings.SETTINGS}
     found += [
-        f"{name} is set in the environment but is no setting of tenfold"
+        f"{name} is set in the environment but is not a setting of tenfold"
         for name in sorted(os.environ)
         if name.startswith("TENFOLD_") and name not in known
     ]

@@ -1,4 +1,4 @@
-"""Index map: the affine map from loop axes to the index at which an array is read.
+"""Index map (IndexMap): where loops over a space of axes read or write an array.
 
 An index map has for each axis of the array (space axis or None, coefficient, start): its index is
 `start + coefficient * index of that space axis`, or `start` alone. Axes of length 1 have index 0.

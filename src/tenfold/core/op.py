@@ -393,7 +393,7 @@ OPS: dict[str, Operation[...]] = {}
 def named(name: str) -> Operation[...]:
     """Return the operation of that name in the table; raise LookupError when there is none."""
     if name not in OPS:
-        rule = f"there is no operation {name!r} here"
+        rule = f"unknown operation {name!r}"
         raise LookupError(message("pickle", rule, remedy="import what declares it first"))
     return OPS[name]
 

@@ -19,6 +19,7 @@ the public docstring, and hands on the registered Op (or Derived).
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -52,10 +53,12 @@ def no_array(value: object, operation: str = "exp") -> DTypeError:
 
     For a rule's pattern the remedy names the function of `tn.rules.pattern`.
     """
-    rule = f"{type(value).__name__} is no array and no number"
+    rule = f"{type(value).__name__} is not an array or a number"
     remedy = "make an array of it first, with tn.asarray(...)"
+    if isinstance(value, (str, bytes, os.PathLike)):
+        remedy = "read a file first, as in tn.asarray(np.load(path))"
     if isinstance(value, Pattern):
-        rule = f"{type(value).__name__} of a rule's pattern is no array"
+        rule = f"{type(value).__name__} of a rule's pattern is not an array"
         remedy = f"write tn.rules.pattern.{operation.replace('.', '_')}(...) in a pattern"
     return DTypeError("", rule, remedy=remedy)
 
@@ -301,7 +304,7 @@ def _refuse_empty(type_: Type, axes: Sequence[int]) -> None:
         raise ShapeError(
             "",
             f"axis {axes if len(axes) != 1 else axes[0]} of shape {type_.shape} is empty "
-            "and there is no identity",
+            "and this reduction has no identity",
             remedy="test x.size first, or concat an identity of your own",
         )
 

@@ -251,7 +251,7 @@ def pattern_of(value: object) -> Pattern:
         return value
     if type(value) in PYTHON_TYPES:
         return Constant(value)  # type: ignore[arg-type]  # the table's keys are the Numbers
-    rule = f"{type(value).__name__} is no pattern and no number"
+    rule = f"{type(value).__name__} is not a pattern or a number"
     remedy = "make variables with tn.rules.variables and operations with tn.rules.pattern"
     raise DTypeError("pattern", rule, remedy=remedy)
 
@@ -294,7 +294,7 @@ def _by_symbol(symbol: str) -> Op[...]:
 def _by_name(name: str) -> Op[...]:
     found = OPS.get(name) or OPS.get(name.replace("_", ".", 1))
     if found is None:
-        raise AttributeError(f"there is no operation {name!r}")
+        raise AttributeError(f"unknown operation {name!r}")
     if not isinstance(found, Op):
         rule = f"{name} is made of other operations and has no node of its own"
         raise DTypeError("pattern", rule, remedy="match the operations it makes: x.explain()")

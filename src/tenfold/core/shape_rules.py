@@ -36,7 +36,7 @@ def checked_shape(shape: object, itemsize: int = 1) -> Shape:
         lengths = tuple(operator.index(length) for length in items)
     except TypeError:
         raise ShapeError(
-            "", f"shape {shape!r} is no int and no sequence of ints", remedy="as in (2, 3)"
+            "", f"shape {shape!r} is not an int or a sequence of ints", remedy="as in (2, 3)"
         ) from None
     if any(length < 0 for length in lengths):
         raise ShapeError(
@@ -82,7 +82,7 @@ def normalize_axis(axis: object, ndim: int) -> int:
         position = operator.index(axis)  # type: ignore[arg-type]  # asks
     except TypeError:
         raise ShapeError(
-            "", f"axis {axis!r} is no int", remedy="give an int, as in axis=-1"
+            "", f"axis {axis!r} is not an int", remedy="give an int, as in axis=-1"
         ) from None
     if not -ndim <= position < ndim:
         raise AxisError(
@@ -109,7 +109,7 @@ def normalize_count(count: object, name: str) -> int:
     try:
         number = operator.index(count)  # type: ignore[arg-type]  # asks
     except TypeError:
-        raise ShapeError("", f"{name} {count!r} is no int", remedy="give an int") from None
+        raise ShapeError("", f"{name} {count!r} is not an int", remedy="give an int") from None
     if number < 0:
         raise ShapeError("", f"{name} {number} is negative", remedy="use 0 or more")
     return number
@@ -129,7 +129,7 @@ def reshaped(shape: Shape, target: object) -> Shape:
         lengths = [operator.index(item) for item in items]
     except TypeError:
         raise ShapeError(
-            "", f"shape {target!r} is no sequence of ints", remedy="give ints, as in (2, 3)"
+            "", f"shape {target!r} is not a sequence of ints", remedy="give ints, as in (2, 3)"
         ) from None
     size = product(shape)
     unknown = [i for i, length in enumerate(lengths) if length == -1]

@@ -62,7 +62,7 @@ def _rule(size: object) -> str:
     shown = (
         f"of {size.bit_length()} bits" if isinstance(size, int) and abs(size) >> 99 else repr(size)
     )
-    return f"memory_limit {shown[:99]} is no size in bytes, from 1 to 2**62"
+    return f"memory_limit {shown[:99]} is not a size in bytes, from 1 to 2**62"
 
 
 def _no(name: str, value: object, what: str) -> str:

@@ -55,7 +55,7 @@ def finished(value: Any) -> Any:
     Raises TypeError for a handle, and for a coroutine, which the engine would never await.
     """
     if isinstance(value, (Handle, CoroutineType)):
-        what, remedy = "handle", "return what it computes; who needs more pushes on its handle"
+        what, remedy = "handle", "return the result itself; push further work on its handle"
         if isinstance(value, CoroutineType):
             value.close()
             what, remedy = "coroutine", "define run without async"

@@ -59,7 +59,7 @@ def describe(operator: Any, params: Mapping[str, Any] | None) -> OperatorSpec:
     if isinstance(operator, Operator):
         return _of_user(operator, params)
     shown = operator.__name__ if isinstance(operator, type) else type(operator).__name__
-    rule = f"{shown!r} is no operator"
+    rule = f"{shown!r} is not an operator"
     remedy = "push an instance of a tn.Operator, a @tn.function, or one of tn.operators"
     if isinstance(operator, type) and issubclass(operator, Operator):
         rule, remedy = f"{shown} is a class of operators", f"push an instance, {shown}(...)"
@@ -165,7 +165,7 @@ def signature(operator: Operator, params: Mapping[str, Any] | None, inputs: Any)
     try:
         number = _numbers.get(key)
     except TypeError:
-        rule = f"its signature, a {type(said).__name__}, has no hash"
+        rule = f"its signature, a {type(said).__name__}, is unhashable"
         remedy = "return a tuple of numbers and texts from signature()"
         raise TypeError(message(type(operator).__name__, rule, remedy=remedy)) from None
     if number is None:

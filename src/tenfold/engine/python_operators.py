@@ -161,5 +161,9 @@ def unobserved(error: BaseException, name: str, file: str, line: int) -> None:
     import logging  # costs milliseconds, and most programs never come here
 
     logging.getLogger("tenfold").error(
-        "%s failed, pushed at %s:%s, and nobody looked", name, file, line, exc_info=error
+        "%s failed, pushed at %s:%s, and its error was never retrieved",
+        name,
+        file,
+        line,
+        exc_info=error,
     )

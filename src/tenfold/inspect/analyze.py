@@ -1,7 +1,7 @@
-"""Analyze: runs and times a computation, and compares each step with this machine's limits.
+"""Analyze: a computation run and timed, each step beside the measured limit of this machine.
 
-Takes arrays and their Snapshot, computes them, hands on text. A step's bandwidth counts the bytes
-that it must move; the limits are those measured by `tenfold bench`.
+Takes arrays and the schedule that a Snapshot shows, computes them, hands on text. GB/s counts the
+bytes that a step must move; `tenfold bench` measures the limits.
 
 >>> import tenfold as tn
 >>> text = (tn.asarray([1.0, 2.0]) + 1).explain(analyze=True)
@@ -44,7 +44,7 @@ class AnalyzedRun(NamedTuple):
     """What is to be measured, and what was said of compiling it."""
 
     expected: list[ExpectedStep] | None
-    """None where there is no one plan to compare with."""
+    """None where the graph has several schedules."""
     compiled: str = ""
 
 
@@ -58,7 +58,7 @@ def prepared(look: Snapshot) -> AnalyzedRun:
 def measured_text(arrays: Sequence[Array], prepared: AnalyzedRun) -> str:
     """Compute the arrays and return what each step took. Raises what computing raises.
 
-    No Snapshot at them may be left: it holds every node, which would all be computed to be kept.
+    No Snapshot at them may be left: it refers to every node, which makes all of them live-out.
     """
     expected, compiled = prepared
     with recording() as record:
@@ -74,12 +74,12 @@ def measured_text(arrays: Sequence[Array], prepared: AnalyzedRun) -> str:
     head = f"measured: {in_time(total)} in {counted(len(steps), 'step')}{compiled}"
     lines = [f"  {step.number}. {_line(step, event, rates)}" for step, event in steps]
     if steps and not rates:
-        lines.append("  `tenfold bench` measures what this machine can do; then shares are shown")
+        lines.append("  run `tenfold bench` once to see the share of this machine's limit")
     return "\n".join([head, *shortened(lines)])
 
 
 def _times(events: list[TimelineEvent]) -> str:
-    """What each launch took, where what it must move is not known."""
+    """The time of each launch of a graph with several schedules."""
     total = in_time(sum(event.end - event.begin for event in events))
     lines = [
         f"  {number}. {operations(events[number - 1].name.split('+'), '+')}: "

@@ -1,6 +1,6 @@
-"""Batch split reasons: why two batches of one operation or function were not one batch.
+"""Batch split reasons: why two batches of one operation or function were not one.
 
-Takes the features of two batches, hands on the reason in words.
+Takes the signatures of two batches, hands on the difference in words.
 
 >>> import numpy as np
 >>> one = BatchFeatures(None, (), ((np.dtype("f4"), (128,)),), (None,))
@@ -44,15 +44,15 @@ class SplitReason(NamedTuple):
         return f"{self.kind}, {self.detail}" if self.detail else self.kind
 
 
-LATER = SplitReason("whose inputs are ready later")
+LATER = SplitReason("at a later dependency level")
 """Of the same group."""
-CUT = SplitReason("beyond what is computed at once")
+CUT = SplitReason("beyond the limit of one batch")
 """Of the same group and ready, but for a limit."""
 OTHERS = {
     "of another dtype": "of other dtypes",
     "of another shape": "of other shapes",
     "with another parameter": "with other parameters",
-    "with other arguments beside arrays": "with other arguments beside arrays",
+    "with other arguments besides arrays": "with other arguments besides arrays",
     "that share another operand": "that share other operands",
 }
 """The kinds of differences, the greatest first, and what several of a kind are called."""
@@ -70,7 +70,7 @@ def reason(one: BatchFeatures, other: BatchFeatures) -> SplitReason:
     if one.params != other.params:
         return SplitReason("with another parameter", ", ".join(map(repr, other.params)))
     if one.op is not other.op:
-        return SplitReason("with other arguments beside arrays")
+        return SplitReason("with other arguments besides arrays")
     for at, (a, b) in enumerate(zip(one.shared, other.shared, strict=True)):
         if a != b:
             dtype, shape = other.types[at]

@@ -1,12 +1,12 @@
-"""Batch report: which nodes of a large graph are batched, and why the others are not.
+"""Batch text: which nodes of a large graph run as one batch, and why others do not.
 
-Takes a Snapshot, hands on the text of the stage "groups".
+Takes a Snapshot, hands on the text of the stage "batched".
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> rows = [tn.asarray([float(i), 1.0]) + 1 for i in range(600)]
 >>> print(groups_text(Snapshot(pipeline.expression(rows))))
-groups: 600 nodes in 1 group, 1 launch
+batched: 600 nodes in 1 launch, 1 signature
   add: 600 members, (float64[2], a number)
 """
 
@@ -25,7 +25,11 @@ from tenfold.inspect.text_format import counted, shortened
 from tenfold.settings import batch_limit, get, unusual
 
 FEW = 3
-"""Groups of one kind that are listed; more are counted."""
+"""Signatures of one kind that are listed; more are counted."""
+WIDTH = 4
+"""Nodes per level and per signature from which batching pays, as in dynamic_batching.cpp."""
+MOST_ELEMENTS = 1 << 16
+"""Elements of an operand up to which it is stacked, as in batch_signature.h."""
 
 
 class BatchSummary(NamedTuple):
@@ -46,15 +50,16 @@ class BatchSummary(NamedTuple):
 
 
 def groups_text(look: Snapshot) -> str:
-    """Return how many groups there are, what their members are, and why they are apart."""
+    """Return the launches and signatures, their members, and why they were not merged."""
     graph = look.graph
     groups = groups_of(look)
     if groups is None:
-        return f"groups: none, {_none_because(look)}"
+        return f"batched: none, {_none_because(look)}"
     told = [group for group in groups if group.launches]
     members, launches = sum(g.members for g in told), sum(len(g.launches) for g in told)
     head = (
-        f"groups: {members:,} nodes in {counted(len(told), 'group')}, {counted(launches, 'launch')}"
+        f"batched: {members:,} nodes in {counted(launches, 'launch')}, "
+        f"{counted(len(told), 'signature')}"
     )
     families: dict[Any, list[BatchSummary]] = {}
     for group in told:
@@ -113,7 +118,7 @@ def _family(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
     for kind, several in kinds.items():
         if len(several) > FEW:
             members = sum(group.members for group, _ in several)
-            total = f"{members:,} members in {len(several)} groups"
+            total = f"{members:,} members in {len(several)} signatures"
             yield f"  {node.name}: {total} {batch_split_reasons.OTHERS.get(kind, kind)}"
             continue
         for group, why in several:
@@ -135,16 +140,20 @@ def _launches(group: BatchSummary) -> str:
         return ""
     times, why = count - group.cut, []
     if times > 1:
-        why.append(f"their inputs are ready at {times} times")
+        why.append(f"{times} dependency levels")
     if group.cut:
         limit = batch_limit()
         most = max(map(len, group.launches))
-        why.append(f"batch_limit is {limit}" if limit == most else f"{most} fill the memory")
-    return f"; {count} launches, as {' and '.join(why)}"
+        why.append(
+            f"batch_limit is {limit}"
+            if limit == most
+            else f"{most:,} members fill the memory limit"
+        )
+    return f"; {count} launches: {' and '.join(why)}"
 
 
 def _by_themselves(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str]:
-    """What is computed alone: views and parts are no work."""
+    """What is not batched; views and parts of results are not work."""
     inside = {at for group in groups for launch in group.launches for at in launch}
     few = {at for group in groups for at in group.alone}
     alone = [
@@ -158,12 +167,12 @@ def _by_themselves(graph: Graph, groups: Sequence[BatchSummary]) -> Iterator[str
     shown = ", ".join(f"{times} {name}" for name, times in names.most_common(8))
     more = f", and {counted(len(names) - 8, 'more operation')}" if len(names) > 8 else ""
     ready = sum(at in few for at in alone)
-    why = f"; for {ready:,} of them too few others are ready" if ready else ""
-    yield f"  by themselves: {shown}{more}{why}"
+    why = f"; {ready:,} of them have too few ready members of their signature" if ready else ""
+    yield f"  not batched: {shown}{more}{why}"
 
 
 def _none_because(look: Snapshot) -> str:
-    """Why a graph does not go in groups."""
+    """Why a graph is not batched."""
     graph = look.graph
     devices = {node.type.device for node in graph.nodes if not node.is_scalar}
     weight = sum(node.op.cost if node.op.body else 1 for node in graph.nodes if node.op is not None)
@@ -171,12 +180,40 @@ def _none_because(look: Snapshot) -> str:
         option = "batch_limit is 1" if get("batch") else "batch is off"
         return f"the option {option}"
     if len(devices) > 1:
-        return f"it has arrays on several devices: {', '.join(sorted(devices))}"
+        return f"its arrays are on several devices: {', '.join(sorted(devices))}"
     if weight <= _native.LONG:
         return f"it has no more than {_native.LONG} operations"
     if changed := [name for name in unusual() if name != "verify"]:
         return f"the option {changed[0]} is {get(changed[0])}"
-    return "too few nodes that are alike are ready at once, or arrays are large"
+    return _too_few(graph)
+
+
+def _too_few(graph: Graph) -> str:
+    """The limit because of which a large graph has no batch."""
+    calls = any(node.op is not None and node.op.body is not None for node in graph.nodes)
+    levels = _levels(graph)
+    if not calls and len(graph) < WIDTH * levels:
+        nodes = f"{len(graph):,} nodes on {levels:,} dependency levels"
+        return f"it is narrow: {nodes}, fewer than {WIDTH} per level"
+    read = [inputs for inputs in graph.inputs if inputs]
+    if all(any(_is_large(graph, at) for at in inputs) for inputs in read):
+        return f"operands have more than {MOST_ELEMENTS:,} elements, the limit for stacking"
+    return f"fewer than {WIDTH} ready nodes share a signature"
+
+
+def _levels(graph: Graph) -> int:
+    """The length of the longest chain of pending nodes."""
+    depths: list[int] = []
+    for node, inputs in zip(graph.nodes, graph.inputs, strict=True):
+        below = max((depths[at] for at in inputs), default=0)
+        depths.append(below + (node.pending and not node.is_scalar))
+    return max(depths)
+
+
+def _is_large(graph: Graph, position: int) -> bool:
+    node = graph.nodes[position]
+    large = not node.is_scalar and node.type.size > MOST_ELEMENTS
+    return large and not _is_common(graph, position)
 
 
 def go(look: Snapshot) -> bool:

@@ -1,6 +1,6 @@
-"""Explain: shows every stage of a computation as text or as a DOT graph, without side effects.
+"""Explain: every stage of a computation as text or as a DOT graph. It computes nothing.
 
-Takes Arrays, hands on text. `analyze=True` computes them and shows the time of each step.
+Takes Arrays, hands on text. `analyze=True` computes them and prints the time of each step.
 
 >>> import tenfold as tn
 >>> print(tn.explain(tn.asarray([1.0, 2.0]) + 1))
@@ -9,13 +9,14 @@ expression: 3 nodes, 1 operation, kind MAP, device cpu
   %1 = scalar 1
   %2 = add(%0, %1) float64[2]
 optimised: no rule fires
-planned: 1 kernel, 0 calls, 0 temporaries
+scheduled: 1 kernel, 0 calls, 0 temporaries
   1. kernel, linear: add -> float64[2]
-     memory from end to end
+     contiguous
      packets of 32 elements, 1 unit of work on 1 thread
      must move 32 bytes, moves 32
-rendered: 1 kernel in LLVM's language, see explain("rendered")
-executed: 1 launch to come on cpu...
+  peak memory: 16 bytes, inputs not counted
+generated: 1 kernel in LLVM IR, see explain("generated")
+executed: 1 launch pending on cpu...
   1. add: a ...
 """
 
@@ -38,30 +39,36 @@ def explain(
     analyze: bool = False,
     format: str = "text",  # noqa: A002  # a settled name
 ) -> str:
-    """Return how `arrays` are (to be) computed, stage by stage; nothing is computed by it.
+    """Return how `arrays` are computed, stage by stage, as text; it computes nothing.
 
-    "expression" lists the nodes as they were written; "groups" which of a large graph are computed
-    together, and why others are not; "optimised" the rules that fire and what they
-    leave; "planned" the steps: kernels with what they fuse and how they go through memory, calls,
-    temporaries and the reasons, and the bytes that each must move; "rendered" the source text of
-    the kernels; "executed" what is to be launched. Of an array that is computed its value is left.
-    `stage` names one of them, `format` is "text" or "dot". With `analyze` the arrays are computed
-    once, and each step's time is shown with its GB/s: 10**9 bytes that it must move, in a second.
-    It is one run: what else the machine does then, and memory that is touched for the first time,
-    are in it. Where an assignment must copy an old value because somebody holds it, the plan names
-    the variables, of the functions that are running, and the expressions that do.
+    The stages, in order:
 
-    Raises UnsupportedError for a stage or a format that does not exist, TypeError for what is no
+    - "expression": the nodes as they were written.
+    - "batched": which nodes of a large graph run as one batch, and why others do not.
+    - "optimised": the rewrite rules that fire, and the graph that they leave.
+    - "scheduled": the kernels with their fused operations and traversal, the library calls, the
+      stored intermediates with the reason for each, the bytes of each step, and the peak memory.
+    - "generated": the LLVM IR of the kernels.
+    - "executed": the pending launches. A computed array has none.
+
+    `stage` selects one; "groups", "planned" and "rendered" are accepted as older names of
+    "batched", "scheduled" and "generated". `format` is "text" or "dot". With `analyze` the arrays
+    are computed once, and each step's time is printed with its GB/s: 10**9 bytes that it must
+    move, per second. It is a single run: page faults and the load of the machine are in it. Where
+    an assignment copies, the schedule names the references to the old value.
+
+    Raises UnsupportedError for an unknown stage or format, TypeError for an argument that is not an
     Array.
 
     >>> import tenfold as tn
     >>> x = tn.asarray([1.0, 2.0, 3.0])
-    >>> print(tn.explain((x + 1) * x, stage="planned"))
-    planned: 1 kernel, 0 calls, 0 temporaries
+    >>> print(tn.explain((x + 1) * x, stage="scheduled"))
+    scheduled: 1 kernel, 0 calls, 0 temporaries
       1. kernel, linear: add, multiply -> float64[3]
-         memory from end to end
+         contiguous
          packets of 32 elements, 1 unit of work on 1 thread
          must move 48 bytes, moves 48
+      peak memory: 24 bytes, inputs not counted
     """
     if not arrays:
         return "nothing to explain"
@@ -70,25 +77,26 @@ def explain(
             raise _no_array(number, array)
     _known("format", format, ("text", "dot"))
     if stage is not None:
+        stage = ALIASES.get(stage, stage)
         _known("stage", stage, tuple(STAGES))
     look = Snapshot(pipeline.expression(arrays))
     if format == "dot":
         return dot(look.graph)
-    if stage in (None, "planned") and (old := live_references.replaced(look)):
-        del look  # it has handles of every node, which would be counted
+    if stage in (None, "scheduled") and (old := live_references.replaced(look)):
+        del look  # it refers to every node, and its references would be counted
         names = live_references.told(arrays, old)
         del old
         look = Snapshot(pipeline.expression(arrays), names)
     texts = [STAGES[stage](look)] if stage is not None else _all(look)
     if analyze:
         steps = prepared(look)
-        del look  # whoever holds a node counts as somebody who wants its value
+        del look  # a referenced node is live-out: its value would be stored
         texts.append(measured_text(arrays, steps))
     return "\n".join(texts)
 
 
 def _all(look: Snapshot) -> list[str]:
-    """The stages that there are, short where their text would be in the way."""
+    """All stages of these arrays, short where their text would be long."""
     if not look.operations:
         return [expression_text(look), executed_text(look)]
     texts = [expression_text(look)]
@@ -103,14 +111,14 @@ def _all(look: Snapshot) -> list[str]:
 
 
 def executed_text(look: Snapshot) -> str:
-    """Return what the device runs: the launches of a plan, or one operation after the other."""
+    """Return what the device runs: the launches of a schedule, or one operation at a time."""
     return schedule_text.executed_text(look) if look.plans else one_by_one_text(look)
 
 
 def _no_array(number: int, given: object) -> TypeError:
-    """The error for a stage that is not given by name, and for whatever else is no Array."""
-    rule = f"argument {number} is {type(given).__name__}, no Array"
-    remedy = f"give the stage by name: stage={given!r}"
+    """The error for a stage passed by position, and for any other value that is not an Array."""
+    rule = f"argument {number} is {type(given).__name__}, not an Array"
+    remedy = f"pass the stage by keyword: stage={given!r}"
     if not isinstance(given, str):
         remedy = "pass Arrays one by one: tn.explain(x, y)"
     return TypeError(message("explain", rule, remedy=remedy))
@@ -119,15 +127,17 @@ def _no_array(number: int, given: object) -> TypeError:
 def _known(what: str, name: str, names: tuple[str, ...]) -> None:
     if name not in names:
         listed = ", ".join(repr(known) for known in names)
-        raise UnsupportedError("explain", f"there is no {what} {name!r}", remedy=f"use {listed}")
+        raise UnsupportedError("explain", f"unknown {what} {name!r}", remedy=f"use {listed}")
 
 
 STAGES: dict[str, Callable[[Snapshot], str]] = {
     "expression": expression_text,
-    "groups": batch_text.groups_text,
+    "batched": batch_text.groups_text,
     "optimised": optimised_text,
-    "planned": schedule_text.planned_text,
-    "rendered": schedule_text.rendered_text,
+    "scheduled": schedule_text.planned_text,
+    "generated": schedule_text.rendered_text,
     "executed": executed_text,
 }
 """The stages by name, in the order of the pipeline."""
+ALIASES = {"groups": "batched", "planned": "scheduled", "rendered": "generated"}
+"""Older names of stages, which are accepted as well."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from tenfold._native import Array
 
 OWN = f"{Path(__file__).parent.parent}{os.sep}"
-"""Where the code lies whose variables are nobody's concern."""
+"""The folder whose code is skipped: tenfold's own variables are not named."""
 MOST_CALLS = 200
 """Calls that are looked at."""
 MOST_ELEMENTS = 10_000
@@ -84,7 +84,7 @@ def _names() -> Iterator[FrameVariable]:
 
 def _locals(frame: FrameType) -> list[tuple[str, object]]:
     """The local variables. Before Python 3.13 a frame keeps the dict that it makes to be asked for
-    them, and so what was in the variables: that is taken out again, if nobody else has the dict.
+    them, and so what was in the variables: that is removed, if nothing else refers to the dict.
     """
     kept, code = frame.f_locals, frame.f_code
     found = _named(kept)

@@ -51,11 +51,11 @@ def optimised_text(look: Snapshot) -> str:
 
 
 def one_by_one_text(look: Snapshot) -> str:
-    """Return the steps of a device that takes one operation at a time, with the bytes of each."""
+    """Return the steps of a device that runs one operation at a time, with the bytes of each."""
     graph = look.optimised
     steps = operations_of(graph)
     if not steps:
-        return f"executed: nothing is left to run on {look.device}, the values are there"
+        return f"executed: nothing is left to run on {look.device}, all values are computed"
     head = f"executed: {counted(len(steps), 'step')} on {look.device}, one operation each"
     lines = [_step(graph, i) for i in ends(steps)]
     return "\n".join([head, *with_gap(lines, len(steps), "step")])

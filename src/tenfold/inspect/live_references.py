@@ -1,15 +1,15 @@
-"""Live references: which objects still hold an updated array's old value, so that it is copied.
+"""Live references: the references to an old value because of which an assignment copies it.
 
-Takes the Snapshot of arrays, hands on for each such assignment the sentence that names them. Arrays
-and ndarrays are named by their variables, pending expressions by operation, dtype and shape; the
-rest is counted. A plan holds none of this.
+Takes the snapshot of arrays, hands on a sentence for each such assignment. It names Arrays and
+ndarrays by their variables, pending expressions by operation, dtype and shape, and counts the
+rest. A schedule does not depend on any of this.
 
 >>> import tenfold as tn
 >>> x = tn.arange(4.0).wait()
 >>> y = x * 2
 >>> x[1:] = 0
->>> print(*(line for line in x.explain("planned").splitlines() if "copy" in line))
-     kept, set_at: a copy: the old value is held by multiply -> float64[4] ('y', not computed); \
+>>> print(*(line for line in x.explain("scheduled").splitlines() if "copy" in line))
+     stored, set_at: a copy: the old value is referenced by multiply -> float64[4] ('y', pending); \
 compute 'y' before assigning
 """
 
@@ -35,9 +35,9 @@ MOST_HOLDERS = 8
 """Holders that are named."""
 MOST_NAMES = 3
 """Names of one object that are told."""
-UNNAMED = "that no variable here names"
-FOREIGN = "what it was imported from, whose memory it has"
-WINDOW = "the window whose memory it has"
+UNNAMED = "without a variable here"
+FOREIGN = "the object it was imported from, whose memory it shares"
+WINDOW = "the window whose memory it shares"
 
 
 class NamedObject(NamedTuple):
@@ -71,7 +71,7 @@ class HolderReport:
             shown.append(f"{len(self.holders) - len(shown)} more")
         *others, last = shown
         held = f"{', by '.join(others)} and by {last}" if others else last
-        return f"the old value is held by {held}{self._remedy()}"
+        return f"the old value is referenced by {held}{self._remedy()}"
 
     def _remedy(self) -> str:
         verbs = {"drop": self.drop, "compute": self.compute}
@@ -111,7 +111,7 @@ def told(arrays: Sequence[Array], old: ReplacedValues) -> dict[int, str]:
     would be counted. The caller has one handle of each old value.
     """
     if old.once:
-        why = f"nothing is written over where {old.once} is computed too, which must not run twice"
+        why = f"no update is in place beside {old.once}, which must not run twice"
         return dict.fromkeys(old.nodes, why)
     graph = pipeline.expression(arrays)
     places = {node: position for position, node in enumerate(graph.nodes)}
@@ -231,7 +231,7 @@ def _array(array: NamedObject) -> str:
 def _expression(node: Node, needing: Sequence[tuple[NamedObject, Node]]) -> str:
     """An expression that is not computed: what it makes, who has it or needs it, and its line."""
     results = ", ".join(type_text(type_) for type_ in node.types)
-    told = [array.text for array, kept in needing if kept == node] + ["not computed"]
+    told = [array.text for array, kept in needing if kept == node] + ["pending"]
     if len(told) == 1 and needing:
         told.append(f"needed for {', '.join(array.text for array, _ in needing[:MOST_NAMES])}")
     if node.origin is not None:
@@ -268,7 +268,7 @@ def _who_sees(found: HolderReport, known: _LiveNames, node: Node, graph: Graph, 
             found.holders.append(_expression(kept, [(array, kept)]))
             found.compute += array.names
     if (left := count - len(holds.union(behind.values()))) > 0:
-        found.holders.append(f"{counted(left, 'object')} {UNNAMED}, which shows its memory")
+        found.holders.append(f"{counted(left, 'object')} {UNNAMED} that shares its memory")
 
 
 def _hold(mine: tuple[int, int], value: Value | None, holder: Hashable) -> Hashable:

@@ -16,12 +16,13 @@ repeated reads that are near in time hit the cache.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tenfold.core.graph import Graph
 from tenfold.core.loop_ir import Kernel, operand_of
 from tenfold.core.shape_rules import product
 from tenfold.schedule.loop_schedule import Launch
-from tenfold.schedule.schedule import Schedule
+from tenfold.schedule.schedule import Buffer, Schedule, Step
 
 
 def must_move(plan: Schedule, launch: Launch) -> int:
@@ -35,6 +36,44 @@ def must_move(plan: Schedule, launch: Launch) -> int:
     for item, touched in read.items():
         wrote += min(touched, plan.items[item].size) * plan.items[item].dtype.itemsize
     return wrote
+
+
+def peak_memory(plan: Schedule, graph: Graph) -> int:
+    """Return the most bytes of results and temporaries that are allocated at one time.
+
+    Inputs and the scratch memory of kernels are not counted. A view shares the buffer of its base,
+    and a result that reuses the buffer of a dead operand shares that one. All results of one call
+    count until the last of them is dead.
+    """
+    buffers: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    over, live = dict(plan.over), Counter[int]()
+    peak = 0
+    for step, dead in zip(plan.steps, plan.last_use, strict=True):
+        for made in step.makes:
+            if made.item in buffers:
+                continue  # another part of it, in the same buffer
+            base = _buffer_of(step, made.item, over)
+            buffers[made.item] = buffers.get(base, base)
+            if base == made.item:
+                sizes[base] = _allocated(graph, step, made)
+            live[buffers[made.item]] += 1
+        peak = max(peak, sum(sizes.get(buffer, 0) for buffer in +live))
+        live.subtract(Counter(buffers[item] for item in dead if item in buffers))
+    return peak
+
+
+def _allocated(graph: Graph, step: Step, made: Buffer) -> int:
+    """The bytes of what a step makes: of a call, of all its results."""
+    types = graph.nodes[step.position].types if step.kind == "call" else ()
+    return sum(each.size * each.dtype.itemsize for each in types) or made.nbytes
+
+
+def _buffer_of(step: Step, item: int, over: Mapping[int, int]) -> int:
+    """The item in whose buffer a step stores another: itself where it has its own."""
+    if step.kind in ("window", "part"):
+        return step.reads[0]
+    return over.get(item, item)
 
 
 def does_move(launch: Launch) -> int:

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from tenfold._native import Node
+from tenfold.codegen.gemm.blas_call import BlasGemm
 from tenfold.core.shape_rules import row_major
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.jit.program import Source
@@ -25,7 +26,11 @@ from tenfold.runtime.blas.accumulate import turned_factor, update_of
 from tenfold.runtime.blas.multiply import register_bytes
 from tenfold.runtime.blas.product_dispatch import ProductStep, product_step, update_step
 from tenfold.runtime.blas.product_forms import ProductOperand, copy_order
+from tenfold.runtime.lapack.dispatch import RECIPES, step_of
 from tenfold.schedule.schedule import Step
+
+BLAS = {"trsm", "trmm", "gemm", "syrk", "herk", "trsv", "gemv", "symm", "hemm"}
+"""Routines of BLAS that LAPACK programs call, without the letter of the dtype."""
 
 
 def product_of(look: Snapshot, step: Step) -> ProductStep | None:
@@ -56,6 +61,40 @@ def _updated(node: Node, x1: ProductOperand, x2: ProductOperand) -> ProductStep:
         return step
     reason = step.reason.replace("triangle", "triangle, or the upper, as is found when it runs")
     return replace(step, reason=reason)
+
+
+def product_line(product: ProductStep) -> str:
+    """Return how a product is computed: by which routine of BLAS or by generated code, and why."""
+    if isinstance(product.kernel, BlasGemm):
+        return f"BLAS {product.kernel.routine}: {product.reason}"
+    return f"generated code: {product.reason}"
+
+
+def library_of(look: Snapshot, step: Step) -> str:
+    """Return the routines that a call uses: of LAPACK and BLAS, else of NumPy or the user."""
+    graph = look.optimised
+    node = graph.nodes[step.position]
+    if (routines := _routines(look, step, node)) != ():
+        lapack = [name for name in routines if name[1:] not in BLAS]
+        blas = [name for name in routines if name[1:] in BLAS]
+        named = [("LAPACK", lapack), ("BLAS", blas)]
+        return "; ".join(f"{library} {', '.join(names)}" for library, names in named if names)
+    if node.op.opaque:
+        return f"Python function {node.name}"
+    return f"NumPy, reference function of {node.name}"
+
+
+def _routines(look: Snapshot, step: Step, node: Node) -> tuple[str, ...]:
+    """The routines of a call that has a LAPACK program; empty where there is none."""
+    if node.op not in RECIPES:
+        return ()
+    layouts = tuple((x.shape, x.strides, x.dtype) for x in _operands(look, step))
+    found = step_of(node.op, node.params, layouts, node.types)
+    return () if found is None else tuple(dict.fromkeys(found.kernel.routines))
+
+
+def _operands(look: Snapshot, step: Step) -> list[ProductOperand]:
+    return [_factor(look, item, look.plan.items[item].dtype) for item in step.reads]
 
 
 def compiled_by(look: Snapshot, step: Step) -> tuple[Source, int] | None:

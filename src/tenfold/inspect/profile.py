@@ -44,24 +44,24 @@ class Profile:
 
     | Counter | Counts |
     |---|---|
-    | `kernels` | fused loops that ran |
-    | `calls` | operations that a library or NumPy computed |
-    | `launches` | kernels and calls, a batch of either as one |
-    | `batches`, `gathers` | what ran for several operators or nodes at once; copies made for it |
-    | `temporaries` | arrays made by a step of which nobody sees anything: no input, no result |
-    | `copies` | arrays copied at import or export |
-    | `allocations`, `bytes_allocated` | memory of the system taken for arrays; not the pool's |
-    | `compiles` | kernels that LLVM compiled while the program waited; none found on disk |
-    | `background_compiles` | optimisations of small kernels that began in the background |
-    | `generic_compiles` | loops of one operation, compiled or found on disk |
+    | `kernels` | launches of generated kernels |
+    | `calls` | operations computed by BLAS, LAPACK, NumPy or a Python function |
+    | `launches` | kernels and calls; a batch of either counts once |
+    | `batches`, `gathers` | launches for several operators or nodes; operands copied for them |
+    | `temporaries` | array-sized buffers that are neither an input nor a result |
+    | `copies` | arrays copied at import, at export, or by an assignment |
+    | `allocations`, `bytes_allocated` | memory requested from the system, not from the pool |
+    | `compiles` | kernels that LLVM compiled while the program waited; a disk hit is not counted |
+    | `background_compiles` | optimised compilations that began in the background |
+    | `generic_compiles` | kernels of one operation for any shape, compiled or loaded from disk |
     | `multiply_adds` | m*n*k for each product, the textbook count for factorisations |
     | `host_syncs` | waits of this program for values |
 
-    All are ints, of the whole process while the block was open. Memory that the pool has kept is
-    used again and not counted; `tn.trim()` empties the pool. What the background does for earlier
-    work raises no counter: a caller that waits for a kernel counts its compiling, and a launch that
-    has a kernel optimised while others go on counts that when it begins. Whether it begins may
-    depend on what else the background compiles, so `background_compiles` may differ between runs.
+    All are ints, of the whole process while the block was open. Memory that the pool reuses is not
+    counted; `tn.trim()` empties the pool. A caller that waits for a kernel counts its compilation.
+    A launch that starts an optimised compilation in the background counts it when it starts. That
+    may depend on other work of the compile thread, so `background_compiles` may differ between
+    runs.
     """
 
     def __init__(self) -> None:
@@ -123,12 +123,12 @@ class Profile:
 
         Raises OSError when `path` cannot be written.
         """
-        import json  # costs milliseconds, and only who saves needs them
+        import json  # costs milliseconds, and only `save` needs it
         import tempfile
 
         target = Path(path)
         if not target.parent.is_dir():
-            raise FileNotFoundError(ENOENT, "there is no such folder", str(target.parent))
+            raise FileNotFoundError(ENOENT, "the folder does not exist", str(target.parent))
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "w") as file:

@@ -1,17 +1,18 @@
-"""Schedule report: a plan's steps with their reasons, their source text and their launches.
+"""Schedule text: the steps of a schedule, their reasons, generated source and launches.
 
-Takes a Snapshot of a graph on a device that plans, hands on the text of the stages "planned",
-"rendered" and "executed". Its numbers are those that the counters of tn.profile() will show.
+Takes a Snapshot at a graph whose device schedules, hands on the text of the stages "scheduled",
+"generated" and "executed". The numbers equal the counters of tn.profile().
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
 >>> x = tn.asarray([1.0, 2.0, 3.0])
 >>> print(planned_text(Snapshot(pipeline.expression([tn.sqrt(x * x + 1)]))))
-planned: 1 kernel, 0 calls, 0 temporaries
+scheduled: 1 kernel, 0 calls, 0 temporaries
   1. kernel, linear: multiply, add, sqrt -> float64[3]
-     memory from end to end
+     contiguous
      packets of 32 elements, 1 unit of work on 1 thread
      must move 48 bytes, moves 48
+  peak memory: 24 bytes, inputs not counted
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Any
 from tenfold import _native
 from tenfold.inspect.graph_text import bytes_of
 from tenfold.inspect.live_references import reasons
-from tenfold.inspect.memory_traffic import does_move, lengths_of, must_move
-from tenfold.inspect.product_text import compiled_by, product_of
+from tenfold.inspect.memory_traffic import does_move, lengths_of, must_move, peak_memory
+from tenfold.inspect.product_text import compiled_by, library_of, product_line, product_of
 from tenfold.inspect.snapshot import Snapshot
 from tenfold.inspect.text_format import counted, in_bytes, operations, shortened
 from tenfold.jit.program import Source, source_of, state_of
@@ -36,49 +37,52 @@ from tenfold.settings import get
 LITTLE = 64
 """Bytes of scratch memory that are not worth a line."""
 TRAVERSALS = {
-    "linear": "memory from end to end",
-    "inner": "rows, each from end to end or by a stride",
-    "tiled": "small blocks: two operands disagree on which axis is fast",
-    "gather": "elements at computed places",
-    "row": "row by row, packets along the axis that is folded",
-    "column": "columns side by side, packets across them, a loop along the axis that is folded",
-    "split": "few long rows, cut into blocks that are folded apart and then with one another",
-    "search": "row by row: the best of each chunk, then its position where the best one is",
-    "search parts": "few long rows, cut into parts that are searched apart and then compared",
-    "scan": "rows side by side, each with its running value along the axis that is scanned",
-    "scan blocks": "blocks of a row side by side, then what the blocks before each come to",
-    "scan parts": "as scan blocks; many threads take parts of rows, first for what they come to",
-    "scan columns": "columns side by side, a running value for each",
+    "linear": "contiguous",
+    "inner": "nested loops, the innermost contiguous or strided",
+    "tiled": "tiles: two operands disagree on which axis is contiguous",
+    "gather": "elements at computed indices",
+    "row": "row by row, vectorised along the reduced axis",
+    "column": "vectorised across columns, a loop along the reduced axis",
+    "split": "few long rows, split into blocks that are reduced and then combined",
+    "search": "row by row: the best value of each chunk, then its index in the best chunk",
+    "search parts": "few long rows, split into parts that are searched and then compared",
+    "scan": "vectorised across rows, a running value of each along the scanned axis",
+    "scan blocks": "vectorised across blocks of a row, then the prefix of each block is added",
+    "scan parts": "as scan blocks; threads take parts of rows, after a pass for their totals",
+    "scan columns": "vectorised across columns, a running value of each",
 }
 """What each traversal means."""
+KINDS = {"window": "alias"}
+"""Kinds of steps that are printed by another word."""
 
 
 def planned_text(look: Snapshot) -> str:
     """Return the steps: what each computes, how, why, and the bytes that it moves."""
-    if (text := _unplanned("planned", look)) is not None:
+    if (text := _unplanned("scheduled", look)) is not None:
         return text
     plan = look.plan
     kernels = sum(step.kind == "kernel" for step in plan.steps)
     calls = sum(_is_call(step) for step in plan.steps)
     temporaries = counted(len(plan.temporaries), "temporary")
-    head = f"planned: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, {temporaries}"
+    head = f"scheduled: {counted(kernels, 'kernel')}, {counted(calls, 'call')}, {temporaries}"
     lines = [
         line
         for number, (step, why) in enumerate(zip(plan.steps, reasons(look), strict=True), 1)
         for line in _planned(look, number, step, why)
     ]
-    return "\n".join([head, *shortened(lines)])
+    peak = f"  peak memory: {in_bytes(peak_memory(look.plan, look.optimised))}, inputs not counted"
+    return "\n".join([head, *shortened(lines), peak])
 
 
 def _unplanned(stage: str, look: Snapshot) -> str | None:
-    """Why there is no plan to show, where there is none."""
+    """Why there is no schedule to show, where there is none."""
     if not look.operations:
-        return f"{stage}: nothing is left to run on {look.device}, the values are there"
+        return f"{stage}: nothing is left to run on {look.device}, all values are computed"
     if not look.plans:
-        return f"{stage}: device {look.device} has no plan, it takes one operation at a time"
+        return f"{stage}: device {look.device} has no schedule, it runs one operation at a time"
     if look.pieces > 1:
-        nodes = f"{len(look.optimised)} nodes are computed in {look.pieces} pieces"
-        return f"{stage}: {nodes}, each with a plan of its own"
+        nodes = f"{len(look.optimised)} nodes are computed in {look.pieces} chunks"
+        return f"{stage}: {nodes}, each with its own schedule"
     return None
 
 
@@ -90,16 +94,26 @@ def _planned(look: Snapshot, number: int, step: Step, why: Sequence[str]) -> Ite
     """The lines of a step, with the reasons why its results are stored."""
     results = ", ".join(_result(look, made) for made in step.makes)
     traversal = f", {step.launch.kernel.traversal}" if step.launch else ""
-    yield f"  {number}. {step.kind}{traversal}: {operations(step.names, ', ')} -> {results}"
+    kind = KINDS.get(step.kind, step.kind)
+    yield f"  {number}. {kind}{traversal}: {operations(step.names, ', ')} -> {results}"
     notes = _kernel_notes if step.launch else _other_notes
-    lines = [*notes(look, step), *_kept(why), *step.apart]
+    lines = [*notes(look, step), *_live_out(look, step), *_kept(why), *step.apart]
     yield from (f"     {line}" for line in lines)
 
 
+def _live_out(look: Snapshot, step: Step) -> Iterator[str]:
+    """The results of a step that were not asked for, but that an array still refers to."""
+    graph = look.optimised
+    for made in step.makes:
+        position = look.plan.items[made.item].position
+        if made.item in look.plan.kept and position not in graph.outputs:
+            yield f"stored, {graph.nodes[position].name}: live-out"
+
+
 def _kept(reasons: Sequence[str]) -> Iterator[str]:
-    """Why results are stored; what holds for several of one name stands once."""
+    """Why intermediates are stored; a reason of several of one name is printed once."""
     for why, times in Counter(reasons).items():
-        yield f"kept, {why}" if times == 1 else f"kept, {why}; {times} results"
+        yield f"stored, {why}" if times == 1 else f"stored, {why}; {times} results"
 
 
 def _result(look: Snapshot, made: Buffer) -> str:
@@ -116,11 +130,11 @@ def _kernel_notes(look: Snapshot, step: Step) -> Iterator[str]:
     yield f"packets of {kernel.lanes} elements, {_units(launch)}"
     yield _moved(look, launch)
     if kernel.streamed:
-        yield "results are stored past the cache, which they would only fill"
+        yield "non-temporal stores: the results are larger than the cache"
     if any(made.item in dict(look.plan.over) for made in step.makes):
-        yield "written over an operand that nobody needs any more"
+        yield "reuses the operand's buffer: it is dead after this read"
     if launch.scratch > LITTLE:
-        yield f"scratch memory: {in_bytes(launch.scratch)} a thread"
+        yield f"scratch memory: {in_bytes(launch.scratch)} per thread"
 
 
 def _units(launch: Launch) -> str:
@@ -137,15 +151,15 @@ def _moved(look: Snapshot, launch: Launch) -> str:
     passes = launch.kernel.passes
     if passes > 1:
         row = lengths_of(launch)[launch.kernel.folded]
-        return f"{text}: later passes find their {row:,} elements in the cache"
-    return f"{text}: something is read at several places"
+        return f"{text}: later passes read the row of {row:,} elements from cache"
+    return f"{text}: an operand is read at several offsets"
 
 
 def _other_notes(look: Snapshot, step: Step) -> Iterator[str]:
     if step.kind == "window":
-        yield "another look at memory that is there: nothing moves"
+        yield "view, no copy"
     elif step.kind == "part":
-        yield "one result of a call: nothing moves"
+        yield "one result of the call, no copy"
     elif step.kind == "empty":
         yield "no elements: nothing runs"
     else:
@@ -154,21 +168,21 @@ def _other_notes(look: Snapshot, step: Step) -> Iterator[str]:
         if node.op is not None and node.op.told is not None:
             yield from node.op.told(*node.params)
         else:
-            yield f"{product.kind}: {product.reason}" if product else "NumPy or LAPACK computes it"
+            yield product_line(product) if product else library_of(look, step)
         if work := graph.multiply_adds(step.position):
             yield f"{work:,} multiply-adds"
         yield f"must move {in_bytes(bytes_of(graph, step.position))}"
 
 
 def rendered_text(look: Snapshot) -> str:
-    """Return the source text of each kernel; equal ones stand once."""
-    if (text := _unplanned("rendered", look)) is not None:
+    """Return the source text of each kernel; equal kernels are printed once."""
+    if (text := _unplanned("generated", look)) is not None:
         return text
     kernels: dict[Source, list[int]] = {}
     for number, step in enumerate(look.plan.steps, 1):
         if (found := compiled_by(look, step)) is not None:
             kernels.setdefault(found[0], []).append(number)
-    lines = [f"rendered: {counted(len(kernels), 'kernel')} in LLVM's language"]
+    lines = [f"generated: {counted(len(kernels), 'kernel')} in LLVM IR"]
     for kernel, numbers in kernels.items():
         lines.append(f"; step {', '.join(map(str, numbers))}")
         lines.extend(source_of(kernel).splitlines())
@@ -176,11 +190,11 @@ def rendered_text(look: Snapshot) -> str:
 
 
 def rendered_hint(look: Snapshot) -> str:
-    """Return where the source text is to be had: among all stages it would be in the way."""
+    """Return how to print the source text, which is too long to stand among all stages."""
     kernels = len({found[0] for step in look.plan.steps if (found := compiled_by(look, step))})
     if not kernels:
-        return "rendered: nothing"
-    return f'rendered: {counted(kernels, "kernel")} in LLVM\'s language, see explain("rendered")'
+        return "generated: nothing"
+    return f'generated: {counted(kernels, "kernel")} in LLVM IR, see explain("generated")'
 
 
 def executed_text(look: Snapshot) -> str:
@@ -199,35 +213,35 @@ def executed_text(look: Snapshot) -> str:
         for number, step in launches
     ]
     if not lines:
-        return f"executed: nothing is to be launched on {look.device}"
-    head = f"executed: {counted(len(launches), 'launch')} to come on {look.device}"
+        return f"executed: nothing to launch on {look.device}"
+    head = f"executed: {counted(len(launches), 'launch')} pending on {look.device}"
     if get("check_nans"):
-        head += ", each operation by itself (option check_nans)"
+        head += ", each operation unfused (option check_nans)"
     return "\n".join([head, *shortened(lines)])
 
 
 def _singly_text(look: Snapshot) -> str:
-    """Return what runs while a small graph has been seen seldom: each operation by itself."""
+    """Return what runs while a structure is cold or a graph is large: each operation unfused."""
     pending = [node for node in look.graph.nodes if node.pending and not node.is_scalar]
     nodes = [node for node in pending if node.op.reads is None]
     if not nodes:
-        return f"executed: nothing is to be launched on {look.device}"
-    since = f"until this has been computed {_native.HOT_THRESHOLD} times"
+        return f"executed: nothing to launch on {look.device}"
+    since = f"until this structure has run {_native.HOT_THRESHOLD} times"
     if len(look.graph) > _native.LONG:
-        since = f"as there are more than {_native.LONG} nodes"
+        since = f"as the graph has more than {_native.LONG} nodes"
     head = (
-        f"executed: {counted(len(nodes), 'launch')} to come on {look.device}, each operation by "
-        f"itself {since} (option tier)"
+        f"executed: {counted(len(nodes), 'launch')} pending on {look.device}, each operation "
+        f"unfused {since} (option tier)"
     )
     lines = [f"  {number}. {node.name}: {_way_of(node.op)}" for number, node in enumerate(nodes, 1)]
     return "\n".join([head, *shortened(lines)])
 
 
 def _way_of(op: Any) -> str:
-    """How a node of an operation is computed by itself."""
+    """How the op interpreter computes a node of an operation."""
     if op.shapes == "broadcast":
-        return "a loop for any shape"
-    return "loops for any shape, axis by axis" if op.folding else "a plan of its own"
+        return "a strided kernel for any shape"
+    return "a reduction kernel for any shape, axis by axis" if op.folding else "its own schedule"
 
 
 def _ready(look: Snapshot, step: Step) -> str:

@@ -1,8 +1,7 @@
-"""Snapshot: the pipeline's stages for some arrays, each built when it is asked for.
+"""Snapshot: the stages of some arrays, each made when it is asked for.
 
-Takes a Graph as it was written, hands on its stages in the pipeline. A snapshot computes and
-records nothing: once it is gone, the next evaluation runs as if it had never been. (While it lives,
-its nodes count as live.)
+Takes a Graph as it was written, hands on the stages of the pipeline. It computes nothing and
+changes no cache that an evaluation reads. Its references make nodes live-out as long as it exists.
 
 >>> import tenfold as tn
 >>> from tenfold import pipeline
@@ -32,7 +31,8 @@ from tenfold.settings import get
 class Snapshot:
     """The stages of a graph.
 
-    `holders` says of assignments, by position in what the rules leave, who holds the old value.
+    `holders` names the references to the old value of each assignment, by its position in the
+    optimised graph.
     """
 
     def __init__(self, graph: Graph, holders: Mapping[int, str] = MappingProxyType({})) -> None:
@@ -46,7 +46,7 @@ class Snapshot:
 
     @property
     def as_written(self) -> str:
-        """Why rules are not asked, where they are not."""
+        """Why no rewrite rule is tried; empty where rules are."""
         if not DEVICES[self.device].rewrites:
             return f"device {self.device} computes what was written"
         if not get("optimise"):
@@ -69,18 +69,18 @@ class Snapshot:
 
     @property
     def plans(self) -> bool:
-        """Whether the device computes by a plan."""
+        """Whether the device computes by a schedule."""
         return isinstance(DEVICES[self.device], Cpu)
 
     @property
     def op_by_op(self) -> bool:
-        """Whether it would be computed node by node now, without its plan."""
+        """Whether the op interpreter would compute it now, node by node, without its schedule."""
         structure = self.graph.structure
         return structure is not None and structure.op_by_op
 
     @property
     def pieces(self) -> int:
-        """In how many pieces, each with a plan of its own, a device that plans computes it."""
+        """In how many chunks, each with its own schedule, the device computes it."""
         nodes = len(self.optimised)
         return 1 if nodes <= LONGEST else -(-nodes // PIECE)
 

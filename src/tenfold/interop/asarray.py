@@ -146,12 +146,12 @@ def _values_of(obj: Any, wanted: Any) -> tuple[np.ndarray[Any, Any], bool]:
             return _lent_values(source, resolved)
         raise
     except ValueError as error:  # a buffer of a format that NumPy does not know
-        rule = f"{type(obj).__name__} has elements that are no numbers: {error}"
+        rule = f"{type(obj).__name__} has elements that are not numbers: {error}"
         raise DTypeError("asarray", rule, remedy="convert them first") from None
     if values.dtype == object and values.ndim == 0:
         raise DTypeError(
             "asarray",
-            f"{type(obj).__name__} is no array and no number",
+            f"{type(obj).__name__} is not an array or a number",
             remedy="give numbers, nested lists, an ndarray, a buffer or a DLPack object",
         )
     return values, resolved or (values.base is None and not hasattr(obj, "__array__"))

@@ -46,7 +46,7 @@ def _computed(array: Array, operation: str | None = None) -> Value:
             operation or "wait",
             TRACED,
             [array],
-            remedy="choose by values with tn.where, not with Python's if",
+            remedy=TAKES_ONE if operation in ("int", "float", "complex") else CHOOSE,
         )
     return value
 
@@ -94,17 +94,22 @@ def tolist(self: Array) -> Any:
     return value_of(self, "tolist").tolist()
 
 
+ONE_ELEMENT = "index one element, or use functions of tn: tn.sin(x), not math.sin(x)"
+TAKES_ONE = "use functions of tn: tn.sin(x), not math.sin(x); choose by values with tn.where"
+CHOOSE = "choose by values with tn.where, not with Python's if"
+"""What to do where a Python number was wanted."""
 SCALAR_FORMS = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}
 
 
 def scalar_of(array: Array, form: str) -> Any:
     """Return the only element as a Python bool, int, float, complex, or index."""
     if array.size != 1 or (form == "index" and array.ndim):
-        hint = "use tn.any(x) or tn.all(x)" if form == "bool" and array.size else "index one first"
-        rule = f"an array of shape {array.shape} is no single number"
+        hint = "use tn.any(x) or tn.all(x)" if form == "bool" and array.size else ONE_ELEMENT
+        hint = "give one element, as in x[0]" if form == "index" else hint
+        rule = f"an array of shape {array.shape} is not a single number"
         raise ShapeError(form, rule, [array], hint)
     if form == "index" and kind_of(array.dtype) not in "iu":
-        raise TypeError(message("index", f"{array.dtype} is no integer", [array], "use int(x)"))
+        raise TypeError(message("index", f"{array.dtype} is not an integer", [array], "use int(x)"))
     if form in ("int", "float") and kind_of(array.dtype) == "c":
         raise TypeError(message(form, "complex numbers have two parts", [array], "take tn.real(x)"))
     return SCALAR_FORMS[form](value_of(array, form).item())

@@ -54,7 +54,7 @@ def check_output(path: str) -> Path:
 def _check_target(path: str, target: Path) -> None:
     folder = target.parent
     if not folder.is_dir():
-        raise OutputError(f"{path}: cannot be written: there is no directory {folder}")
+        raise OutputError(f"{path}: cannot be written: this directory does not exist: {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(f"{path}: cannot be written: the directory {folder} is closed to writing")
     try:

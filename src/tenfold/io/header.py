@@ -106,7 +106,7 @@ def check_shape(path: str, shape: tuple[int, ...], dtype: np.dtype[np.generic]) 
     """Refuse a shape that no array can have, whatever the file holds."""
     try:
         if any(isinstance(length, bool) for length in shape):
-            raise ShapeError("", f"shape {shape} has a length that is no integer")
+            raise ShapeError("", f"shape {shape} has a length that is not an integer")
         checked_shape(shape, dtype.itemsize)
     except ShapeError as error:
         raise InputError(f"{path}: impossible .npy header: {error.rule}") from error

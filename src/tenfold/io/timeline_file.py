@@ -72,7 +72,9 @@ def read_timeline(path: str | os.PathLike[str]) -> TimelineFile:
     except OSError as error:
         raise InputError(f"{name}: {because(error)}") from error
     except (ValueError, RecursionError) as error:  # bad UTF-8, too
-        raise InputError(f"{name}: no timeline, since it is no JSON: {because(error)}") from error
+        raise InputError(
+            f"{name}: not a timeline, since it is not JSON: {because(error)}"
+        ) from error
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
         raise InputError(f"{name}: no timeline, since it has no list traceEvents")
@@ -117,7 +119,7 @@ def _count(value: object) -> int:
     if value is None:
         return 0
     if not isinstance(value, int) or value < 1:
-        raise ValueError("has a batch that is no count")
+        raise ValueError("has a batch that is not a count")
     return int(value)
 
 

@@ -107,7 +107,7 @@ def directory() -> Path | None:
         usual = None
     # a home that is named but does not exist is not to be made: users of services have such ones
     if usual is None or not (usual.parent.is_dir() or usual.parent.parent.is_dir()):
-        complain("kernels are not kept: there is no home directory", once=True, expected=True)
+        complain("kernels are not kept: no home directory was found", once=True, expected=True)
         return None
     return usual
 

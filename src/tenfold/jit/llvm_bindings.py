@@ -106,7 +106,7 @@ def machine(name: str, features: str, level: int) -> Any:
         target = _made(llvm["GetTargetFromTriple"], triple)
         made = llvm["CreateTargetMachine"](target, triple, *words[:2], level, *words[2:], 0, 0, b"")
     if not made:
-        raise RuntimeError(f"there is no machine {name} {features}")
+        raise RuntimeError(f"unknown machine {name} {features}")
     return made
 
 

@@ -142,7 +142,7 @@ def _relocate(
         offset, kind, number, addend = struct.unpack_from("<QIIq", binary, at)
         symbol = symbols[number]
         if symbol.section not in begins:
-            raise Unlinkable(f"it calls {symbol.name.decode() or 'what is no part of it'}")
+            raise Unlinkable(f"it calls {symbol.name.decode() or 'a symbol outside of it'}")
         if kind not in FROM_HERE:
             raise Unlinkable(f"it holds an address: relocation {kind}")
         form, size = FROM_HERE[kind]

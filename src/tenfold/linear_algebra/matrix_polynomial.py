@@ -112,7 +112,7 @@ def _turned_letter(letter: MatrixFactor, form: str, real: bool) -> MatrixFactor:
         rows, columns = columns, rows
     if letter.words:
         return MatrixFactor(None, rows, columns, turned(letter.words, form, real=real))
-    assert letter.name is not None, "what is no sum has a name"
+    assert letter.name is not None, "a factor that is not a sum has a name"
     at, before = letter.name
     (one, conjugated), (other, again) = _FLAGS[before], _FLAGS[form]
     form = _FORMS[one ^ other, 0 if real else conjugated ^ again]

@@ -185,7 +185,7 @@ class _NodeBuilder:
                 if word is not None and (form := opposite(word.letters[place], letter)):
                     return _Operand(made.term, form)
             return _Operand(self.sum(letter.words))
-        assert letter.name is not None, "what is no sum has a name"
+        assert letter.name is not None, "a factor that is not a sum has a name"
         number, form = letter.name
         return _Operand(self.terms[number], form)
 

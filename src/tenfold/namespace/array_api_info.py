@@ -79,7 +79,7 @@ class IntegerInfo:
 
 
 def _refuse(operation: str, dtype: Dtype, kind: str) -> DTypeError:
-    return DTypeError(operation, f"{dtype} is no {kind} dtype", remedy=f"name a {kind} dtype")
+    return DTypeError(operation, f"{dtype} is not a {kind} dtype", remedy=f"name a {kind} dtype")
 
 
 def finfo(type: Any, /) -> FloatingInfo:
@@ -141,7 +141,7 @@ def _is_of(dtype: Dtype, kind: Any) -> bool:
         return dtype == canonical(kind, "isdtype")
     if kind not in KINDS:
         remedy = f"the kinds are: {', '.join(map(repr, KINDS))}; or give a dtype"
-        raise ValueError(message("isdtype", f"{kind!r} is no kind of dtype", remedy=remedy))
+        raise ValueError(message("isdtype", f"{kind!r} is not a kind of dtype", remedy=remedy))
     return kind_of(dtype) in KINDS[kind]
 
 

@@ -118,7 +118,7 @@ def _bound(value: Any, operation: str) -> Any:
 def _real(value: Any, operation: str) -> Any:
     found = _bound(value, operation)
     if isinstance(found, complex):
-        raise DTypeError(operation, f"{value} is no real number", remedy="give ints or floats")
+        raise DTypeError(operation, f"{value} is not a real number", remedy="give ints or floats")
     return found
 
 
@@ -241,7 +241,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     for x in vectors:
         if x.ndim > 1:
             raise ShapeError(
-                "", f"an array of {x.ndim} axes is no vector", remedy="flatten it first"
+                "", f"an array of {x.ndim} axes is not a vector", remedy="flatten it first"
             )
     order = list(range(len(vectors)))
     if indexing == "xy":

@@ -168,7 +168,7 @@ def assume(x: Array, structure: str, /) -> Array:
     x = array(x)
     if structure not in PROMISES:
         known = ", ".join(repr(each) for each in PROMISES)
-        raise ShapeError("", f"{structure!r} is no structure", remedy=f"use one of {known}")
+        raise ShapeError("", f"{structure!r} is not a structure", remedy=f"use one of {known}")
     square(x.shape)
     made = declared(x, structure)
     return verified(made, structure) if get("verify") else made

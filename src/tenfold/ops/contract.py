@@ -251,7 +251,7 @@ def _counted_axes(count: Any, most: int) -> int:
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
         raise ShapeError(
             "",
-            f"axes {count!r} is no int and no pair of sequences of ints",
+            f"axes {count!r} is not an int or a pair of sequences of ints",
             remedy="as in axes=1 or axes=((0, 1), (1, 0))",
         )
     if not 0 <= count <= most:

@@ -33,7 +33,7 @@ def number(value: Any, operation: str) -> Any:
             return python_type(value)
     raise DTypeError(
         operation,
-        f"{type(value).__name__} is no number",
+        f"{type(value).__name__} is not a number",
         remedy="give a Python number; tn.broadcast_to repeats an Array",
     )
 
@@ -269,7 +269,9 @@ def eye(
     try:
         offset = operator.index(k)
     except TypeError:
-        raise ShapeError("", f"diagonal {k!r} is no int", remedy="give an int, as in k=1") from None
+        raise ShapeError(
+            "", f"diagonal {k!r} is not an int", remedy="give an int, as in k=1"
+        ) from None
     return BoundCall(
         (), (rows, columns, max(-rows, min(offset, columns)), made, checked_device(device))
     )

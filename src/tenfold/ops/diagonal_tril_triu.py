@@ -28,7 +28,7 @@ def _offset(value: Any) -> int:
     except TypeError:
         raise ShapeError(
             "",
-            f"diagonal {value!r} is no int",
+            f"diagonal {value!r} is not an int",
             remedy="give an int, as in 1 for the one above the main one",
         ) from None
 
@@ -136,7 +136,7 @@ def diagonal_matrix(x: Array, /, *, offset: int = 0) -> BoundCall:
     """
     x = array(x)
     if x.ndim == 0:
-        raise ShapeError("", "an array without axes is no vector", remedy="reshape it to (1,)")
+        raise ShapeError("", "an array without axes is not a vector", remedy="reshape it to (1,)")
     return BoundCall((x,), (_offset(offset),))
 
 
@@ -157,7 +157,7 @@ def diag(x: Array, /, k: int = 0) -> Array:
     if x.ndim not in (1, 2):
         raise ShapeError(
             "",
-            f"an array of {x.ndim} axes is no vector and no matrix",
+            f"an array of {x.ndim} axes is not a vector or a matrix",
             remedy="use tn.diagonal or tn.diagonal_matrix for many of them",
         )
     return diagonal(x, k) if x.ndim == 2 else diagonal_matrix(x, offset=k)
@@ -170,7 +170,9 @@ def _same(shape: Shape, k: int) -> Shape:
 def _matrices(x: Any, k: Any) -> BoundCall:
     x, offset = array(x), _offset(k)
     if x.ndim < 2:
-        raise ShapeError("", f"an array of {x.ndim} axes is no matrix", remedy="use two at least")
+        raise ShapeError(
+            "", f"an array of {x.ndim} axes is not a matrix", remedy="use two at least"
+        )
     rows, columns = x.shape[-2:]
     return BoundCall((x,), (max(-rows - 1, min(offset, columns + 1)),))
 

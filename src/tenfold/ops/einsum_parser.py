@@ -81,18 +81,20 @@ def _checked_text(subscripts: object) -> str:
         if character in "->":
             raise ShapeError(
                 "",
-                f"{character!r} in {subscripts!r} is no part of an arrow '->'",
+                f"{character!r} in {subscripts!r} is not part of an arrow '->'",
                 remedy="write '->' before the letters of the output",
             )
         if character == ".":
             raise ShapeError(
                 "",
-                f"'.' in {subscripts!r} is no part of an ellipsis '...'",
+                f"'.' in {subscripts!r} is not part of an ellipsis '...'",
                 remedy="write three dots together",
             )
         if character != "," and not (character.isascii() and character.isalpha()):
             raise ShapeError(
-                "", f"{character!r} in {subscripts!r} is no letter", remedy="use a to z and A to Z"
+                "",
+                f"{character!r} in {subscripts!r} is not a letter",
+                remedy="use a to z and A to Z",
             )
     return text
 

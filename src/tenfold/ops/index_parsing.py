@@ -97,7 +97,7 @@ def _term(x: Array, item: Any, operation: str) -> Any:
         return bool(item)
     if hasattr(item, "__index__"):
         return operator.index(item)
-    rule = f"{item!r} of type {type(item).__name__} is no index"
+    rule = f"{item!r} of type {type(item).__name__} is not an index"
     raise refused(x, operation, rule, "use ints, slices, ..., None, integer arrays or masks")
 
 
@@ -107,7 +107,7 @@ def _array_term(x: Array, item: Any, operation: str) -> Any:
         item = _from_sequence(x, item, operation)
     kind = kind_of(item.dtype)
     if kind not in "biu":
-        rule = f"an array of {item.dtype} is no index"
+        rule = f"an array of {item.dtype} is not an index"
         raise refused(x, operation, rule, "convert it with tn.astype(i, tn.int64), or compare")
     indices = array(item)
     if kind == "b":

@@ -57,10 +57,10 @@ def _several(arrays: Sequence[Array]) -> list[Array]:
     except TypeError as error:
         if isinstance(error, DTypeError):
             raise
-        rule = f"{type(arrays).__name__} is no sequence of arrays"
+        rule = f"{type(arrays).__name__} is not a sequence of arrays"
         raise DTypeError("", rule, remedy="give a list of them") from None
     if not made:
-        raise ShapeError("", "there is no array", remedy="give one at least")
+        raise ShapeError("", "no array was given", remedy="give one at least")
     return made
 
 

@@ -56,7 +56,7 @@ def computed_in(types: Sequence[Type]) -> np.dtype:
     if dtype in HALVES:
         raise DTypeError(
             "",
-            f"there is no linear algebra in {dtype}",
+            f"linear algebra does not support {dtype}",
             remedy="convert with tn.astype(x, tn.float32)",
         )
     return dtype if kind_of(dtype) in "fc" else FLOAT64
@@ -77,7 +77,7 @@ def _computed_of_one(dtype: np.dtype) -> np.dtype:
 def matrices(shape: Shape) -> tuple[Shape, int, int]:
     """Return (the stack's shape, rows, columns), or raise ShapeError below two axes."""
     if len(shape) < 2:
-        raise ShapeError("", f"shape {shape} is no matrix", remedy="give at least two axes")
+        raise ShapeError("", f"shape {shape} is not a matrix", remedy="give at least two axes")
     return shape[:-2], shape[-2], shape[-1]
 
 
@@ -381,7 +381,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> BoundCall:
     ((3, 2), (2, 2))
     """
     if mode in ("r", "raw"):
-        raise UnsupportedError("", f"there is no mode {mode!r}", remedy="take R of mode='reduced'")
+        raise UnsupportedError("", f"unknown mode {mode!r}", remedy="take R of mode='reduced'")
     if mode not in ("reduced", "complete"):
         raise ShapeError(
             "", f"mode {mode!r} is neither 'reduced' nor 'complete'", remedy="use one of them"

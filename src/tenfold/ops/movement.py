@@ -68,7 +68,7 @@ def permute_dims(x: Array, /, axes: Sequence[int] | None = None) -> BoundCall:
     try:
         named = tuple(axes)
     except TypeError:
-        rule = f"axes {axes!r} is no sequence of ints"
+        rule = f"axes {axes!r} is not a sequence of ints"
         raise ShapeError("", rule, remedy="list them all, as in (1, 0)") from None
     order = tuple(normalize_axis(axis, x.ndim) for axis in named)
     if sorted(order) != list(range(x.ndim)):
@@ -154,7 +154,7 @@ def matrix_transpose(x: Array, /) -> Array:
     x = array(x)
     if x.ndim < 2:
         raise ShapeError(
-            "", f"an array of {x.ndim} axes is no matrix", remedy="make one with x[:, None]"
+            "", f"an array of {x.ndim} axes is not a matrix", remedy="make one with x[:, None]"
         )
     return _transposed(x)
 
@@ -177,7 +177,7 @@ def transpose(x: Array) -> Array:
     if x.ndim != 2:
         raise ShapeError(
             "T",
-            f"an array of {x.ndim} axes is no matrix",
+            f"an array of {x.ndim} axes is not a matrix",
             [x],
             "use x.mT for the last two axes, tn.permute_dims(x) to reverse them all",
         )

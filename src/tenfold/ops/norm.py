@@ -239,5 +239,5 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     """
     x = array(x)
     if x.ndim < 2:
-        raise ShapeError("", f"shape {x.shape} is no matrix", remedy="give at least two axes")
+        raise ShapeError("", f"shape {x.shape} is not a matrix", remedy="give at least two axes")
     return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)

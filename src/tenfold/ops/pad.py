@@ -141,7 +141,7 @@ def pad(
         return BoundCall((x,), (_widths(pad_width, x.ndim), mode, None))
     value = number(constant_values, "pad")
     if _RANKS[default_dtype((value,)).kind] > _RANKS[kind_of(x.dtype)]:
-        rule = f"{value!r} is no value of {x.dtype}"
+        rule = f"{value!r} is not a value of {x.dtype}"
         raise DTypeError("", rule, [x], "convert the array with tn.astype first")
     return BoundCall((x,), (_widths(pad_width, x.ndim), mode, number_of(value, x.dtype, "pad")))
 
@@ -211,5 +211,5 @@ def _positions(start: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple(operator.index(first) for first in start)
     except TypeError:
-        rule = f"start {start!r} is no sequence of ints"
+        rule = f"start {start!r} is not a sequence of ints"
         raise ShapeError("", rule, remedy="give one for each axis, as in (1, 0)") from None

@@ -48,7 +48,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     try:
         power = operator.index(n)
     except TypeError:
-        raise ShapeError("", f"power {n!r} is no int", remedy="give an int, as in 3") from None
+        raise ShapeError("", f"power {n!r} is not an int", remedy="give an int, as in 3") from None
     if power == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
     if power < 0:

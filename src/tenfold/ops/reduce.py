@@ -276,7 +276,7 @@ def _one_or_all(axis: Axis, ndim: int) -> Axes:
     if isinstance(axis, (tuple, list)):
         raise ShapeError(
             "",
-            f"axis {axis!r} is no int: a position is counted along one axis",
+            f"axis {axis!r} is not an int: a position is counted along one axis",
             remedy="give one axis, or None for the position in the flattened array",
         )
     return normalize_axes(None, ndim) if axis is None else (normalize_axis(axis, ndim),)

@@ -73,7 +73,7 @@ def reshape(x: Array, /, shape: Shape | int, *, copy: bool | None = None) -> Bou
     viewable = not copy and _can_view(x, target)
     if copy is False and not viewable:
         raise ShapeError(
-            "", f"shape {x.shape} read as {target} is no view here", remedy="allow a copy"
+            "", f"shape {x.shape} read as {target} is not a view here", remedy="allow a copy"
         )
     return BoundCall((x if viewable else captured(x),), (target,))
 

@@ -77,7 +77,9 @@ def _spread(values: Array, axis: Axis, correction: float, keepdims: bool) -> Arr
     """Return the variance in the dtype of the computation; complex numbers have distances."""
     less = number(correction, "")
     if isinstance(less, complex):
-        raise DTypeError("", f"correction {correction} is no real number", remedy="give a real one")
+        raise DTypeError(
+            "", f"correction {correction} is not a real number", remedy="give a real one"
+        )
     axes, count = normalize_axes(axis, values.ndim), _count(values, axis)
     if count == 0:
         total = reduce.sum(abs2(values), axis=axes, keepdims=keepdims)

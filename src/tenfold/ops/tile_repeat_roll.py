@@ -242,7 +242,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], axis: Axis = None) -> BoundC
         shifts = [operator.index(n) for n in (shift if isinstance(shift, Sequence) else (shift,))]
     except TypeError:
         raise ShapeError(
-            "", f"shift {shift!r} is no int", remedy="give an int, or one for each axis"
+            "", f"shift {shift!r} is not an int", remedy="give an int, or one for each axis"
         ) from None
     if axis is None:
         return BoundCall((x,), ((sum(shifts) % max(x.size, 1),), None))

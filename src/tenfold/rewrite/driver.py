@@ -41,7 +41,7 @@ from tenfold.rewrite.rule import Match, Rule, RuleCandidate, RuleSet
 from tenfold.settings import within
 
 FUEL_BASE, FUEL_PER_NODE = 1000, 100
-MERGED = "equal"
+MERGED = "cse"
 """The name under which the report has that a node became another that computes the same."""
 
 
@@ -325,7 +325,7 @@ def _term(result: object, work: RewriteGraph) -> int | Constant | None:
         return work.adopt(result)
     if type(result) in PYTHON_TYPES:
         return Constant(result)  # type: ignore[arg-type]  # the table's keys are the Numbers
-    text = f"it returned {type(result).__name__}, no array and no number"
+    text = f"it returned {type(result).__name__}, not an array or a number"
     raise DTypeError("replacement", text, remedy="return a term, an Array, a number, or None")
 
 

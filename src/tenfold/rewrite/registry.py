@@ -104,7 +104,7 @@ def remove(rule: Rule | str) -> None:
     with _lock:
         left = tuple(each for each in _process if rule not in (each, each.name))
         if len(left) == len(_process):
-            raise LookupError(f"rules.remove: there is no rule {_name(rule)!r} in force")
+            raise LookupError(f"rules.remove: rule {_name(rule)!r} is not in force")
         _process = left
         _renumber()
 
@@ -146,7 +146,7 @@ def using(*rules: Rule) -> Iterator[None]:
 
 def _refuse(rule: object, others: Rules) -> None:
     if not isinstance(rule, Rule):
-        text = f"{type(rule).__name__} is no rule"
+        text = f"{type(rule).__name__} is not a rule"
         raise DTypeError("rules", text, remedy="make one with tn.Rule(name, pattern, replacement)")
     if any(rule.name == other.name for other in others):
         raise ValueError(f"rules: a rule {rule.name!r} is in force already; choose another name")

@@ -103,7 +103,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not isinstance(self.pattern, (OperationPattern, AnyUserPattern)):
-            rule = f"rule {self.name!r} matches {self.pattern}, which is no operation"
+            rule = f"rule {self.name!r} matches {self.pattern}, which is not an operation"
             raise DTypeError("Rule", rule, remedy="begin the pattern with an operation")
         if self.exactness not in CLASSES:
             listed = ", ".join(repr(name) for name in CLASSES)

@@ -1,4 +1,4 @@
-"""Executable binding: turns a plan into instructions that native code replays without Python.
+"""Executable: a schedule becomes instructions, which the native executor replays.
 
 Takes the graph as it was written, the graph that is computed in its stead and its plan, hands on
 whether that succeeded. The executable is cached in the core under the structure of the written

@@ -237,7 +237,7 @@ def nan_failure(
         if born.any():
             at = tuple(int(i) for i in np.argwhere(born)[0])
             rule = f"NaN was made of operands without NaN, at index {at}{_place(node)}"
-            remedy = "mend the operands, or allow NaN with tn.options(check_nans=False)"
+            remedy = "fix the operands, or allow NaN with tn.options(check_nans=False)"
             return ReferenceFailure(RunError(node.name, rule, remedy=remedy))
     return None
 

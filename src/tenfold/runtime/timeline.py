@@ -1,4 +1,4 @@
-"""Timeline: records what ran, where and when, while a recorder is open.
+"""Timeline: an event for each launch and each push, while a recording is open.
 
 Takes one call per piece of work, hands the events to every recorder that is open.
 

@@ -1,10 +1,9 @@
-"""In-place buffer reuse: liveness decides which results overwrite an operand that is dead after the
-kernel.
+"""In-place buffer reuse, from liveness: which results take the buffer of a dead operand.
 
-Takes the steps of a plan and the items that die after each, hands on pairs (made, dying). The
-kernel reads an element of the dying one only where it writes the same element of the made one, and
-before. Only memory that a kernel of the plan has made, or that has no other reader, is overwritten,
-and only if no other view of it exists.
+Takes the steps of a schedule and the items that are dead after each, hands on pairs (result, dead
+operand). The kernel reads an element of the operand only before it writes the same element of the
+result. The operand is a result of the schedule, or an input without other references, and has no
+view.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Fusion:
     def _roots(self) -> set[int]:
         roots: set[int] = set()
         for number in self.kept:
-            self._keep(roots, number, "somebody can see it")
+            self._keep(roots, number, "live-out")
         for number, item in enumerate(self.items):
             if item.kind == "leave" and self._has_parts(item):
                 # who reads it at another index must not look at the folds
@@ -109,10 +109,10 @@ class Fusion:
             if item.kind in ("fold", "scan"):
                 roots.add(number)
             if item.kind == "fold" and self.items[item.inputs[0]].kind == "fold":
-                self._keep(roots, item.inputs[0], "another axis is folded")
+                self._keep(roots, item.inputs[0], "another axis is reduced")
             self._keep_read(roots, number)
             if item.kind in ("map", "located") and not self.fused:
-                self._keep(roots, number, "nothing is fused")
+                self._keep(roots, number, "fusion is off (option fuse)")
         self._keep_dear(roots)
         return roots
 
@@ -125,12 +125,12 @@ class Fusion:
             elif item.kind == "located" and self.items[i].kind != "scalar":
                 self._keep(roots, i, f"{self._named(number)} reads it at other indices")
             elif item.kind == "join":
-                self._keep(roots, i, "it is a part of a whole")
+                self._keep(roots, i, "it is a part of a joined array")
                 self.whole[i] = number
         if item.base >= 0:
-            self._keep(roots, item.base, "a part of it is written over")
+            self._keep(roots, item.base, "a part of it is updated in place")
         if item.aside >= 0:
-            self._keep(roots, item.aside, "it is made of what it is written over")
+            self._keep(roots, item.aside, "staged: it reads the array that it is written into")
 
     def _same_node(self, number: int, other: int) -> bool:
         return self.items[number].position == self.items[other].position
@@ -288,15 +288,17 @@ class Fusion:
             inside = group.number not in behind
             embedding = self._embedded(root, uses, group) if inside else None
             if not inside:
-                objection = "it reads what is made of that, or reads it at other indices"
+                objection = "it needs the finished result of that kernel"
             elif embedding is None:
-                objection = "it goes over other indices"
+                objection = "it iterates over other indices"
             else:
                 objection = self._objection(root, uses, group, embedding, needed)
             if embedding is not None and not objection:
                 self._join(root, group, embedding, needed, uses)
                 return
-            apart.append(f"{self._named(root)} apart from {self._named(*group.roots)}: {objection}")
+            apart.append(
+                f"{self._named(root)} not fused with {self._named(*group.roots)}: {objection}"
+            )
         group = FusedGroup(len(self.groups), self.space_of(root))
         self.apart[group.number] = apart
         self.groups.append(group)
@@ -433,14 +435,14 @@ class Fusion:
         """Why a root that fits may not join a group; empty where it may."""
         others = needed - {group.number}
         if any(group.number in self.groups[other].before for other in others):
-            return "it also reads what another step makes of that"  # together: a circle
+            return "it also depends on a step that depends on that kernel"  # together: a circle
         if group.weight + self._added(root, group, embedding) > LARGEST_BODY:
             return f"a kernel has at most {LARGEST_BODY} operations"
         item = self.items[root]
         if item.kind == "fold" and group.axis not in (None, item.axis):
-            return "another axis is folded"
+            return "another axis is reduced"
         if item.kind == "fold" and embedding != tuple(range(len(group.space))):
-            return "it goes over other indices"
+            return "it iterates over other indices"
         axis = group.axis if group.axis is not None else item.axis
         ended = any(
             use.item in group.roots
@@ -451,9 +453,9 @@ class Fusion:
         if ended and along and axis >= 0:
             rows = product(group.space) // max(group.space[axis], 1)
             if group.space[axis] > CACHED_ROW:
-                return f"{group.space[axis]:,} elements do not stay in the cache for another pass"
+                return f"{group.space[axis]:,} elements of a row do not fit in the cache"
             if rows <= 3 and group.space[axis] > 4096:
-                return f"{rows} long rows are better cut among the threads"
+                return f"{rows} long rows are split across threads instead"
         return ""
 
     def _added(self, root: int, group: FusedGroup, embedding: Embedding) -> int:
@@ -490,7 +492,7 @@ class Fusion:
 
 
 def _inequality(again: float, once: float) -> str:
-    return f"computed at each reader {again:,.0f} additions, stored once {once:,.0f}"
+    return f"recomputed for each reader {again:,.0f} additions, stored once {once:,.0f}"
 
 
 def _normal(access: Access, shape: Shape) -> Access:

@@ -12,7 +12,7 @@ needs memory of its own says why.
 >>> y = x * 2
 >>> x[1:] = 0
 >>> print(plan_of(Graph.of([_native.node_of(x)], (1,))).steps[0].reasons[0])
-set_at: a copy: an array, or an expression that is not computed, still holds the old value
+set_at: a copy: an array or a pending expression still refers to the old value
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tenfold.schedule.loop_schedule import Launch
 from tenfold.schedule.lowering import UnorderedOperand
 from tenfold.schedule.strided_overlap import StridedRegion, overlap
 
-HELD = "an array, or an expression that is not computed, still holds the old value"
-LATER = "the old value is read where the new one must be there"
-FAILS = "a part of it can fail, and the old value must be whole then"
-REPEATS = "an element of the old value stands in memory once for several"
-SEEN = "the old value is a view, or is seen by one"
-ANYWHERE = "the old value is read at indices that are computed"
-APART = "parts of it are computed by several kernels"
+HELD = "an array or a pending expression still refers to the old value"
+LATER = "the old value is read after the new one is written"
+FAILS = "a part of it can fail, and the old value must survive that"
+REPEATS = "the old value is broadcast: one element in memory stands for several"
+SEEN = "the old value is a view or has views"
+ANYWHERE = "the old value is read at computed indices"
+APART = "several kernels compute parts of it"
 
 
 @dataclass(frozen=True)

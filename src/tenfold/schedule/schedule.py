@@ -416,7 +416,7 @@ class _Scheduler:
         if root in self.fusion.reasons:
             return self.fusion.reasons[root]
         read = any(root in group.reads for group in self.fusion.groups)
-        return "other loops read it" if read else ""
+        return "another kernel reads it" if read else ""
 
     def _names(self, group: FusedGroup) -> tuple[str, ...]:
         """The operations that a group computes, in the order of the graph."""

@@ -54,7 +54,7 @@ def _refuse_steps(kernel: Kernel, number: int) -> None:
 
 def _refuse_instruction(kernel: Kernel, position: int, made: Instruction) -> None:
     if any(not 0 <= i < position for i in made.inputs):
-        raise broken(kernel, f"%{position} reads what is not there yet")
+        raise broken(kernel, f"%{position} reads a value that is computed later")
     if made.name == "index" and not 0 <= int(str(made.data)) < kernel.axes:
         raise broken(kernel, f"%{position} is an index along axis {made.data}")
     if made.name == "parameter" and not 0 <= int(str(made.data)) < kernel.parameters:

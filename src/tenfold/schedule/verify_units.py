@@ -69,7 +69,7 @@ def _tiled(space: LaunchSpace) -> Cut:
     if kernel.tile != (height, width):
         raise broken(kernel, f"tiles are {kernel.tile}, not {(height, width)}")
     if width % kernel.lanes:
-        raise broken(kernel, f"a tile {width} wide is no whole number of packets")
+        raise broken(kernel, f"a tile {width} wide is not a whole number of packets")
     blocks = [min(16, 64 // size) for size in sizes]
     if any(height % block or width % block for block in blocks):
         raise broken(kernel, f"tiles of {(height, width)} are not whole blocks of {blocks}")

@@ -283,5 +283,5 @@ def _error(
         f"member {number} of {members} computed together{within_} has {together} at {at}, "
         f"and {alone} by itself{line}"
     )
-    remedy = "mend batch= of the operation, or compute each by itself: tn.options(batch=False)"
+    remedy = "fix batch= of the operation, or compute each by itself: tn.options(batch=False)"
     return RunError(op.name, rule, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Batch compiler: computes equal nodes of a large graph together, as one batched expression.
+"""Batch compiler: nodes of one batch signature are computed together, as one expression.
 
 Takes an operation, or a call of a traced function, with its members' operands as native code has
 stacked them (`native/exec/dynamic_batching.h`), hands on their stacked results. The expression is

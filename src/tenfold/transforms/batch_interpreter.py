@@ -1,4 +1,4 @@
-"""Batch interpreter: rewrites one member's expression for all members, with a batch axis in front.
+"""Batch interpreter: the graph of one member becomes that of all, with a leading batch axis.
 
 Takes nodes that were written on placeholders, and for each placeholder its replacement: an Array
 with the batch axis in front, or one that all members share. Hands on ordinary lazy nodes, made op

@@ -132,7 +132,7 @@ def _elementwise(
     if reference is None:
         return named(elementwise(dtypes=rule, **facts)(_element_rule(function)))
     if not callable(reference):
-        shown = f"reference {reference!r} is no function"
+        shown = f"reference {reference!r} is not a function"
         raise refused(TypeError, "tn.op", shown, "give a function of ndarrays")
     declare = elementwise(
         dtypes=rule or dtype_rules.any_dtype,
@@ -151,7 +151,7 @@ def _check_operands(function: Function) -> None:
         raise refused(TypeError, "tn.op", rule, "give the function a parameter, or say shape=")
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY):
-            rule = f"the parameter {parameter} of an elementwise operation is no operand"
+            rule = f"the parameter {parameter} of an elementwise operation is not an operand"
             raise refused(
                 TypeError, "tn.op", rule, "make one op for each value, or say shape= as well"
             )
@@ -190,7 +190,7 @@ def _element_rule(function: Function) -> Function:
         with restored(""):
             result = function(*arguments)
         if type(result) is not Array:
-            rule = f"its element rule returned {type(result).__name__}, no array"
+            rule = f"its element rule returned {type(result).__name__}, not an array"
             remedy = "return an expression of the arguments, or declare with reference="
             raise DTypeError("", rule, remedy=remedy)
         _check_reads(result, arguments)
@@ -205,7 +205,8 @@ def _check_reads(result: Array, arguments: tuple[Array, ...]) -> None:
         raise ShapeError(
             "",
             "its element rule reads or makes other elements than those at its index",
-            remedy="use elementwise operations only, or declare with shape= and reference=",
+            remedy="the body of an op is one element; use a plain function for other expressions, "
+            "or declare with shape= and reference=",
         )
     own = {_native.node_of(argument) for argument in arguments}
     for below in Graph.of([node]).nodes:

@@ -190,8 +190,8 @@ class Function:
         try:
             hash(leaf)
         except TypeError:
-            rule = f"an argument is a {type(leaf).__name__}: no array, and it could change unseen"
-            remedy = "pass arrays, and numbers, texts or other values that have a hash"
+            rule = f"an argument is a {type(leaf).__name__}: it is not an array, and it is mutable"
+            remedy = "pass arrays, and numbers, texts or other hashable values"
             raise TypeError(message(self.name, rule, remedy=remedy)) from None
         return leaf
 

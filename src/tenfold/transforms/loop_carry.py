@@ -38,8 +38,8 @@ def arrays(operation: str, what: str, value: Any) -> tuple[list[Array], TreeDef]
         try:
             found.append(leaf if isinstance(leaf, Array) else asarray(leaf))
         except (TypeError, ValueError):
-            rule = f"{what}{path} is a {type(leaf).__name__}, no array"
-            remedy = "give arrays and numbers; what is none of these the function can read itself"
+            rule = f"{what}{path} is a {type(leaf).__name__}, not an array"
+            remedy = "give arrays and numbers; the function can read other values itself"
             raise DTypeError(operation, rule, remedy=remedy) from None
     return found, structure
 
@@ -47,7 +47,7 @@ def arrays(operation: str, what: str, value: Any) -> tuple[list[Array], TreeDef]
 def checked_function(operation: str, function: Any) -> Function:
     """Return what is to be traced."""
     if not callable(function):
-        rule = f"{type(function).__name__} is no function"
+        rule = f"{type(function).__name__} is not a function"
         raise TypeError(message(operation, rule, remedy="give a function of arrays, as a lambda"))
     made: Function = function
     return made
@@ -71,7 +71,7 @@ def checked_length(rows: Sequence[Array], structure: TreeDef, length: Any) -> in
         try:
             steps = operator.index(length)
         except TypeError:
-            rule = f"length {length!r} is no int"
+            rule = f"length {length!r} is not an int"
             raise TypeError(message(name, rule, remedy="give a number of steps")) from None
         if steps < 0:
             raise ShapeError(name, f"length {steps} is negative", remedy="give 0 or more")
@@ -103,7 +103,7 @@ def check_carry(
             f"and {type_text(node.type)} after it, in {name}"
         )
         if was.shape != node.type.shape:
-            remedy = "return the shape that init has, or begin with that of what is returned"
+            remedy = "return the shape of init, or begin with the shape of the returned value"
             raise ShapeError(operation, rule, remedy=remedy)
         begin = f"tn.astype(init{path}, tn.{node.type.dtype})"
         if not isinstance(leaf, (Array, np.ndarray)):

@@ -45,7 +45,7 @@ def refused(error: type[Exception], declaration: str, rule: str, remedy: str) ->
 def checked_function(declaration: str, function: object) -> Function:
     """Return the declared function, or raise TypeError for one without named parameters."""
     if not callable(function):
-        shown = f"{type(function).__name__} is no function"
+        shown = f"{type(function).__name__} is not a function"
         raise refused(TypeError, declaration, shown, f"write @{declaration} above a def")
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -60,7 +60,7 @@ def checked_name(declaration: str, function: Function, name: object) -> str:
     if isinstance(chosen, str) and chosen.isidentifier():
         return chosen
     raise refused(
-        ValueError, declaration, f"{chosen!r} is no name", "give one, as in name='addone'"
+        ValueError, declaration, f"{chosen!r} is not a name", "give one, as in name='addone'"
     )
 
 
@@ -70,7 +70,7 @@ def checked_cost(declaration: str, cost: object) -> float:
     if number and 0 < cost < float("inf"):  # type: ignore[operator]  # a number by now
         return float(cost)  # type: ignore[arg-type]  # likewise
     raise refused(
-        ValueError, declaration, f"cost {cost!r} is no positive number", "an addition costs 1"
+        ValueError, declaration, f"cost {cost!r} is not a positive number", "an addition costs 1"
     )
 
 
@@ -169,7 +169,7 @@ def _parameter(name: str, value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        rule = f"the parameter {name!r}, a {type(value).__name__}, has no hash and could change"
+        rule = f"the parameter {name!r}, a {type(value).__name__}, is unhashable"
         raise DTypeError("", rule, remedy="pass a number, text or a tuple") from None
     return value
 

@@ -1,4 +1,4 @@
-"""Subgraph: the traced body of a loop or branch, as one hashable operation.
+"""Subgraph: the closed graph of a traced function, a loop step or a branch, as one operation.
 
 Takes nodes that were written on placeholders, hands on a Subgraph, which can be a parameter of an
 operation. Subgraphs of the same operations, written in the same lines, are one object, so that a

@@ -128,7 +128,7 @@ def _node_of_result(name: str, output: Any) -> Node:
 def _no_array(name: str, output: Any) -> TypeError:
     shown = "nothing" if output is None else type(output).__name__
     remedy = "return arrays, or tuples, lists, dicts or dataclasses of them"
-    return TypeError(message(name, f"it returned {shown}, no array", remedy=remedy))
+    return TypeError(message(name, f"it returned {shown}, not an array", remedy=remedy))
 
 
 def _closed(

@@ -32,7 +32,7 @@ from tenfold.transforms.tracing_scope import tracing
 
 BY_VALUES = (
     "choose by values with tn.where or tn.cond, repeat with tn.while_loop, count with tn.sum(mask);"
-    " what has another shape for each member is no batch: call the function for each"
+    " members of different shapes cannot be batched: call the function for each"
 )
 
 
@@ -67,7 +67,7 @@ def vmap(function: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> C
     """
     given: object = function
     if not callable(given):
-        rule = f"{type(given).__name__} is no function"
+        rule = f"{type(given).__name__} is not a function"
         raise TypeError(message("tn.vmap", rule, remedy="as in tn.vmap(lambda x: x + 1)"))
 
     @wraps(function)
@@ -93,7 +93,7 @@ def _given_axes(in_axes: Any, structure: TreeDef, count: int) -> list[Any]:
     """Return for each leaf of the arguments the axis along which its members lie."""
     of_args, of_kwargs = structure.children
     if not (in_axes is None or isinstance(in_axes, (int, tuple, list))):
-        rule = f"in_axes {in_axes!r} is no int, None or tuple"
+        rule = f"in_axes {in_axes!r} is not an int, None or a tuple"
         raise TypeError(message("tn.vmap", rule, remedy="give an axis for each argument"))
     if isinstance(in_axes, (tuple, list)) and len(in_axes) != count:
         rule = f"in_axes has {len(in_axes)} axes for {count} positional arguments"
@@ -121,7 +121,7 @@ def _entries(leaves: Sequence[Any], axes: Sequence[Any], structure: TreeDef) -> 
         try:
             x = captured(leaf) if isinstance(leaf, Array) else asarray(leaf)
         except (TypeError, ValueError):
-            rule = f"{_name(structure, at)} is a {type(leaf).__name__}, no array"
+            rule = f"{_name(structure, at)} is a {type(leaf).__name__}, not an array"
             remedy = "share it with None in in_axes"
             raise DTypeError("tn.vmap", rule, remedy=remedy) from None
         where = _normal(axis, x.ndim, x, partial(_whose, structure, at))
@@ -144,7 +144,7 @@ def _normal(axis: Any, ndim: int, x: Array, whose: Callable[[], str]) -> int:
         remedy = f"{-ndim} to {ndim - 1}" if ndim else "None: it has no members"
         raise ShapeError("tn.vmap", rule, [x], remedy=f"give {remedy}") from None
     except TypeError:
-        rule = f"{whose()}: {axis!r} is no axis"
+        rule = f"{whose()}: {axis!r} is not an axis"
         raise TypeError(message("tn.vmap", rule, [x], "give an int or None")) from None
 
 
@@ -194,7 +194,7 @@ def _results(outputs: Sequence[Any], structure: TreeDef) -> list[Array]:
     found = []
     for at, output in enumerate(outputs):
         if not isinstance(output, (Array, np.ndarray, np.generic, bool, int, float, complex)):
-            rule = f"the function returned a {type(output).__name__}, no array"
+            rule = f"the function returned a {type(output).__name__}, not an array"
             rule += f", at {structure.paths()[at]}" if structure.children else ""
             raise DTypeError("tn.vmap", rule, remedy="return arrays and numbers")
         found.append(output if isinstance(output, Array) else asarray(output))

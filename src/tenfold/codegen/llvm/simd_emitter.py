@@ -309,7 +309,7 @@ def _arithmetic(
     if name in INTRINSICS:
         full = f"llvm.{INTRINSICS[name]}.{suffix(dtype, lanes)}"
         return text.intrinsic(full, type_, [(type_, value) for value in inputs])
-    assert kind_of(dtype) in "biu", f"{name} of {dtype} is no primitive"
+    assert kind_of(dtype) in "biu", f"{name} of {dtype} is not a primitive"
     return text.value(f"{INTEGERS[name]} {type_} {inputs[0]}, {inputs[1]}")
 
 

@@ -1,4 +1,4 @@
-"""Shape environment: the symbolic dimensions of an example, and the guards decided on them.
+"""Shape environment (ShapeEnv): symbolic dimensions and their guards.
 
 Takes lengths of 2 or more, hands on a SymInt for each, and the guards: the conditions under which
 other lengths lead to the same decisions. A condition that holds for all lengths is not a guard; of

@@ -1,4 +1,4 @@
-"""Symbolic integer: a number computed from axis lengths, known as a formula and for one example.
+"""Symbolic dimensions (SymInt): a length as a formula of input lengths, and its example value.
 
 Takes the lengths of an example, hands on SymInts with which a planner computes as with ints. Sums
 and products stay formulas; a decision made by comparing them is recorded as a *guard*. Other

@@ -7,8 +7,8 @@ those of integers and half types, are library calls. Class linear-algebra.
 
 >>> import tenfold as tn
 >>> norm = tn.linalg.norm(tn.asarray([3.0, 4.0]))
->>> norm.explain("planned").splitlines()[0]
-'planned: 1 kernel, 0 calls, 0 temporaries'
+>>> norm.explain("scheduled").splitlines()[0]
+'scheduled: 1 kernel, 0 calls, 0 temporaries'
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ of BLAS expresses the strides.
 >>> matrices = Contraction(((1,), (0,)), ((0,), (1,)))
 >>> step = product_step(matrices, x, x, width=32)
 >>> step.kind, step.reason, step.multiply_adds
-('library call', '134217728 multiply-adds, from 134217728 on by BLAS', 134217728)
+('library call', '134,217,728 multiply-adds, BLAS from 134,217,728 on', 134217728)
 >>> step = product_step(matrices, x, x, width=64)
 >>> step.kind, step.reason
-('packet code', 'faster than BLAS at every size with registers of 64 bytes')
+('packet code', 'faster than BLAS at every size with SIMD registers of 64 bytes')
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def _small(
     if form.m * form.n == 0 or kernel.multiply_adds > WRITTEN_OUT:
         return None
     sizes = (*_stack_sizes(form), *form.first, *form.second, *([form.third] if added else []))
-    reason = f"a stack of {form.count}, {kernel.multiply_adds} multiply-adds of packets each"
+    reason = f"a stack of {form.count:,}, {kernel.multiply_adds:,} SIMD multiply-adds each"
     return _step(form, kernel, sizes, form.count, 0, reason)
 
 
@@ -249,7 +249,7 @@ def _library(
     axes = len(form.stack.lengths)
     kernel = BlasGemm(form.dtype, (left, right), axes, conjugated, update is not None)
     sizes = (*_stack_sizes(form), form.m, form.n, form.k, *leading, PANEL)
-    reason = f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+    reason = f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
     return _step(form, kernel, sizes, form.count * -(-form.m // PANEL), 0, reason)
 
 
@@ -296,15 +296,15 @@ def _why_packets(form: ProductForm, width: int) -> str:
     if form.dtype not in ROUTINES:
         return f"BLAS has no {form.dtype}"
     if 1 in (form.m, form.n):
-        return "a matrix times a vector: the matrix is read once"
+        return "a matrix-vector product reads the matrix once"
     limit = _limit(form, width)
     if limit is None:
-        return f"faster than BLAS at every size with registers of {width} bytes"
+        return f"faster than BLAS at every size with SIMD registers of {width} bytes"
     if form.m * form.k * form.n < limit:
-        return f"{form.m * form.k * form.n} multiply-adds, from {limit} on by BLAS"
+        return f"{form.m * form.k * form.n:,} multiply-adds, BLAS from {limit:,} on"
     if form.sums.lengths:
-        return f"{1 + len(form.sums.lengths)} axes are contracted that cannot be walked as one"
-    return "strides that no flag of BLAS expresses"
+        return f"{1 + len(form.sums.lengths)} contracted axes cannot be coalesced into one"
+    return "its strides cannot be expressed by BLAS"
 
 
 def _step(
