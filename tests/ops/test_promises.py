@@ -173,9 +173,7 @@ def test_a_later_assignment_does_not_reach_what_was_declared() -> None:
 
 
 def test_assume_refuses() -> None:
-    with pytest.raises(
-        tn.errors.ShapeError, match="assume: 'banded' is not a structure"
-    ) as caught:
+    with pytest.raises(tn.errors.ShapeError, match="assume: 'banded' is not a structure") as caught:
         tn.assume(tn.zeros((2, 2)), "banded")
     assert "'symmetric', 'triangular', 'positive-definite', 'orthogonal', 'diagonal'" in str(
         caught.value
