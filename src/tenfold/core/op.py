@@ -202,8 +202,8 @@ class Op(Operation[P]):
     view: bool = False
     """Whether its result is a view of its first input, that writes through."""
     promise: bool = False
-    """Whether it says something of its operand and computes nothing. It is given no value where
-    others read it, so that what it says is not lost: who holds it holds its operand."""
+    """Whether it states a property of its operand and computes nothing. It gets no value while
+    others read it, so that the property stays; a reference to it keeps its operand alive."""
     undo: Callable[[Array, Array], Array] | None = None
     """For a view of all elements in another form: `undo(values of the view, input)` gives them in
     the form of the input."""

@@ -40,8 +40,8 @@ DTYPES = (FLOAT32, FLOAT64, COMPLEX64, COMPLEX128)
 MOST_WORDS = 12
 """The words that a product of sums is multiplied out to; beyond, a sum stays one letter."""
 DEEPEST = 32
-"""How deep letters that are sums stand in each other: who makes them goes down by recursion. An
-expression in which they would be deeper is left as it was written.
+"""The greatest depth of letters that are sums: their nodes are made by recursion. An expression
+with deeper ones stays as it was written.
 """
 LARGEST = 4096
 """The nodes of an expression that is read."""

@@ -153,10 +153,10 @@ def assume(x: Array, structure: str, /) -> Array:
     "orthogonal" (or unitary) or "diagonal".
 
     Rules of class linear-algebra rely on it, and compute nothing that follows from it: a solve with
-    a triangular matrix is a substitution, the inverse of an orthogonal one its transpose. Where the
-    promise is false, so may the results be. Under `tn.options(verify=True)` where it is declared,
-    who waits for the array gets a ValueError that names the promise, the first index where it
-    fails and the line; "orthogonal" and "positive-definite" hold up to rounding.
+    a triangular matrix is a substitution, the inverse of an orthogonal one its transpose. If the
+    promise is false, results may be wrong. Declared under `tn.options(verify=True)`, a false
+    promise raises ValueError at the wait: it names the promise, the first index where it fails and
+    the line; "orthogonal" and "positive-definite" hold up to rounding.
 
     Raises ShapeError for another structure and for matrices that are not square.
 

@@ -123,7 +123,7 @@ def _collect(
 
 
 class _Greedy:
-    """The state of the search for many terms: those that are left, and who has each label."""
+    """The state of the search for many terms: the terms that are left, and the owners of labels."""
 
     def __init__(self, network: _Network) -> None:
         self.network = network

@@ -31,7 +31,7 @@ SIDES = ("lower", "upper", "either", "diagonal")
 
 
 def side_of(x: np.ndarray) -> str:
-    """Return the side that holds all matrices of a stack; "mixed" where no one does."""
+    """Return the side that holds all matrices of a stack; "mixed" if neither does."""
     if not np.triu(x, 1).any():
         return "lower"
     return "mixed" if np.tril(x, -1).any() else "upper"

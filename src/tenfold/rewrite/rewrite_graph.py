@@ -82,7 +82,7 @@ class RewriteGraph:
         self.read_in_part: list[int] = []
         """Nodes that are computed in part now, and as a whole at their next read."""
         self.places: list[int] = []
-        """For each new node the old one in whose stead it was made."""
+        """For each new node the old node that it replaces."""
         self.root = -1
         """The node that a rule is replacing."""
         self.looked = False
@@ -121,7 +121,7 @@ class RewriteGraph:
         return inputs
 
     def place(self, at: int) -> int:
-        """Return the old node that a node is, or in whose stead it was made."""
+        """Return the old node that a node is or replaces."""
         return at if at < self.count else self.places[at - self.count]
 
     def alone(self, at: int) -> bool:
@@ -170,7 +170,7 @@ class RewriteGraph:
         return self.uses[at] > 0 and at not in self._forward
 
     def replace(self, at: int, by: int) -> None:
-        """Put `by` in the place of `at`, for all its readers and for those who hold it."""
+        """Put `by` in the place of `at`, for all its readers and live references."""
         readers, hidden = self.uses[at], not self.held[by]
         self._forward[at] = by
         self._gone.append(at)
@@ -178,7 +178,7 @@ class RewriteGraph:
         self._gain(by, readers)
         self._lose(at, readers)
         if at in self.opened and hidden and self.uses[by] == readers:
-            self.opened.add(by)  # those who may read a part of the one may do so of the other
+            self.opened.add(by)  # the partial reads of `at` are now those of `by`
 
     def _gain(self, at: int, readers: int) -> None:
         stack = [(at, readers)]

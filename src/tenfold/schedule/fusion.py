@@ -103,7 +103,7 @@ class Fusion:
             self._keep(roots, number, "live-out")
         for number, item in enumerate(self.items):
             if item.kind == "leave" and self._has_parts(item):
-                # who reads it at another index must not look at the folds
+                # a reader at another index must read the result, not the folds
                 squeezed = [i for i in self.users[number] if self._same_node(i, number)]
                 roots.add(squeezed[0] if squeezed else number)
             if item.kind in ("fold", "scan"):
