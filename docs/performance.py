@@ -52,7 +52,7 @@ ALGEBRA_HEAD = """
 
 From one run of `python bench/algebra.py`: {date}, {machine}, {threads} threads for everybody,
 medians of {rounds} rounds. Everybody computes what is written, of matrices of order {size_factor},
-{dtype}, unless the row says otherwise; BLAS by hand is what somebody writes with
+{dtype}, unless the row says otherwise; BLAS by hand is the best sequence of calls of
 `scipy.linalg.blas` and `scipy.linalg.lapack` who knows the best order and all flags. "Declared" is
 a promise to Tenfold, which the author of the calls by hand knows too. `bench/README.md` says how
 multiply-adds are counted, and of what experiments these are.

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from tests.assignment.programs import check as check_assignments
-from tests.assignment.test_loops import Loop
-from tests.devices.structures import computed, structure, values
+from tests.array.programs import check as check_assignments
+from tests.array.test_loops import Loop
 from tests.random.draft import Seeded
 from tests.random.programs import check, generate
+from tests.runtime.structures import computed, structure, values
 
 import tenfold as tn
 from tenfold import _native, caches

@@ -19,8 +19,8 @@ from pathlib import Path
 
 FIRST_WORDS = 20
 """Words of the first sentence of a module."""
-DENIED = re.compile(r"\b(nobody|somebody|whoever|(?:is|are) no (?!more\b|longer\b))", re.IGNORECASE)
-"""Words that stand for a caller, an array or a thread, and a negation that hides in its noun."""
+DENIED = re.compile(r"(nobody|somebody|whoever|(?<!there )is no (?!more|longer))", re.IGNORECASE)
+"""Words that stand for a caller, an array or a thread; and a negation that hides in its noun."""
 CLASS = re.compile(r"^(?:class|struct|enum class) ([A-Za-z_]\w*)[^;]*\{", re.MULTILINE)
 
 

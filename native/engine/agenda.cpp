@@ -145,7 +145,7 @@ void Engine::hold() {
 }
 
 void Engine::let_go() {
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         --holds_;
@@ -169,7 +169,7 @@ void Engine::want(Future& future) {
 
 void Engine::demand_sum(Future& future) {
     Left left;
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         if (future.state != Future::lazy || holds_ > 0) return;

@@ -248,7 +248,7 @@ Ref<Future> Engine::push(Ref<Operation> operation, Ref<PushSite> site,
     Operation::Kind kind = operation->kind;
     future->operation = std::move(operation);
     Left left;
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         if (closed_) return {};
@@ -440,7 +440,7 @@ void Engine::drop_handle(Future& future) {
 
 bool Engine::call_when_settled(Future& future) {
     Left left;
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         if (future.is_settled()) return false;

@@ -222,7 +222,7 @@ class Engine {
     Job classify_loose();
     bool can_run_now() const;
     void take_aside(Left& left);
-    enum Wake : uint8_t { none, one, another };
+    enum Wake : uint8_t { no_worker, one, another };
     Wake needed();
     void call(Wake wake);
     void be_counted();

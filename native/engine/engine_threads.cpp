@@ -33,14 +33,14 @@ bool Engine::can_run_now() const {
 Engine::Wake Engine::needed() {
     bool now = can_run_now();
     bool soon = holds_ == 0 && (!active_.empty() || lazy_) && watchers_ == 0 && busy_ == 0;
-    if ((!now && !soon) || stopping_) return none;
+    if ((!now && !soon) || stopping_) return no_worker;
     if (sleepers_ > woken_) {
         ++woken_;
         signal_.fetch_add(1);
         return one;
     }
-    if (woken_ > 0 && !now) return none;
-    if (started_ == limits_.threads || (sleepers_ > 0 && woken_ > 0)) return none;
+    if (woken_ > 0 && !now) return no_worker;
+    if (started_ == limits_.threads || (sleepers_ > 0 && woken_ > 0)) return no_worker;
     ++started_;
     alive_.fetch_add(1);
     return another;
@@ -94,7 +94,7 @@ void Engine::step(Worker& worker) {
 // Deferred frees come before the search for work. They can make work ready without a signal to the
 // workers that are awake.
 void Engine::look(Worker& worker) {
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         if (worker.next == Worker::sleep && !worker.helps) {
@@ -349,7 +349,7 @@ void Engine::stop_helping(Worker& worker) {
     }
     free(worker);
     worker.busy = false;
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         --busy_;

@@ -15,7 +15,7 @@ Ref<Failure> cancelled_failure() {
 bool Engine::cancel(Future& future) {
     Left left;
     bool gone = false;
-    Wake waking = none;
+    Wake waking = no_worker;
     {
         Guard guard(lock_);
         if (future.state == Future::failed) return !future.failure->error;

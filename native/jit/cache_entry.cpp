@@ -80,7 +80,7 @@ CacheEntry::CacheEntry(Bytes bytes) : bytes_(std::move(bytes)) {
     if (all.size() < sizeof(Head) + HASH) throw Doubt(damaged(all.size()));
     Head head;
     std::memcpy(&head, all.data(), sizeof head);
-    if (std::memcmp(head.magic, MAGIC, sizeof head.magic) != 0) throw Doubt("it is no kernel");
+    if (std::memcmp(head.magic, MAGIC, sizeof head.magic) != 0) throw Doubt("it is not a kernel");
     if (head.format != FORMAT)
         throw Doubt("its format is " + std::to_string(head.format) + ", not " +
                     std::to_string(FORMAT));
@@ -113,7 +113,7 @@ int File::release() { return std::exchange(number_, -1); }
 File open_directory(const char* place, uid_t user) {
     File directory(TEMP_FAILURE_RETRY(open(place, O_RDONLY | O_DIRECTORY | OWN)));
     if (directory.number() < 0) {
-        if (errno == ELOOP || errno == ENOTDIR) throw Doubt("it is no directory");
+        if (errno == ELOOP || errno == ENOTDIR) throw Doubt("it is not a directory");
         fail();
     }
     doubt_owner(facts_of(directory), user);
@@ -129,7 +129,7 @@ CacheEntry read_entry(int directory, const std::string& name, uid_t user, Part e
         fail();
     }
     const struct stat facts = facts_of(file);
-    if (!S_ISREG(facts.st_mode)) throw Doubt("it is no file");
+    if (!S_ISREG(facts.st_mode)) throw Doubt("it is not a file");
     doubt_owner(facts, user);
     if (std::size_t(facts.st_size) > CacheEntry::LARGEST) throw Doubt(damaged(facts.st_size));
     CacheEntry entry(content(file, std::size_t(facts.st_size)));

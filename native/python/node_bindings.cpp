@@ -383,7 +383,7 @@ void declare_nodes(nb::module_& module) {
     module.def("rebind", [](nb::handle array, const NodeHandle& node) {
         auto* object = reinterpret_cast<ArrayObject*>(array.ptr());
         if (!is_array(array.ptr()) || object->base)
-            throw nb::type_error("rebind() needs an Array that is no view");
+            throw nb::type_error("rebind() needs an Array that is not a view");
         rebind(object, node.node);
     });
     module.def("walk", walk_to_python, "outputs"_a, "options"_a = std::vector<uint64_t>());

@@ -22,7 +22,8 @@ tn.set_options(cache=False)
 loops = []
 for op, dtype, steps in product((add, multiply, subtract), ("f4", "f8", "i4", "i8"), ("11", "s1")):
     operand = np.dtype(dtype)
-    loops.append(GenericElementwise(op, (), ((operand, False),) * 2, (operand,) * 2, operand, steps))
+    inputs = ((operand, False),) * 2
+    loops.append(GenericElementwise(op, (), inputs, (operand,) * 2, operand, steps))
 failures = []
 
 def guarded(work):

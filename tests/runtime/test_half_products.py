@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.devices.test_accumulated_products import FORMS, assert_near, matrix
+from tests.runtime.test_accumulated_products import FORMS, assert_near, matrix
 
 import tenfold as tn
 from tenfold.dtypes import FLOAT64

@@ -175,11 +175,11 @@ WRONG: dict[Callable[[Path], None], str] = {
     dangle: "it is a symbolic link",
     open_to_others: "others may use it, its mode is 660",
     empty: "it is damaged: 0 bytes",
-    make_a_pipe: "it is no file",
-    make_a_directory: "it is no file",
+    make_a_pipe: "it is not a file",
+    make_a_directory: "it is not a file",
     grow: "it is damaged: 1073741824 bytes",
     lengthen: "it is damaged: [0-9]+ bytes, not",
-    write_something_else: "it is no kernel",
+    write_something_else: "it is not a kernel",
     give_another_format: "its format is 99, not 1",
     compile_for_another_processor: "it is for another processor, or by another version",
     give_it_more_functions: "it has 3 functions, not 2",
@@ -259,7 +259,7 @@ def test_directory_that_is_a_link_is_not_used(store: DiskCache, lines: Lines) ->
     assert store.load(KEY, PLACE, 2) is None
     assert not store.put(ENTRY)
     (line,) = lines()
-    assert "it is no directory" in line
+    assert "it is not a directory" in line
 
 
 def test_no_directory_is_made_in_one_of_another_user(
@@ -412,7 +412,7 @@ def test_what_makes_a_kernel_is_part_of_the_environment() -> None:
         sys.setprofile(None)
     package = Path(tn.__file__).parent
     places = {Path(name).relative_to(package).parts[0] for name in ran if str(package) in name}
-    assert {"plan", "render"} < places <= {*environments.MAKERS, "dtypes.py", "settings.py"}
+    assert {"schedule", "codegen"} < places <= {*environments.MAKERS, "dtypes.py", "settings.py"}
 
 
 def test_other_sources_are_another_environment(monkeypatch: pytest.MonkeyPatch) -> None:

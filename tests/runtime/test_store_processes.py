@@ -29,7 +29,9 @@ from tenfold.jit.disk_cache import DiskCache
 
 store = DiskCache(Path(sys.argv[1]), 1 << 20)
 place = bytes(32)
-entries = [CacheEntry(bytes([i]) * 32, place, bytes([i]) * (1000 * i), (0,), 2) for i in range(1, 9)]
+entries = [
+    CacheEntry(bytes([i]) * 32, place, bytes([i]) * (1000 * i), (0,), 2) for i in range(1, 9)
+]
 """
 
 KILLED = """

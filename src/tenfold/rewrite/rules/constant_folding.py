@@ -75,7 +75,7 @@ def _without(name: str, other: str) -> Any:
     def guard(match: Match) -> bool:
         return match[name].same_type(match.root) and idle(match[other])
 
-    guard.__name__ = f"nobody_misses_{other}"
+    guard.__name__ = f"dead_{other}"
     return guard
 
 

@@ -86,7 +86,7 @@ def reads_of(term: NodeView) -> Access:
     return index.reads(term.inputs[0].shape, *term.params)
 
 
-def nobody_else(match: Match) -> bool:
+def sole_reader(match: Match) -> bool:
     """Whether only this node needs the array with its part replaced."""
     return match.root.inputs[0].alone
 
@@ -133,11 +133,11 @@ def _update_of_update(match: Match) -> NodeView | None:
 
 
 REPLACED = (
-    Rule("index-update", pattern.index(pattern.set_at(x, y)), _index_of_update, when=nobody_else),
+    Rule("index-update", pattern.index(pattern.set_at(x, y)), _index_of_update, when=sole_reader),
     Rule(
         "update-update",
         pattern.set_at(pattern.set_at(x, y), z),
         _update_of_update,
-        when=nobody_else,
+        when=sole_reader,
     ),
 )
