@@ -32,7 +32,7 @@ def held(text: str) -> str:
     """Return of a plan who holds the old value, with the remedy; nothing where it is not copied."""
     lines = [line for line in text.splitlines() if "a copy" in line]
     assert len(lines) <= 1
-    assert all(f"update: a copy: {HELD}" in line for line in lines)
+    assert all(f"set_at: a copy: {HELD}" in line for line in lines)
     return lines[0].split(HELD)[1] if lines else ""
 
 
@@ -61,7 +61,7 @@ def test_the_whole_text_has_the_sentence_too() -> None:
     x = numbers()
     y = same(x)
     assert (
-        "stored, update: a copy: the old value is referenced by the array 'y'"
+        "stored, set_at: a copy: the old value is referenced by the array 'y'"
         in assigned(x).explain()
     )
     assert y.size == 4
@@ -338,7 +338,7 @@ def test_analyze_names_who_held_it_and_makes_the_one_copy() -> None:
     with tn.profile() as p:
         text = assigned(x).explain(analyze=True)
     assert p.copies == 1
-    assert "update: a copy: the old value is referenced by the array 'y'; drop" in text
+    assert "set_at: a copy: the old value is referenced by the array 'y'; drop" in text
     assert "\nmeasured: " in text
     assert "nothing is left to run" in x.explain()
     assert (x.tolist(), y.tolist()) == ([0, 7, 7, 3], [0, 1, 2, 3])

@@ -175,7 +175,7 @@ def digits_to_round_to() -> None:
     round(tn.zeros(3), 2)
 
 
-@wrong(DTypeError, "sqrt: Variable of a rule's pattern is not an array", operands=0)
+@wrong(DTypeError, "sqrt: PatternVariable of a rule's pattern is not an array", operands=0)
 def an_operation_in_a_pattern() -> None:
     (x,) = tn.rules.variables("x")
     tn.Rule("root", tn.sqrt(x), x)

@@ -193,7 +193,7 @@ def test_no_order_serves_neighbours_on_both_sides_so_one_copy_is_made() -> None:
     theirs[1:-1] = theirs[:-2] + theirs[2:]
     assert_equal_bits(a, theirs)
     a[1:-1] = a[:-2] + a[2:]
-    assert re.search(r"update: a copy: no order: .*shares bytes.*lower.*higher", a.explain())
+    assert re.search(r"set_at: a copy: no order: .*shares bytes.*lower.*higher", a.explain())
 
 
 def test_an_old_value_that_somebody_holds_is_copied_for_and_explain_says_so() -> None:
