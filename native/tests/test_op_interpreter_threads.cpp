@@ -42,7 +42,7 @@ Ref<Node> first_of(const Ref<Node>& node) {
 }
 
 bool compute(const Ref<Node>& node) {
-    Maker maker;
+    TestKernelCompiler maker;
     Noting noted;
     LinearizedGraph graph = walked(node);
     return fits_singly(graph, 0) ? interpret(graph, 2, maker, noted, nullptr)

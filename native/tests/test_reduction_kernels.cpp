@@ -48,7 +48,7 @@ template <What WHAT> Kernel kernel_of(ReductionForm form) {
     return form.strided ? fold_up<WHAT, false, true> : fold_up<WHAT, false, false>;
 }
 
-class FoldMaker : public Maker {
+class ReductionKernelCompiler : public TestKernelCompiler {
   public:
     const ViewMap* movement(const Node&, const Type&) override { return nullptr; }
     const ReductionLoop* make_fold(const Node& node, uint16_t source, ReductionForm form) override {
@@ -109,7 +109,7 @@ Ref<Node> reduced(const Op& op, const Ref<Node>& of, const Shape& axes, bool kee
 
 struct Made {
     Ref<Node> node;
-    FoldMaker maker;
+    ReductionKernelCompiler maker;
     Launching launching;
 };
 
@@ -199,7 +199,7 @@ static void axes_are_folded_by_themselves_but_where_no_bit_depends_on_it() {
     Op& first = reduction("largest", Op::as_one);
     CHECK(computed(first, x, {0, 1}).launching.units.size() == 1);
     Ref<Node> turned = reduced(first, array({40, 50}, {1, 40}), {0, 1});
-    FoldMaker maker;
+    ReductionKernelCompiler maker;
     Launching launching;
     CHECK(!interpret(walked(turned), 1, maker, launching, nullptr));
     CHECK(launching.units.empty() && !value_of(turned.get()));
@@ -227,7 +227,7 @@ static void large_ones_are_shared_and_many_axes_take_launches() {
 static void what_has_no_loop_is_left_to_plans() {
     Op& other = reduction("other", Op::each);
     Ref<Node> x = array({5, 6});
-    FoldMaker maker;
+    ReductionKernelCompiler maker;
     Launching launching;
     Ref<Node> alone = reduced(other, x, {0});
     CHECK(!interpret(walked(alone), 1, maker, launching, nullptr));

@@ -40,7 +40,7 @@ static Bytes unsigned_entry() {
 
 static bool refused(const Bytes& bytes) {
     try {
-        Entry entry(bytes);
+        CacheEntry entry(bytes);
         for (uint64_t place : entry.places) CHECK(place < entry.code.size());
         uint32_t read = entry.level; // what is believed can be read to its ends
         for (Part part : {entry.environment, entry.key, entry.note, entry.code})
@@ -50,13 +50,13 @@ static bool refused(const Bytes& bytes) {
 }
 
 static void what_was_written_is_read() {
-    Entry entry(signed_with_hash(unsigned_entry()));
+    CacheEntry entry(signed_with_hash(unsigned_entry()));
     CHECK(entry.level == 2 && entry.microseconds == 250);
     CHECK(entry.places == (std::vector<uint64_t>{0, 64}));
     CHECK(entry.code.size() == 100 && entry.code[99] == 0xc3);
     CHECK(std::string(entry.note.begin(), entry.note.end()) == "sum");
     CHECK(in_hexadecimal(entry.key).substr(0, 4) == "2222");
-    Entry moved(std::move(entry));
+    CacheEntry moved(std::move(entry));
     CHECK(moved.code[0] == 0xc3 && moved.environment[31] == 0x11);
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct Made {
     Ref<Node> node;
     Noting noted;
-    Maker maker;
+    TestKernelCompiler maker;
 };
 
 // Computes the sum of these, and checks each element of it.
@@ -24,7 +24,7 @@ Made computed(const std::vector<Ref<Node>>& of, int threads = 4) {
 }
 
 bool compute(const Ref<Node>& node, Noting& noted) {
-    Maker maker;
+    TestKernelCompiler maker;
     return interpret(walked(node), 1, maker, noted, nullptr);
 }
 
@@ -127,7 +127,7 @@ static void views_take_no_launch_and_no_memory() {
         Node* inputs[] = {base.get()};
         Ref<Node> node = operation_node(&op, {}, inferred(number_type(shape)), inputs);
         Noting noted;
-        Maker maker;
+        TestKernelCompiler maker;
         maker.how = std::move(how);
         CHECK(interpret(walked(node), 1, maker, noted, nullptr) && noted.units.empty());
         Ref<Value> value = value_of(node.get());
@@ -155,7 +155,7 @@ static void views_that_need_a_copy_are_computed_otherwise() {
     for (ViewMap::Kind kind : {ViewMap::in_order, ViewMap::other}) {
         Ref<Node> node = operation_node(&op, {}, inferred(number_type({1})), inputs);
         Noting noted;
-        Maker maker;
+        TestKernelCompiler maker;
         maker.how.kind = kind;
         CHECK(interpret(walked(node), 1, maker, noted, nullptr));
         CHECK(!value_of(node.get())->part);
@@ -182,7 +182,7 @@ static void empty_results_launch_nothing() {
 
 static void loops_are_asked_for_once() {
     Op& op = fresh_op();
-    Maker maker;
+    TestKernelCompiler maker;
     Noting noted;
     for (int64_t length : {5, 6, 5}) {
         Ref<Node> node = sum(op, {array({length}), array({length, 1})});
@@ -252,7 +252,7 @@ static void other_operations_are_computed_between() {
     Ref<Node> last = sum({first_of(sum({x, x})), sum({first_of(y), made})});
     Noting noted;
     std::vector<Ran> ran;
-    Maker maker;
+    TestKernelCompiler maker;
     CHECK(interpret(walked(last), 1, maker, noted, &ran));
     CHECK(element(last.get(), {5}) ==
           2 * element(x.get(), {0}) + element(y.get(), {0}) + element(made.get(), {5}));
@@ -268,7 +268,7 @@ static void failures_publish_no_result() {
     for (const Kernel* kernel : {&wrong, &none}) {
         Op& op = fresh_op();
         Ref<Node> x = array({6}), below = sum({x, x}), last = sum(op, {below, x});
-        Maker maker;
+        TestKernelCompiler maker;
         maker.kernel = kernel;
         Noting noted;
         CHECK(!interpret(walked(last), 1, maker, noted, nullptr) && !value_of(last.get()));
@@ -276,7 +276,7 @@ static void failures_publish_no_result() {
     }
     Op& op = fresh_op();
     Ref<Node> last = sum(op, {array({6}), array({6})});
-    Maker maker;
+    TestKernelCompiler maker;
     Noting noted;
     maker.fails = true;
     CHECK(!interpret(walked(last), 1, maker, noted, nullptr));
