@@ -260,9 +260,9 @@ def test_tensordot_equals_numpy(shapes: tuple[Any, Any], axes: Any, dtype: np.dt
         (((2, 2), (2, 2)), ((0, 0), (0, 1)), "axes (0, 0) name an axis twice"),
         (((2, 3), (3, 2)), ((2,), (0,)), "axis 2 is out of range for 2 axes"),
         (((2, 3), (3, 2)), (1, 0, 1), "axes (1, 0, 1) are not two"),
-        (((2, 3), (3, 2)), "ij", "no pair of sequences"),
-        (((2, 3), (3, 2)), 1.0, "no pair of sequences"),
-        (((2, 3), (3, 2)), True, "no pair of sequences"),
+        (((2, 3), (3, 2)), "ij", "not an int or a pair of sequences"),
+        (((2, 3), (3, 2)), 1.0, "not an int or a pair of sequences"),
+        (((2, 3), (3, 2)), True, "not an int or a pair of sequences"),
     ],
     ids=str,
 )

@@ -29,7 +29,7 @@ def counted(make: Callable[[], tn.Array]) -> Profile:
 
 def is_single(make: Callable[[], tn.Array]) -> bool:
     """Whether each operation is launched by itself."""
-    return "by itself until this has been computed" in make().explain("executed")
+    return "unfused until this structure has run" in make().explain("executed")
 
 
 def layouts(shape: tuple[int, ...]) -> list[np.ndarray]:

@@ -492,6 +492,6 @@ def test_a_chain_is_planned_few_times(program: Program, monkeypatch: pytest.Monk
 
     a, b = operands()
     x = program(tn.asarray(a), ours, tn.asarray(b))
-    monkeypatch.setattr(schedule, "_Planner", counted)
+    monkeypatch.setattr(schedule, "_Scheduler", counted)
     planned(x)
     assert len(tries) <= 3
