@@ -8,7 +8,7 @@ constexpr int64_t MOST_ELEMENTS = 1 << 16;
 constexpr int64_t MOST_OF_MATRICES = 1 << 12; // of what takes more than an operation for each
 
 bool is_small(Node& node) {
-    if (node.op && node.op->lasts && !value_of(&node)) return false;
+    if (node.op && node.op->unbounded_time && !value_of(&node)) return false;
     bool matrices = node.op && node.op->shapes == Op::stated && !node.op->view;
     return node.type->size() <= (matrices ? MOST_OF_MATRICES : MOST_ELEMENTS);
 }

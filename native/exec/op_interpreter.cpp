@@ -417,7 +417,7 @@ bool is_small(const Type& type, uint8_t device, int64_t most) {
 bool may_be_computed(const LinearizedGraph& walked, const LinearizedNode& entry) {
     const Node& node = *entry.node;
     if (node.op && node.op->part == Op::replaced) return can_assign(walked, entry);
-    return node.op && node.op->by_itself && node.inference->results.size() == 1 &&
+    return node.op && node.op->rule_free && node.inference->results.size() == 1 &&
            (node.op->part == Op::none || !is_small_part(walked, entry));
 }
 

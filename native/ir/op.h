@@ -18,7 +18,7 @@ struct Op {
     bool is_permanent = true;    // not a call of a traced function, nor declared by a user
     bool view = false;           // its result is a view of its first input
     uint32_t weight = 1;         // of a call of a traced function: the operations it is made of
-    bool lasts = false;          // it may take any time, however small its arrays are
+    bool unbounded_time = false; // it may take any time, however small its arrays are
     bool can_fail = false;       // its failure depends on values: nodes remember the user's line
     bool pure = true;            // it may run once for many calls on the same inputs
     bool multiplies = false;     // of a call: what it is made of has products or solves
@@ -37,7 +37,7 @@ struct Op {
     enum Folds : uint8_t { nothing, each, as_one, any_order } folds = nothing;
     // Whether it may be computed by itself, before what reads it is looked at: no rule but such as
     // leave all bits can match it with others that may.
-    bool by_itself = false;
+    bool rule_free = false;
 };
 
 Op& declare_op(std::string name);

@@ -83,7 +83,7 @@ std::unique_ptr<GraphTemplate> pattern_of(nb::object array, const Inputs& inputs
 }
 
 // Whether it runs without Python, without end, and writes over nothing that it is given.
-bool lasts(const Ref<Executable>& plan) {
+bool is_reusable(const Ref<Executable>& plan) {
     return plan && plan->left < 0 && plan->donated_inputs.empty() &&
            std::ranges::none_of(plan->instructions, [](const auto& each) {
                return std::holds_alternative<Indirect<Executable::Call>>(each);
@@ -100,14 +100,14 @@ void plan(GilFreeCall& planned, const Operation& operation, std::span<Type* cons
     std::vector<Node*> pending = nodes_in(arrays);
     if (pending.empty() || !are_alike(walk_at_rest(pending), planned.pattern->walked)) return;
     Ref<Executable> plan = known_plan(pending, planned.moved);
-    if (!lasts(plan)) {
+    if (!is_reusable(plan)) {
         nb::object made =
             nb::steal(PyObject_CallFunctionObjArgs(engine_hooks.plan, arrays.ptr(), nullptr));
         if (!made.is_valid() || made.is_none()) return;
         plan = nb::cast<PlanHandle&>(made).plan;
         planned.moved = plan->moved;
     }
-    if (lasts(plan)) planned.plan = std::move(plan);
+    if (is_reusable(plan)) planned.plan = std::move(plan);
 }
 
 Ref<GilFreeCall> planned_of(nb::object array, const Inputs& inputs, const Operation& operation,

@@ -232,7 +232,8 @@ void deallocate(PyObject* object) {
 
 PyTypeObject* function_type = nullptr;
 
-PyObject* make_function(PyObject* python, const Op* op, uint8_t elements, std::string_view follow) {
+PyObject* make_function(PyObject* python, const Op* op, uint8_t elements,
+                        std::string_view bind_depends_on) {
     auto* self = as_function(function_type->tp_alloc(function_type, 0));
     if (!self) return nullptr;
     self->call = call_function;
@@ -242,9 +243,9 @@ PyObject* make_function(PyObject* python, const Op* op, uint8_t elements, std::s
     self->remembered = of_functions.emplace_back(new Remembered);
     calls.capacity += REMEMBERED;
     self->elements = elements;
-    self->no_views = follow == "types of wholes";
-    self->options = follow == "options";
-    self->ranks = follow == "ranks";
+    self->no_views = bind_depends_on == "types of wholes";
+    self->options = bind_depends_on == "options";
+    self->ranks = bind_depends_on == "ranks";
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -283,14 +284,14 @@ void declare_functions(nb::module_& module) {
     if (!function_type) nb::raise_python_error();
     module.def(
         "function",
-        [](nb::object python, uint32_t op, uint8_t elements, const char* follow) {
+        [](nb::object python, uint32_t op, uint8_t elements, const char* bind_depends_on) {
             const Op* found = find_op(op);
             if (!found || elements > MOST_OPERANDS) throw nb::value_error("no such operation");
-            PyObject* made = make_function(python.ptr(), found, elements, follow);
+            PyObject* made = make_function(python.ptr(), found, elements, bind_depends_on);
             if (!made) nb::raise_python_error();
             return nb::steal(made);
         },
-        "python"_a, "op"_a, "elements"_a, "follow"_a);
+        "python"_a, "op"_a, "elements"_a, "bind_depends_on"_a);
 }
 
 } // namespace tenfold::bindings

@@ -29,8 +29,8 @@ Op& known_op(uint32_t id) {
 
 uint32_t declare_python_op(nb::object python, const std::string& name, bool view, bool can_fail,
                            bool whole_exponent, bool assigns, const std::string& shapes,
-                           bool by_itself, const std::string& folds, uint32_t weight, bool pure,
-                           bool merges, bool lasts, bool multiplies, bool is_permanent) {
+                           bool rule_free, const std::string& folds, uint32_t weight, bool pure,
+                           bool merges, bool unbounded_time, bool multiplies, bool is_permanent) {
     Op& op = declare_op(name);
     op.python = python.ptr();
     op.is_permanent = is_permanent;
@@ -46,8 +46,8 @@ uint32_t declare_python_op(nb::object python, const std::string& name, bool view
     op.pure = pure;
     op.merges = merges;
     op.multiplies = multiplies;
-    op.lasts = lasts;
-    op.by_itself = by_itself;
+    op.unbounded_time = unbounded_time;
+    op.rule_free = rule_free;
     if (folds == "each") op.folds = Op::each;
     if (folds == "as one") op.folds = Op::as_one;
     if (folds == "any order") op.folds = Op::any_order;
@@ -154,9 +154,9 @@ NB_MODULE(_native, module) {
         "id"_a);
     module.def("declared_ops", declared_ops);
     module.def("declare_op", declare_python_op, "op"_a, "name"_a, "view"_a, "can_fail"_a,
-               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "by_itself"_a = false,
+               "whole_exponent"_a, "assigns"_a = false, "shapes"_a = "", "rule_free"_a = false,
                "folds"_a = "", "weight"_a = 1, "pure"_a = true, "merges"_a = true,
-               "lasts"_a = false, "multiplies"_a = false, "is_permanent"_a = true);
+               "unbounded_time"_a = false, "multiplies"_a = false, "is_permanent"_a = true);
     module.def("bind_symbol", [](const std::string& symbol, uint32_t op) {
         if (!bind_symbol(symbol.c_str(), &known_op(op)))
             throw nb::value_error("no such operator symbol");

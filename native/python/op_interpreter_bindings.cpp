@@ -219,7 +219,7 @@ bool is_cold(const LinearizedGraph& walked, std::span<const uint64_t> options,
 static bool goes_by_calls(const LinearizedGraph& walked) {
     auto apart = [](const LinearizedNode& entry) {
         const Op* op = entry.node->op;
-        return entry.value || !op || !op->python || op->by_itself || op->weight > 1;
+        return entry.value || !op || !op->python || op->rule_free || op->weight > 1;
     };
     return walked.calls > 1 && std::ranges::all_of(walked.nodes, apart);
 }

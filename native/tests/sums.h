@@ -71,7 +71,7 @@ inline Op& sums() {
     static Op& op = [&]() -> Op& {
         Op& made = declare_op("sum");
         made.shapes = Op::broadcast;
-        made.by_itself = true;
+        made.rule_free = true;
         return made;
     }();
     return op;

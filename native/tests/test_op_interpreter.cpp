@@ -32,14 +32,14 @@ bool compute(const Ref<Node>& node, Noting& noted) {
 Op& fresh_op() {
     Op& op = declare_op("fresh");
     op.shapes = Op::broadcast;
-    op.by_itself = true;
+    op.rule_free = true;
     return op;
 }
 
 // A node that `compute` is asked for.
 Op& picks() {
     static Op& op = declare_op("first");
-    op.by_itself = true;
+    op.rule_free = true;
     return op;
 }
 
@@ -121,7 +121,7 @@ static void outer_axes_take_a_launch_each() {
 
 static void views_take_no_launch_and_no_memory() {
     Op& op = declare_op("turned");
-    op.by_itself = op.view = true;
+    op.rule_free = op.view = true;
     Ref<Node> base = array({3, 4});
     auto moved = [&](const Shape& shape, ViewMap how) {
         Node* inputs[] = {base.get()};
@@ -149,7 +149,7 @@ static void views_take_no_launch_and_no_memory() {
 
 static void views_that_need_a_copy_are_computed_otherwise() {
     Op& op = declare_op("reshaped");
-    op.by_itself = op.view = true;
+    op.rule_free = op.view = true;
     Ref<Node> base = array({3, 4}, {1, 3});
     Node* inputs[] = {base.get()};
     for (ViewMap::Kind kind : {ViewMap::in_order, ViewMap::other}) {
@@ -308,7 +308,7 @@ static void only_small_graphs_of_such_operations_fit() {
     CHECK(!fits(first_of(array({3})))); // nothing that has loops
     CHECK(fits(first_of(sum({array({3}), scalar(1)}))));
     Op& other = fresh_op();
-    other.by_itself = false;
+    other.rule_free = false;
     CHECK(!fits(sum({sum(other, {array({3}), array({3})}), scalar(1)})));
     auto* value = new Value;
     value->type = number_type({3}, 0, 1); // of a storage kind of its own
@@ -317,7 +317,7 @@ static void only_small_graphs_of_such_operations_fit() {
 
 static void parts_of_what_is_pending_fit_if_they_are_large() {
     Op& op = declare_op("part");
-    op.by_itself = true;
+    op.rule_free = true;
     op.part = Op::taken;
     auto part = [&](const Ref<Node>& of, int64_t length) {
         Node* inputs[] = {of.get()};

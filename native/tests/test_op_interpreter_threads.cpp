@@ -27,14 +27,14 @@ void at_once(const auto& work) {
 Op& fresh_op() {
     Op& op = declare_op("fresh");
     op.shapes = Op::broadcast;
-    op.by_itself = true;
+    op.rule_free = true;
     return op;
 }
 
 Ref<Node> first_of(const Ref<Node>& node) {
     static Op& op = []() -> Op& {
         Op& made = declare_op("first");
-        made.by_itself = true;
+        made.rule_free = true;
         return made;
     }();
     Node* inputs[] = {node.get()};

@@ -84,7 +84,7 @@ Op& reduction(const char* name, Op::Folds folds) {
     Op& op = declare_op(name);
     op.shapes = Op::reduced;
     op.folds = folds;
-    op.by_itself = true;
+    op.rule_free = true;
     return op;
 }
 

@@ -209,12 +209,12 @@ def declare_op(
     whole_exponent: bool,
     assigns: bool = False,
     shapes: str = "",
-    by_itself: bool = False,
+    rule_free: bool = False,
     folds: str = "",
     weight: int = 1,
     pure: bool = True,
     merges: bool = True,
-    lasts: bool = False,
+    unbounded_time: bool = False,
     multiplies: bool = False,
     is_permanent: bool = True,
 ) -> int: ...
@@ -624,7 +624,7 @@ def set_options_variable(variable: ContextVar[Options]) -> None: ...
 def set_process_options(options: Options) -> None: ...
 def open_block() -> None: ...
 def function(
-    python: Callable[..., Any], op: int, elements: int, follow: str
+    python: Callable[..., Any], op: int, elements: int, bind_depends_on: str
 ) -> Callable[..., Any]: ...
 def set_loops(
     loop: Callable[..., tuple[EntryPoint, list[tuple[int, int, int]]] | None],

@@ -56,8 +56,8 @@ def write(target: Array, access: Access, shape: Shape, value: Any) -> None:
         if op.reads is not None:
             access = _below(access, op, base.shape, params)
         else:
-            assert op.undo is not None, f"{op.name} is read by steps or undone"
-            value = op.undo(_replaced(target, access, shape, value), base)
+            assert op.inverse_view is not None, f"{op.name} is read by steps or undone"
+            value = op.inverse_view(_replaced(target, access, shape, value), base)
             access, shape = identity(base.shape), base.shape
         target = base
     if _native.window_of(target) is not None:
@@ -132,7 +132,7 @@ def refuse_repeating(target: Array, operation: str) -> None:
     view = target
     while (base := view.base) is not None:
         node = _native.node_of(view)
-        if node.op.reads is None and node.op.undo is None:
+        if node.op.reads is None and node.op.inverse_view is None:
             rule = f"a view made by {node.op.name} cannot be assigned to"
             raise UnsupportedError(operation, rule, [target], "assign to its base array")
         if _repeats(node.op, base.shape, view.shape, node.params):

@@ -195,7 +195,7 @@ class Op(Operation[P]):
     takes_halves: bool = False
     """Whether `kernel` takes half operands as they are, their bits; else it gets and gives float32,
     which is rounded to the half type of the result."""
-    formula: bool = False
+    elementary: bool = False
     """Whether its kernel on real floats is the elementary function of its name."""
     symbol: str | None = None
     """Python's operator for it, such as "+"."""
@@ -204,10 +204,10 @@ class Op(Operation[P]):
     promise: bool = False
     """Whether it states a property of its operand and computes nothing. It gets no value while
     others read it, so that the property stays; a reference to it keeps its operand alive."""
-    undo: Callable[[Array, Array], Array] | None = None
-    """For a view of all elements in another form: `undo(values of the view, input)` gives them in
+    inverse_view: Callable[[Array, Array], Array] | None = None
+    """For a view of all elements in another form: `inverse_view(values of the view, input)` gives them in
     the form of the input."""
-    noted: Callable[[Array, Sequence[Any]], None] | None = None
+    on_call: Callable[[Array, Sequence[Any]], None] | None = None
     """What is told of each call, its result and its inputs, where a result is to know them."""
     strides: Callable[..., tuple[int, ...] | None] | None = None
     """For a view: the result's strides from (shape, strides) of its input and the params."""
@@ -217,7 +217,7 @@ class Op(Operation[P]):
     """What to do when it fails for its values."""
     pure: bool = True
     """Whether it does nothing but hand on its result: a part of one that does not is not read."""
-    lasts: bool = False
+    unbounded_time: bool = False
     """Whether it may take any time, however small its arrays are: `tn.eval` does not compute it
     before it returns."""
     opaque: bool = False
@@ -244,7 +244,7 @@ class Op(Operation[P]):
     writes: Callable[..., tuple[tuple[tuple[int | None, int, int], ...], Shape]] | None = None
     """For its first input with a part replaced by the second: `writes(*params)` gives where the
     part lies, for each axis (axis of the part or None, coefficient, start), and its shape."""
-    fills: Callable[..., complex] | None = None
+    constant_fill: Callable[..., complex] | None = None
     """For a creation of equal elements: their value, from the params."""
     commutes: bool = False
     """Whether its two operands may change places, every bit of the result kept."""
@@ -263,15 +263,15 @@ class Op(Operation[P]):
     """How the shape of its one result follows, where dtypes do not depend on it: "broadcast" from
     all operands, "reduced" by the axes that params begin with, "permuted" by them; "": as `rule`
     says. Of new shapes `rule` is not asked then (native/ir/inferred_shapes.cpp)."""
-    by_itself: bool = False
+    rule_free: bool = False
     """Whether it may be computed before what reads it is looked at: of rules, only such as leave
     all bits match it together with others that may (native/exec/op_interpreter.cpp)."""
-    follow: str = ""
+    bind_depends_on: str = ""
     """The facts that determine the params of a call, beside its numbers, texts and tuples:
     "ranks" (and dtypes) of its arrays; their "types"; "types of wholes": their types, if none is
     a view; "options": their types and the options in force; "": more, such as values.
     Calls with equal facts are bound once (native/python/function_objects.cpp)."""
-    accumulates: Callable[..., int | None] | None = None
+    accumulates_into: Callable[..., int | None] | None = None
     """For what adds to one of its operands, and may do so in that one's memory: the operand's
     position, from the params."""
     multiply_adds: Callable[..., int] | None = None
@@ -292,7 +292,7 @@ class Op(Operation[P]):
     on_values: Callable[..., Sequence[Any]] | None = None
     """For a call whose `reference` needs no NumPy: the same from the Values of its operands, then
     its params, to Values in row-major order and memory of their own."""
-    told: Callable[..., Sequence[str]] | None = None
+    explain_lines: Callable[..., Sequence[str]] | None = None
     """What `explain` says of a call besides, line by line, from its params."""
     result_type: Callable[..., Any] | None = None
     """The named tuple of its results, where there are several with names."""
@@ -313,12 +313,12 @@ class Op(Operation[P]):
             whole_exponent=self.whole_exponent,
             assigns=self.writes is not None,
             shapes=self.shapes,
-            by_itself=self.by_itself,
+            rule_free=self.rule_free,
             folds=self.folding.order if self.folding else "",
             weight=max(2, int(self.cost)) if self.body else 1,
             pure=self.pure,
             merges=self.merges,
-            lasts=self.lasts,
+            unbounded_time=self.unbounded_time,
             multiplies=self.multiplies,
             is_permanent=self.permanent and self.body is None,
         )
@@ -346,9 +346,9 @@ class Op(Operation[P]):
         if self.kind == Kind.MAP and self.dtypes is not None and code is not None:
             operands = code.co_argcount if not code.co_kwonlyargcount else 0
             elements = operands if operands <= MOST_OPERANDS else 0
-        if self.noted is not None or not (elements or self.follow):
+        if self.on_call is not None or not (elements or self.bind_depends_on):
             return python
-        return _native.function(python, self.id, elements, self.follow)
+        return _native.function(python, self.id, elements, self.bind_depends_on)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Array:
         """Make the node of a call."""
@@ -364,8 +364,8 @@ class Op(Operation[P]):
         results: Array = _native.apply(self.id, inputs, params)
         if self.result_type is not None:
             results = self.result_type(*results)
-        if self.noted is not None:
-            self.noted(results, inputs)
+        if self.on_call is not None:
+            self.on_call(results, inputs)
         return results
 
 

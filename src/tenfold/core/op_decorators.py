@@ -103,7 +103,7 @@ def _facts(
 ) -> dict[str, Any]:
     """Fill in what is seen from the function itself."""
     facts.setdefault("name", function.__name__)
-    if facts.get("formula"):
+    if facts.get("elementary"):
         facts.setdefault("cost", FORMULA_COST)
     facts.setdefault("page", (function.__module__ or "").rpartition(".")[2])
     facts["samples"] = tuple(facts.get("samples", ()))
@@ -186,7 +186,7 @@ def elementwise(
                 reference=reference,
                 dtypes=dtypes or _promoted,
                 shapes="broadcast",
-                by_itself=True,
+                rule_free=True,
                 promotes=True,
                 **_facts(function, facts, reference),
             )
@@ -219,8 +219,8 @@ def movement(
     *, shape: Callable[..., Shape], reference: Callable[..., Any], **facts: Any
 ) -> Callable[[Callable[P, BoundCall]], Op[P]]:
     """Declare an operation that reads its one input at other indices: `shape(shape, *params)`."""
-    facts.setdefault("follow", "types")
-    facts.setdefault("by_itself", True)
+    facts.setdefault("bind_depends_on", "types")
+    facts.setdefault("rule_free", True)
 
     def declare(function: Callable[P, BoundCall]) -> Op[P]:
         def rule(types: tuple[Type, ...], *params: Any) -> Inferred:
@@ -290,8 +290,8 @@ def reduction(
                 reference=reference,
                 reduces=True,
                 shapes="reduced",
-                by_itself=True,
-                follow="ranks",
+                rule_free=True,
+                bind_depends_on="ranks",
                 **_facts(function, facts, reference),
             )
         )

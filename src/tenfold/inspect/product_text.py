@@ -37,10 +37,10 @@ def product_of(look: Snapshot, step: Step) -> ProductStep | None:
     """Return how a step multiplies two arrays; None where it does not."""
     graph = look.optimised
     node = graph.nodes[step.position]
-    if node.op is None or (node.op.contraction or node.op.accumulates) is None:
+    if node.op is None or (node.op.contraction or node.op.accumulates_into) is None:
         return None
     x1, x2 = (_factor(look, item, node.type.dtype) for item in step.reads[:2])
-    if node.op.accumulates is not None:
+    if node.op.accumulates_into is not None:
         return _updated(node, x1, x2)
     types = tuple(graph.nodes[i].type for i in graph.inputs[step.position])
     contraction = node.op.contraction(types, *node.params)

@@ -165,8 +165,8 @@ def _other_notes(look: Snapshot, step: Step) -> Iterator[str]:
     else:
         graph = look.optimised
         product, node = product_of(look, step), graph.nodes[step.position]
-        if node.op is not None and node.op.told is not None:
-            yield from node.op.told(*node.params)
+        if node.op is not None and node.op.explain_lines is not None:
+            yield from node.op.explain_lines(*node.params)
         else:
             yield product_line(product) if product else library_of(look, step)
         if work := graph.multiply_adds(step.position):

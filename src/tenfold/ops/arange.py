@@ -58,8 +58,8 @@ def _given(k: Body, at: ResultIndex, value: np.generic) -> Element:
 
 
 @operation(
-    by_itself=True,
-    follow="options",
+    rule_free=True,
+    bind_depends_on="options",
     rule=_counted,
     reference=_arange,
     element_at=_arange_at,
@@ -171,8 +171,8 @@ def _linspace_at(
 
 
 @operation(
-    by_itself=True,
-    follow="options",
+    rule_free=True,
+    bind_depends_on="options",
     rule=_counted,
     reference=_linspace,
     element_at=_linspace_at,

@@ -184,8 +184,8 @@ def _rule(types: tuple[Type, ...], dtype: np.dtype) -> Inferred:
 
 
 @operation(
-    by_itself=True,
-    follow="ranks",
+    rule_free=True,
+    bind_depends_on="ranks",
     shapes="broadcast",
     rule=_rule,
     reference=cast_values,

@@ -105,7 +105,7 @@ def _parted_strides(shape: Shape, strides: Shape) -> Shape:
     kind=Kind.VIEW,
     view=True,
     strides=_parted_strides,
-    undo=_numbers,
+    inverse_view=_numbers,
     batch_params=as_stack,
 )
 def view_as_real(x: Array, /) -> BoundCall:
@@ -153,7 +153,7 @@ def _joined_strides(shape: Shape, strides: Shape) -> Shape | None:
     kind=Kind.VIEW,
     view=True,
     strides=_joined_strides,
-    undo=_real_numbers,
+    inverse_view=_real_numbers,
     batch_params=as_stack,
     samples=[SampleCall(((3, 2),)), SampleCall(((0, 2),))],
 )

@@ -118,7 +118,7 @@ def _matmul_members(members: Members) -> Array:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_matmul_rule,
     contraction=_matmul_contraction,
     reference=np.matmul,
@@ -181,7 +181,7 @@ def _vecdot_contraction(types: tuple[Type, ...], axis: int) -> Contraction:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_vecdot_rule,
     contraction=_vecdot_contraction,
     reference=_vecdot,
@@ -303,7 +303,7 @@ def _tensordot_contraction(types: tuple[Type, ...], axes: Pairing) -> Contractio
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_tensordot_rule,
     contraction=_tensordot_contraction,
     reference=np.tensordot,

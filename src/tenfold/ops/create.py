@@ -92,12 +92,12 @@ def _filled(shape: Shape, value: Any, dtype: np.dtype, device: str) -> np.ndarra
 
 
 @operation(
-    by_itself=True,
-    follow="options",
+    rule_free=True,
+    bind_depends_on="options",
     rule=_stated,
     reference=_filled,
     kind=Kind.VALUE,
-    fills=_value,
+    constant_fill=_value,
     samples=[SampleCall((), positional=((2, 3), 7)), SampleCall((), {"dtype": "bool"}, ((0,), 1))],
 )
 def full(
@@ -236,8 +236,8 @@ def _eye_at(
 
 
 @operation(
-    by_itself=True,
-    follow="options",
+    rule_free=True,
+    bind_depends_on="options",
     rule=_square,
     reference=_eye,
     element_at=_eye_at,

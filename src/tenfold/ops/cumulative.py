@@ -115,8 +115,8 @@ def _bound(
 
 
 @operation(
-    by_itself=True,
-    follow="types",
+    rule_free=True,
+    bind_depends_on="types",
     rule=_rule,
     reference=_reference(np.add, 0),
     scanning="add",
@@ -151,8 +151,8 @@ def cumulative_sum(
 
 
 @operation(
-    by_itself=True,
-    follow="types",
+    rule_free=True,
+    bind_depends_on="types",
     rule=_rule,
     reference=_reference(np.multiply, 1),
     scanning="product",

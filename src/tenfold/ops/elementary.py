@@ -96,7 +96,7 @@ def log(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.log1p), numpy=(np.log1p,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.log1p), numpy=(np.log1p,), elementary=True, accuracy=4
 )
 def log1p(x: Array, /) -> Array:
     """`log(1 + x)`, element by element, accurate for small `x`.
@@ -151,7 +151,7 @@ def log10(x: Array, /) -> Array:
     dtypes=real_floating,
     reference=widened(np.logaddexp),
     numpy=(np.logaddexp,),
-    formula=True,
+    elementary=True,
     accuracy=4,
     accuracy_floor=0.5,
 )
@@ -186,7 +186,7 @@ def sqrt(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=real_floating, reference=widened(np.cbrt), numpy=(np.cbrt,), formula=True, accuracy=4
+    dtypes=real_floating, reference=widened(np.cbrt), numpy=(np.cbrt,), elementary=True, accuracy=4
 )
 def cbrt(x: Array, /) -> Array:
     """Cube root of `x`, element by element, with the sign of `x`.
@@ -200,7 +200,7 @@ def cbrt(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=real_floating, reference=widened(np.hypot), numpy=(np.hypot,), formula=True, accuracy=4
+    dtypes=real_floating, reference=widened(np.hypot), numpy=(np.hypot,), elementary=True, accuracy=4
 )
 def hypot(x1: Array | complex, x2: Array | complex, /) -> Array:
     """`sqrt(x1**2 + x2**2)`, element by element, without overflow; inf if either is infinite.
@@ -251,7 +251,7 @@ def cos(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), formula=True, accuracy=4)
+@elementwise(dtypes=floating, reference=widened(np.tan), numpy=(np.tan,), elementary=True, accuracy=4)
 def tan(x: Array, /) -> Array:
     """Tangent of `x` in radians, element by element.
 
@@ -264,7 +264,7 @@ def tan(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arcsin), numpy=(np.arcsin,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.arcsin), numpy=(np.arcsin,), elementary=True, accuracy=4
 )
 def asin(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose sine is `x`, element by element: NaN outside [-1, 1]
@@ -279,7 +279,7 @@ def asin(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arccos), numpy=(np.arccos,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.arccos), numpy=(np.arccos,), elementary=True, accuracy=4
 )
 def acos(x: Array, /) -> Array:
     """Angle in [0, pi] radians whose cosine is `x`, element by element: NaN outside [-1, 1]
@@ -294,7 +294,7 @@ def acos(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arctan), numpy=(np.arctan,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.arctan), numpy=(np.arctan,), elementary=True, accuracy=4
 )
 def atan(x: Array, /) -> Array:
     """Angle in [-pi/2, pi/2] radians whose tangent is `x`, element by element.
@@ -311,7 +311,7 @@ def atan(x: Array, /) -> Array:
     dtypes=real_floating,
     reference=widened(np.arctan2),
     numpy=(np.arctan2,),
-    formula=True,
+    elementary=True,
     accuracy=4,
 )
 def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
@@ -326,7 +326,7 @@ def atan2(x1: Array | complex, x2: Array | complex, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.sinh), numpy=(np.sinh,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.sinh), numpy=(np.sinh,), elementary=True, accuracy=4
 )
 def sinh(x: Array, /) -> Array:
     """Hyperbolic sine of `x`, element by element.
@@ -340,7 +340,7 @@ def sinh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.cosh), numpy=(np.cosh,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.cosh), numpy=(np.cosh,), elementary=True, accuracy=4
 )
 def cosh(x: Array, /) -> Array:
     """Hyperbolic cosine of `x`, element by element.
@@ -354,7 +354,7 @@ def cosh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.tanh), numpy=(np.tanh,), formula=True, accuracy=2
+    dtypes=floating, reference=widened(np.tanh), numpy=(np.tanh,), elementary=True, accuracy=2
 )
 def tanh(x: Array, /) -> Array:
     """Hyperbolic tangent of `x`, element by element.
@@ -368,7 +368,7 @@ def tanh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arcsinh), numpy=(np.arcsinh,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.arcsinh), numpy=(np.arcsinh,), elementary=True, accuracy=4
 )
 def asinh(x: Array, /) -> Array:
     """Number whose hyperbolic sine is `x`, element by element.
@@ -382,7 +382,7 @@ def asinh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arccosh), numpy=(np.arccosh,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.arccosh), numpy=(np.arccosh,), elementary=True, accuracy=4
 )
 def acosh(x: Array, /) -> Array:
     """Number at or above 0 whose hyperbolic cosine is `x`, element by element: NaN below 1 (real
@@ -397,7 +397,7 @@ def acosh(x: Array, /) -> Array:
 
 
 @elementwise(
-    dtypes=floating, reference=widened(np.arctanh), numpy=(np.arctanh,), formula=True, accuracy=4
+    dtypes=floating, reference=widened(np.arctanh), numpy=(np.arctanh,), elementary=True, accuracy=4
 )
 def atanh(x: Array, /) -> Array:
     """Number whose hyperbolic tangent is `x`, element by element: NaN outside [-1, 1] (real).
@@ -410,7 +410,7 @@ def atanh(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=special("erf"), formula=True, accuracy=4)
+@elementwise(dtypes=real_floating, reference=special("erf"), elementary=True, accuracy=4)
 def erf(x: Array, /) -> Array:
     """Error function `2 / sqrt(pi) * integral of exp(-t**2) from 0 to x`, element by element.
 
@@ -422,7 +422,7 @@ def erf(x: Array, /) -> Array:
     """
 
 
-@elementwise(dtypes=real_floating, reference=widened(complementary), formula=True, accuracy=4)
+@elementwise(dtypes=real_floating, reference=widened(complementary), elementary=True, accuracy=4)
 def erfc(x: Array, /) -> Array:
     """`1 - erf(x)`, element by element, accurate where it is tiny.
 

@@ -81,7 +81,7 @@ def _gathered_members(members: Members, axes: tuple[int, ...], place: int) -> Ar
 
 
 @operation(
-    by_itself=True,
+    rule_free=True,
     rule=_gathered,
     reference=_gather,
     element_at=_gather_at,
@@ -207,7 +207,7 @@ def _take_along_at(
 
 
 @operation(
-    by_itself=True,
+    rule_free=True,
     rule=_along,
     reference=_take_along,
     element_at=_take_along_at,

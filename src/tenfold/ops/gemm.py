@@ -97,7 +97,7 @@ def computed(*given: Any) -> np.ndarray:
     rule=inferred,
     reference=computed,
     multiply_adds=_multiply_adds,
-    accumulates=lambda *params: 2 + params[3] if params[4] else None,
+    accumulates_into=lambda *params: 2 + params[3] if params[4] else None,
     kind=Kind.CONTRACTION,
     promotes=True,
     public=False,

@@ -120,13 +120,13 @@ def _found(reference: Any, movements: Sequence[_Movement]) -> Array | None:
 
 
 @operation(
-    by_itself=True,
+    rule_free=True,
     rule=_concatenated,
     reference=_concatenate,
     pieces=_concat_pieces,
     kind=Kind.VIEW,
     promotes=True,
-    noted=_remember,
+    on_call=_remember,
     numpy=(np.concatenate,),
     batch_params=along_next_axis,
     samples=[
@@ -190,7 +190,7 @@ def _stack_pieces(shapes: Sequence[Shape], axis: int) -> Any:
 
 
 @operation(
-    by_itself=True,
+    rule_free=True,
     rule=_stacked,
     reference=_stack,
     pieces=_stack_pieces,

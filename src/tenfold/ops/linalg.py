@@ -162,7 +162,7 @@ _SQUARES = (
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_same_shape,
     reference=_inv,
     can_fail=True,
@@ -193,7 +193,7 @@ def _determinant_rule(types: tuple[Type, ...]) -> Inferred:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_determinant_rule,
     reference=np.linalg.det,
     multiply_adds=_for_each(lambda n: n**3 // 3),
@@ -253,7 +253,7 @@ def _solve_multiply_adds(types: tuple[Type, ...]) -> int:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=solve_rule,
     reference=_solve,
     promotes=True,
@@ -303,7 +303,7 @@ def _has_cholesky(x: np.ndarray, upper: bool) -> bool:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_same_shape,
     reference=_cholesky,
     can_fail=True,

@@ -71,7 +71,7 @@ def _multiply_adds(types: tuple[Type, ...], side: str, unit_diagonal: bool) -> i
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=solve_rule,
     reference=_solve_triangles,
     promotes=True,

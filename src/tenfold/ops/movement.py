@@ -38,7 +38,7 @@ def _permuted_reads(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int | No
 
 @movement(
     shape=_permuted,
-    follow="ranks",
+    bind_depends_on="ranks",
     shapes="permuted",
     reference=np.transpose,
     view=True,

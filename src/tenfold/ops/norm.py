@@ -129,7 +129,7 @@ def _norm_members(
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_norm_rule,
     reference=_norm,
     can_fail=True,

@@ -41,11 +41,11 @@ def _reshaped_back(values: Array, x: Array) -> Array:
 
 
 @movement(
-    follow="types of wholes",
+    bind_depends_on="types of wholes",
     shape=reshaped,
     reference=np.reshape,
     view=True,
-    undo=_reshaped_back,
+    inverse_view=_reshaped_back,
     strides=reshaped_strides,
     method=True,
     numpy=(np.reshape,),

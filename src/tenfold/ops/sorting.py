@@ -116,8 +116,8 @@ def _along(x: Array, axis: int, descending: bool) -> BoundCall:
 
 
 @operation(
-    by_itself=True,
-    follow="types",
+    rule_free=True,
+    bind_depends_on="types",
     rule=_sort_rule,
     reference=sorted_values,
     numpy=(np.sort,),
@@ -140,8 +140,8 @@ def sort(
 
 
 @operation(
-    by_itself=True,
-    follow="types",
+    rule_free=True,
+    bind_depends_on="types",
     rule=_argsort_rule,
     reference=_order,
     method=True,

@@ -46,7 +46,7 @@ def _eigenvalues(types: tuple[Type, ...]) -> Inferred:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_eigenvalues,
     reference=np.linalg.eigvalsh,
     can_fail=True,
@@ -90,7 +90,7 @@ def _singular_multiply_adds(types: tuple[Type, ...]) -> int:
 
 
 @operation(
-    follow="types",
+    bind_depends_on="types",
     rule=_singular_values,
     reference=np.linalg.svdvals,
     can_fail=True,

@@ -383,7 +383,7 @@ def called(
     """
     op = node.op
     results: tuple[Value, ...]
-    if op.accumulates is not None:
+    if op.accumulates_into is not None:
         made = accumulate(node, inputs, in_place=in_place)
         results = () if made is None else (made,)
     elif op.contraction is not None:

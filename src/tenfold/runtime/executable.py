@@ -135,7 +135,7 @@ class ExecutableBuilder:
         return plan
 
     @property
-    def lasts(self) -> bool:
+    def is_reusable(self) -> bool:
         """Whether it is good for any scalars and places, for ever, and calls nothing of Python."""
         calls = any(name == "call" for name, _ in self.todo)
         return not (self.exact or self.parts or calls or self.runs >= 0)
@@ -384,7 +384,7 @@ class ExecutableBuilder:
 
     def _product(self, step: Step, called: ReferenceCall) -> bool:
         """Have a product launched without Python; False where that cannot be."""
-        if called.op.contraction is None and called.op.accumulates is None:
+        if called.op.contraction is None and called.op.accumulates_into is None:
             return False
         nodes = [self.graph.nodes[self.plan.items[item].position] for item in step.reads]
         operands = [

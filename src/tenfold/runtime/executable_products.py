@@ -72,7 +72,7 @@ def bound_product(
     node: ReferenceCall, operands: Sequence[ProductOperand | None]
 ) -> BoundProduct | None:
     """Return how native code launches a product; a Python number among the operands is None."""
-    if node.op.accumulates is not None:
+    if node.op.accumulates_into is not None:
         found = _update(node, operands)
     elif node.op.contraction is not None:
         found = _product(node, operands)

@@ -28,7 +28,7 @@ def scalar_bytes(node: Node, parameter: LaunchScalar) -> bytes:
         value = np.asarray(node.scalar)
     else:
         with np.errstate(all="ignore"):
-            value = np.asarray(node.op.fills(*node.params)).astype(node.type.dtype)
+            value = np.asarray(node.op.constant_fill(*node.params)).astype(node.type.dtype)
     return parameter_bytes(parameter, reference.cast_operand(value, parameter.dtype))
 
 

@@ -67,7 +67,7 @@ def movement(
     """
     if op.reads is not None:
         return op.reads(shape, *params)
-    keeps_order = op.strides is not None and op.undo is not None
+    keeps_order = op.strides is not None and op.inverse_view is not None
     return () if keeps_order else None
 
 

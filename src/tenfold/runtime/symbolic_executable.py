@@ -64,7 +64,7 @@ def generalise(binding: ExecutableBuilder, planner: Planner, threads: Threads) -
     kept.
     """
     written, structure = binding.written, binding.structure
-    able = binding.lasts and _follows_from_form(written)
+    able = binding.is_reusable and _follows_from_form(written)
     if not structure.wants_template(able):
         return False
     lengths, axes = structure.lengths

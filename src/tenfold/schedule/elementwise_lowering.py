@@ -71,7 +71,7 @@ def _by_kernel(k: Body, op: Op[...], params: Params, operands: Sequence[Operand]
         made: Any = op.kernel(k, *operands, *params)
         return None if made is NotImplemented else made
     elements = [x for x in operands if isinstance(x, Element) and kind_of(x.dtype) == "f"]
-    if not op.formula or len(elements) < len(operands):
+    if not op.elementary or len(elements) < len(operands):
         return None
     return k.call(op.name, *elements)
 

@@ -340,13 +340,13 @@ class _Scheduler:
             (node.name,),
             self.items[number].position,
             offset=offset,
-            fresh=kind == "call" and (node.op.contraction or node.op.accumulates) is not None,
+            fresh=kind == "call" and (node.op.contraction or node.op.accumulates_into) is not None,
             adds_to=self._added_to(node, reads) if kind == "call" else -1,
         )
 
     def _added_to(self, node: Node, reads: Sequence[int]) -> int:
         """The item to which a call may add in its memory; -1 for none."""
-        place = None if node.op.accumulates is None else node.op.accumulates(*node.params)
+        place = None if node.op.accumulates_into is None else node.op.accumulates_into(*node.params)
         return -1 if place is None or reads.count(reads[place]) > 1 else reads[place]
 
     def _made(self, number: int) -> Buffer:

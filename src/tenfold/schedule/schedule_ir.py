@@ -270,7 +270,7 @@ def _kind_of(
         return "view", op.reads(items[inputs[0]].shape, *node.params)
     if op.view and op.strides is not None:
         return "restride", ()
-    if op.fills is not None:
+    if op.constant_fill is not None:
         return "scalar", ()
     known = node.params, node.operands, node.type.dtype
     if op.kind is Kind.MAP and has_rule(op, *known, fma=fma):

@@ -79,7 +79,7 @@ def call_op(
         family=family,
         can_fail=any(op.can_fail for op in ops),
         pure=all(op.pure for op in ops),
-        lasts=any(op.lasts for op in ops),
+        unbounded_time=any(op.unbounded_time for op in ops),
         multiplies=any(op.multiply_adds is not None or op.multiplies for op in ops),
         public=False,
         cost=float(len(graph)),

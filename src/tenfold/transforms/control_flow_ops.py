@@ -295,17 +295,17 @@ SCAN = _named(
     rule=_scan_rule,
     **_computing(_scan),
     batch=_scan_members,
-    told=_told_of_scan,
-    lasts=True,
+    explain_lines=_told_of_scan,
+    unbounded_time=True,
 )
 WHILE = _named(
     "while_loop",
     rule=_while_rule,
     **_computing(_while),
     batch=_while_members,
-    told=_told_of_while,
-    lasts=True,
+    explain_lines=_told_of_while,
+    unbounded_time=True,
 )
-COND = _named("cond", rule=_cond_rule, **_computing(_cond), batch=_cond_members, told=_told_of_cond)
+COND = _named("cond", rule=_cond_rule, **_computing(_cond), batch=_cond_members, explain_lines=_told_of_cond)
 
 __all__ = ["COND", "SCAN", "WHILE", "followed"]
